@@ -1,0 +1,22 @@
+// Package v1alpha1 is the API at.example.com/v1alpha1: the kind At, a command
+// that runs once at a given time.
+//
+// +kubebuilder:object:generate=true
+// +groupName=at.example.com
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "at.example.com", Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &At{}, &AtList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,47 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+// At runs a command once, at a given time: never early, at most once per
+// attempt, never lost without a word.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=ats,singular=at
+// +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Exit code",type=integer,JSONPath=`.status.exitCode`
+// +kubebuilder:printcolumn:name="Time zone",type=string,priority=1,JSONPath=`.spec.timeZone`
+// +kubebuilder:printcolumn:name="Scheduled",type=string,priority=1,JSONPath=`.status.scheduledTime`
+// +kubebuilder:printcolumn:name="Lateness",type=string,priority=1,JSONPath=`.status.lateness`
+// +kubebuilder:printcolumn:name="Attempts",type=integer,priority=1,JSONPath=`.status.attempts`
+// +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.podName`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec || !has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase in [”, 'PENDING']",reason=FieldValueForbidden,fieldPath=".spec",message="the run has started or is over, so the spec cannot be changed any more: create a new At for another run"
+type At struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What to run, and when.
+	// +required
+	Spec atv1alpha1.AtSpec `json:"spec"`
+
+	// What became of it. Written by the operator.
+	// +optional
+	// +kubebuilder:default={phase: "PENDING"}
+	Status atv1alpha1.AtStatus `json:"status,omitempty"`
+}
+
+// AtList is a list of Ats.
+//
+// +kubebuilder:object:root=true
+type AtList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []At `json:"items"`
+}

@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memoryLasts is how long a write is remembered. A cache that has not shown it
+// by then is not merely late, and the operator goes by what the cache says.
+const memoryLasts = 10 * time.Second
+
+// Memory remembers which versions this process wrote, so that an operator can
+// tell a cache that does not show them yet from one that does, and waits for
+// the watch event instead of doing the same again. It only saves requests:
+// nothing may be wrong if it forgets everything.
+//
+// It relies on resource versions of one kind being comparable (KEP-5504). It is
+// safe for concurrent use.
+type Memory struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	notes map[noteKey]note
+}
+
+type noteKey struct {
+	kind string
+	types.NamespacedName
+}
+
+type note struct {
+	version string
+	until   time.Time
+}
+
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory {
+	return &Memory{now: time.Now, notes: map[noteKey]note{}}
+}
+
+// Note remembers a write of the named kind, after it was answered: obj has the
+// resource version that the API server gave it.
+func (m *Memory) Note(kind string, obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{obj.GetResourceVersion(), m.now().Add(memoryLasts)}
+}
+
+// Behind says whether the cache is behind a write of this process. cached is
+// the object as the cache has it, nil if it has none. The watch event that is
+// still to come wakes the operator; should it never come, wait is how long
+// until the write is forgotten.
+func (m *Memory) Behind(kind string, key types.NamespacedName, cached client.Object) (wait time.Duration, behind bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := noteKey{kind, key}
+	written, ok := m.notes[k]
+	if !ok {
+		return 0, false
+	}
+	if wait = written.until.Sub(m.now()); wait > 0 && !shows(cached, written.version) {
+		return wait, true
+	}
+	delete(m.notes, k)
+	return 0, false
+}
+
+// Forget drops what is remembered of an object: it is gone, or about to be.
+func (m *Memory) Forget(kind string, key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.notes, noteKey{kind, key})
+}
+
+func shows(cached client.Object, version string) bool {
+	if cached == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
+	return err != nil || order >= 0
+}

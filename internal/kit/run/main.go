@@ -1,0 +1,126 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// All is the word on the command line for every operator in one process.
+const All = "all"
+
+// Version is the version of the program, set by the linker.
+var Version = "dev"
+
+var errUsage = errors.New("usage")
+
+// Main is the program: it reads the command line, runs the operators that it
+// names until ctx ends, and returns the exit code.
+func Main(ctx context.Context, args []string, operators []Operator) int {
+	err := runCommand(ctx, args, operators)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage): // the flag package has told what is wrong
+		return 2
+	}
+	fmt.Fprintf(os.Stderr, "fairlead: %v\n", err)
+	return 1
+}
+
+func runCommand(ctx context.Context, args []string, operators []Operator) error {
+	flags := flag.NewFlagSet("fairlead", flag.ContinueOnError)
+	flags.Usage = func() { usage(flags, operators) }
+	flags.SetOutput(os.Stderr)
+	var options Options
+	options.bind(flags)
+	config.RegisterFlags(flags) // --kubeconfig
+	var logs zap.Options
+	logs.BindFlags(flags)
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return errUsage
+	}
+
+	if flags.NArg() == 1 && flags.Arg(0) == "version" {
+		fmt.Printf("fairlead %s, commit %s\n", Version, commit())
+		return nil
+	}
+	chosen, err := choose(flags.Args(), operators)
+	if err != nil {
+		return err
+	}
+
+	logger := zap.New(zap.UseFlagOptions(&logs))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // client-go's leader election logs through klog
+
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("no cluster to work for: run in a pod, or give --kubeconfig or $KUBECONFIG: %w", err)
+	}
+	if options.ElectionNamespace == "" && options.Election != NoElection {
+		if options.ElectionNamespace, err = electionNamespace(flags.Lookup("kubeconfig").Value.String()); err != nil {
+			return err
+		}
+	}
+	mgr, err := New(cfg, options, chosen...)
+	if err != nil {
+		return err
+	}
+	logger.Info("starting", "version", Version, "commit", commit(), "operators", names(chosen),
+		"namespaces", options.Namespaces, "leaderElection", options.Election)
+	return mgr.Start(ctx)
+}
+
+// choose finds the operators that the command line names.
+func choose(args []string, operators []Operator) ([]Operator, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("say which operator to run, one of: %s", strings.Join(words(operators), ", "))
+	}
+	if args[0] == All {
+		return operators, nil
+	}
+	for _, operator := range operators {
+		if operator.Name == args[0] {
+			return []Operator{operator}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no operator %q, only: %s", args[0], strings.Join(words(operators), ", "))
+}
+
+func words(operators []Operator) []string {
+	var words []string
+	for _, operator := range operators {
+		words = append(words, operator.Name)
+	}
+	return append(words, All)
+}
+
+func usage(flags *flag.FlagSet, operators []Operator) {
+	fmt.Fprintf(flags.Output(), "Usage: fairlead [flags] %s\n       fairlead version\n\nFlags:\n", strings.Join(words(operators), "|"))
+	flags.PrintDefaults()
+}
+
+// commit is the revision that the program was built from, if Go recorded it.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				return setting.Value
+			}
+		}
+	}
+	return "unknown"
+}

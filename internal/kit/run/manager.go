@@ -1,0 +1,250 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+const (
+	// reconcileTimeout bounds one reconcile, so that an API server that never
+	// answers cannot hold a worker for ever.
+	reconcileTimeout = 30 * time.Second
+	// crdPollInterval is how often a kind that is not served is asked for. It
+	// is polled and not watched because a watch on CRDs would need rights on
+	// the whole cluster.
+	crdPollInterval = 5 * time.Second
+)
+
+// New makes the manager that runs the given operators. Start it.
+func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Manager, error) {
+	cfg = rest.CopyConfig(cfg)
+	// The API server's priority and fairness sets the pace, not the client.
+	cfg.QPS = -1
+	cfg.UserAgent = "fairlead/" + names(operators)
+
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	for _, operator := range operators {
+		if err := operator.AddToScheme(scheme); err != nil {
+			return nil, err
+		}
+	}
+
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cacheOptions(options.Namespaces, operators),
+		HealthProbeBindAddress: options.ProbeAddress,
+		Metrics: metricsserver.Options{
+			BindAddress:    disabledIfEmpty(options.MetricsAddress),
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		LeaderElection:                options.Election == Lease,
+		LeaderElectionID:              lockName(operators),
+		LeaderElectionNamespace:       options.ElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller: config.Controller{
+			EnableWarmup:          new(true),
+			ReconciliationTimeout: reconcileTimeout,
+			// Tests run many managers in one process, and here each
+			// controller's name is its kind's, so it is unique anyway.
+			SkipNameValidation: new(true),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	starter := &starter{mgr: mgr, options: options, operators: operators}
+	if err := mgr.AddReadyzCheck("started", starter.ready); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.Add(starter)
+}
+
+// cacheOptions keeps the caches small: of the operators' own kinds without the
+// managed fields, which nobody reads; of the kinds that they own only the
+// objects that they made.
+func cacheOptions(namespaces []string, operators []Operator) cache.Options {
+	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+
+	type owned struct {
+		object client.Object
+		owners []string
+	}
+	children := map[string]*owned{}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			options.ByObject[kind.Object] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
+		}
+		for _, object := range operator.Owns {
+			goType := fmt.Sprintf("%T", object)
+			if children[goType] == nil {
+				children[goType] = &owned{object: object}
+			}
+			children[goType].owners = append(children[goType].owners, ManagedBy(operator.Name))
+		}
+	}
+	for _, child := range children {
+		requirement, err := labels.NewRequirement(ManagedByLabel, selection.In, child.owners)
+		if err != nil {
+			panic(err) // an operator's name that is no label value: a mistake in its source
+		}
+		options.ByObject[child.object] = cache.ByObject{Label: labels.NewSelector().Add(*requirement)}
+	}
+	return options
+}
+
+// lockName is the same for all replicas that run the same operators.
+func lockName(operators []Operator) string {
+	if len(operators) == 1 {
+		return ManagedBy(operators[0].Name) + "-leader"
+	}
+	return "fairlead-leader"
+}
+
+func names(operators []Operator) string {
+	var names []string
+	for _, operator := range operators {
+		names = append(names, operator.Name)
+	}
+	return strings.Join(names, "+")
+}
+
+func disabledIfEmpty(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+// starter sets up the controllers of the kinds, each as soon as its CRD is
+// served.
+type starter struct {
+	mgr       manager.Manager
+	options   Options
+	operators []Operator
+	lock      lifeLock
+	started   atomic.Bool
+}
+
+// ready is the readiness probe: every kind that is served has been set up and
+// its caches are filled. A replica that waits for its turn to lead is ready.
+func (s *starter) ready(req *http.Request) error {
+	if s.lock.waiting.Load() {
+		return nil
+	}
+	if !s.started.Load() {
+		return errors.New("the operators are being set up")
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+	defer cancel()
+	if !s.mgr.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the caches are being filled")
+	}
+	return nil
+}
+
+// NeedLeaderElection lets the starter run on every replica: the controllers
+// that it sets up fill their caches at once, and reconcile only when elected.
+func (*starter) NeedLeaderElection() bool { return false }
+
+// Start sets up what is served, and goes on asking for what is not.
+func (s *starter) Start(ctx context.Context) error {
+	log := s.mgr.GetLogger().WithName("start")
+	if s.options.Election == ForLife {
+		if err := s.lock.acquire(ctx, s.mgr, lockName(s.operators)); err != nil {
+			return err
+		}
+	}
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(s.mgr.GetConfig(), s.mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+
+	var waiting []Kind
+	for _, operator := range s.operators {
+		waiting = append(waiting, operator.Kinds...)
+	}
+	for told := false; len(waiting) > 0; told = true {
+		var missing []Kind
+		for _, kind := range waiting {
+			gvk, err := apiutil.GVKForObject(kind.Object, s.mgr.GetScheme())
+			if err != nil {
+				return err
+			}
+			served, err := serves(server, gvk.GroupVersion().String(), gvk.Kind)
+			switch {
+			case err != nil:
+				log.Error(err, "cannot ask the API server for a kind, trying again", "kind", gvk.GroupKind().String())
+				missing = append(missing, kind)
+			case !served:
+				if !told {
+					log.Info("kind is not installed: it starts when its CRD appears", "kind", gvk.GroupKind().String())
+				}
+				missing = append(missing, kind)
+			default:
+				if err := kind.SetUp(s.mgr); err != nil {
+					return fmt.Errorf("set up %s: %w", gvk.GroupKind(), err)
+				}
+			}
+		}
+		waiting = missing
+		s.started.Store(true)
+		if len(waiting) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(crdPollInterval):
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// serves asks whether the API server has the kind.
+func serves(server discovery.ServerResourcesInterface, groupVersion, kind string) (bool, error) {
+	resources, err := server.ServerResourcesForGroupVersion(groupVersion)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	for _, resource := range resources.APIResources {
+		if resource.Kind == kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,43 @@
+// Package run turns operators into a process: one manager for one or several
+// of them, with leader election, probes, metrics and logs, the same for all.
+//
+// Each kind starts when the API server serves it. A CRD that is not installed
+// disables its kind only, with a log line, and the kind starts when the CRD
+// appears.
+package run
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ManagedByLabel is on every object that an operator creates, with the value
+// <operator>-operator. Caches hold no other objects of the kinds that
+// operators own.
+const ManagedByLabel = "app.kubernetes.io/managed-by"
+
+// Operator is what there is to know of an operator in order to run it.
+type Operator struct {
+	// Name is the word for it on the command line, such as "at".
+	Name string
+	// AddToScheme registers the Go types of its kinds.
+	AddToScheme func(*runtime.Scheme) error
+	// Kinds are the kinds that it reconciles.
+	Kinds []Kind
+	// Owns has one object of every kind of child that it watches.
+	Owns []client.Object
+}
+
+// Kind is one kind that an operator reconciles.
+type Kind struct {
+	// Object is an empty object of the kind.
+	Object client.Object
+	// SetUp adds the controller of the kind to the manager. It is called once
+	// the API server serves the kind.
+	SetUp func(ctrl.Manager) error
+}
+
+// ManagedBy is the value of ManagedByLabel, and the field manager, of the
+// operator of that name.
+func ManagedBy(operator string) string { return operator + "-operator" }

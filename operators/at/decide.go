@@ -1,0 +1,263 @@
+package at
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+const (
+	// Failed attempts are tried again after firstBackoff, then twice that,
+	// and so on up to longestBackoff, as Jobs are.
+	firstBackoff, longestBackoff = 10 * time.Second, 6 * time.Minute
+
+	// A pod that was refused, or whose name is taken, is tried again after
+	// half the time that this has lasted, within these bounds.
+	firstRefusal, longestRefusal = time.Second, time.Minute
+
+	// trouble is how long a claimed pod may take to start its command before
+	// status says what it waits for. Most reasons pass by themselves sooner.
+	trouble = 10 * time.Second
+
+	// killGrace is how long the kubelet gets to end a pod that is past its
+	// active deadline before the result is written without it.
+	killGrace = 45 * time.Second
+)
+
+// action is the one thing that a reconcile does to the cluster, besides
+// writing status.
+type action string
+
+const (
+	// hold does nothing.
+	hold action = ""
+	// create makes the pod of the next attempt, gated.
+	create action = "create"
+	// claim stores the pod's UID in status, and then opens its gate.
+	claim action = "claim"
+	// release opens the gate of the claimed pod.
+	release action = "release"
+	// discard deletes a gated pod that may not run after all.
+	discard action = "discard"
+	// stop ends what is left of a finished attempt's pod: sidecars.
+	stop action = "stop"
+	// abandon deletes the pod of a finished attempt that never started.
+	abandon action = "abandon"
+	// remove deletes a finished At that was kept long enough.
+	remove action = "remove"
+)
+
+// step is what to do next, and what there is to say about it.
+type step struct {
+	action action
+	// news is what changes in status. The zero value changes nothing.
+	news news
+	// wakeAt is when to look again although no event comes; zero for never.
+	wakeAt time.Time
+}
+
+// news is what a step has to say in status.
+type news struct {
+	phase           atv1alpha1.Phase
+	reason, message string
+	result          *result
+	nextAttempt     time.Time
+}
+
+// decide finds the next step for an At. It is the specification of the
+// operator: all that it goes by is in its arguments.
+func decide(at *atv1alpha1.At, seen observation) step {
+	switch {
+	case !at.DeletionTimestamp.IsZero():
+		return step{} // owner references take the pods along
+	case seen.behind > 0:
+		return step{wakeAt: seen.now.Add(seen.behind)}
+	case at.Status.Phase.Finished():
+		return afterwards(at, seen)
+	case isClaimed(at):
+		return watchOver(at, seen)
+	default:
+		return start(at, seen)
+	}
+}
+
+// isClaimed says whether an attempt is under way: its pod is the only one that
+// may run.
+func isClaimed(at *atv1alpha1.At) bool {
+	return at.Status.Phase == atv1alpha1.Running && at.Status.NextAttemptTime == nil
+}
+
+// start takes an attempt up to its claim: create the pod, then claim it. Until
+// then everything can still change.
+func start(at *atv1alpha1.At, seen observation) step {
+	due, deadline, err := window(at)
+	first := at.Status.Attempts == 0
+	switch {
+	case err != nil:
+		return step{action: discardIfThere(seen), news: news{phase: atv1alpha1.Pending, reason: reasonInvalid, message: err.Error()}}
+	case !deadline.IsZero() && seen.now.After(deadline) && first:
+		return step{action: discardIfThere(seen), news: missed(at, deadline)}
+	case !deadline.IsZero() && !seen.now.Before(deadline) && !first:
+		return step{action: discardIfThere(seen), news: tooLong(at)}
+	case at.Spec.Suspend && first:
+		return step{action: discardIfThere(seen), wakeAt: deadline, news: news{phase: atv1alpha1.Pending, reason: reasonSuspended, message: "Suspended: it starts at its time, or at once if that has passed, when suspend is false"}}
+	case seen.now.Before(due):
+		return step{action: discardIfThere(seen), wakeAt: due, news: waiting(at, due)}
+	case seen.inTheWay, seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
+		return step{wakeAt: deadline} // its deletion is an event
+	case seen.pod == nil:
+		return step{action: create, wakeAt: deadline}
+	default:
+		return step{action: claim, news: news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The pod may run"}}
+	}
+}
+
+// window is when the next attempt may start: not before due, and not after
+// deadline, if there is one.
+func window(at *atv1alpha1.At) (due, deadline time.Time, err error) {
+	if at.Status.Attempts > 0 {
+		if at.Spec.ActiveDeadlineSeconds != nil {
+			deadline = activeDeadline(at)
+		}
+		return at.Status.NextAttemptTime.Time, deadline, nil
+	}
+	if due, err = instant(&at.Spec); err != nil {
+		return due, deadline, err
+	}
+	if at.Spec.StartingDeadlineSeconds != nil {
+		deadline = due.Add(seconds(*at.Spec.StartingDeadlineSeconds))
+	}
+	return due, deadline, nil
+}
+
+func discardIfThere(seen observation) action {
+	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.inTheWay {
+		return discard
+	}
+	return hold
+}
+
+// watchOver follows a claimed attempt to its result.
+func watchOver(at *atv1alpha1.At, seen observation) step {
+	pod := seen.pod
+	switch {
+	case pod == nil:
+		return step{news: outcome(at, seen, result{reason: reasonUnknown, message: "The pod was deleted before its result was stored"})}
+	case ended(pod):
+		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
+	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():
+		return step{action: release}
+	}
+
+	var wakes earliest
+	if at.Spec.ActiveDeadlineSeconds != nil {
+		limit := activeDeadline(at)
+		if pod.Spec.NodeName != "" {
+			limit = limit.Add(killGrace) // the kubelet ends it, and tells how
+		}
+		if !seen.now.Before(limit) {
+			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})}
+		}
+		wakes.add(limit)
+	}
+	if started(pod) {
+		return step{wakeAt: wakes.time, news: running}
+	}
+
+	why, message := waitsFor(pod)
+	if at.Spec.PendingDeadlineSeconds != nil {
+		limit := pod.CreationTimestamp.Add(seconds(*at.Spec.PendingDeadlineSeconds))
+		if !seen.now.Before(limit) {
+			return step{news: outcome(at, seen, pendingTooLong(at, why, message))}
+		}
+		wakes.add(limit)
+	}
+	told := pod.CreationTimestamp.Add(trouble)
+	if seen.now.Before(told) {
+		wakes.add(told)
+		return step{wakeAt: wakes.time}
+	}
+	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}
+}
+
+// afterwards keeps a finished At finished, ends what is left of its pod, and
+// removes the At when its time to live is over.
+func afterwards(at *atv1alpha1.At, seen observation) step {
+	var removeAt time.Time
+	if ttl := at.Spec.TTLSecondsAfterFinished; ttl != nil && at.Status.CompletionTime != nil {
+		removeAt = at.Status.CompletionTime.Add(seconds(*ttl))
+		if !seen.now.Before(removeAt) {
+			return step{action: remove}
+		}
+	}
+	return step{action: cleanUp(seen.pod), wakeAt: removeAt}
+}
+
+// cleanUp says what ends the rest of a finished attempt's pod.
+func cleanUp(pod *corev1.Pod) action {
+	switch {
+	case pod == nil || !pod.DeletionTimestamp.IsZero() || phaseIsFinal(pod):
+		return hold
+	case !started(pod) && !ended(pod):
+		return abandon
+	case pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == 1:
+		return hold // stopped already
+	case sidecarsRun(pod):
+		return stop
+	}
+	return hold
+}
+
+// outcome is what the end of an attempt leads to: the end of the run, or
+// another attempt.
+func outcome(at *atv1alpha1.At, seen observation, r result) news {
+	if r.finished.IsZero() {
+		r.finished = seen.now
+	}
+	if r.succeeded {
+		return news{phase: atv1alpha1.Done, reason: r.reason, message: r.message, result: &r}
+	}
+	if at.Status.Attempts > at.Spec.BackoffLimit || r.final {
+		return news{phase: atv1alpha1.Failed, reason: r.reason, message: r.message, result: &r}
+	}
+	next := seen.now.Add(backoff(at.Status.Attempts))
+	return news{phase: atv1alpha1.Running, reason: r.reason, message: r.message, result: &r, nextAttempt: next}
+}
+
+// backoff is the wait after that many failed attempts.
+func backoff(attempts int32) time.Duration {
+	wait := firstBackoff
+	for range attempts - 1 {
+		if wait *= 2; wait >= longestBackoff {
+			return longestBackoff
+		}
+	}
+	return wait
+}
+
+// refusalBackoff is the wait before a pod that has been refused since then is
+// tried again.
+func refusalBackoff(since, now time.Time) time.Duration {
+	return min(max(now.Sub(since)/2, firstRefusal), longestRefusal)
+}
+
+func activeDeadline(at *atv1alpha1.At) time.Time {
+	return at.Status.StartTime.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
+}
+
+// seconds is a number of seconds as a duration, the longest one if it is more.
+func seconds(n int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Second)
+	return time.Duration(min(n, most)) * time.Second
+}
+
+// earliest collects instants and keeps the first.
+type earliest struct{ time time.Time }
+
+func (e *earliest) add(t time.Time) {
+	if e.time.IsZero() || t.Before(e.time) {
+		e.time = t
+	}
+}

@@ -1,0 +1,123 @@
+package at
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
+)
+
+const (
+	// commandContainer is the container that runs the command.
+	commandContainer = "command"
+	// gateName is the gate that keeps a pod from running until it is claimed.
+	gateName = "at.example.com/claim"
+	// defaultImage has a shell and is small.
+	defaultImage = "busybox"
+	// nobody is the user that a command runs as, when the pod template does
+	// not say: any one but root will do.
+	nobody = 65532
+
+	instanceLabel = "app.kubernetes.io/instance"
+	nameLabel     = "app.kubernetes.io/name"
+)
+
+// desiredPod is the pod of an attempt that starts now: the user's template
+// with the command put in, and what keeps it safe put around it. It is sent
+// once and never changed, so it is a whole object and no apply configuration.
+func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now time.Time) *corev1.Pod {
+	pod := &corev1.Pod{}
+	if template := at.Spec.PodTemplate.DeepCopy(); template != nil {
+		pod.Labels, pod.Annotations, pod.Spec = template.Labels, template.Annotations, template.Spec
+	}
+	pod.Name, pod.Namespace = name, at.Namespace
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(at, gvk)}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[run.ManagedByLabel] = run.ManagedBy("at")
+	pod.Labels[nameLabel] = "at"
+	pod.Labels[instanceLabel] = labelValue(at.Name)
+
+	spec := &pod.Spec
+	spec.SchedulingGates = append(spec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})
+	spec.RestartPolicy = corev1.RestartPolicyNever
+	if at.Spec.ActiveDeadlineSeconds != nil {
+		left := *at.Spec.ActiveDeadlineSeconds
+		if at.Status.StartTime != nil { // a further attempt: what is left
+			left = max(1, int64(activeDeadline(at).Sub(now)/time.Second))
+		}
+		// The field is an int32 on the node, although the API says int64.
+		left = min(left, 1<<31-1)
+		spec.ActiveDeadlineSeconds = &left
+	}
+	if at.Spec.ServiceAccountName != "" {
+		spec.ServiceAccountName = at.Spec.ServiceAccountName
+	} else if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(false)
+	}
+	setCommand(spec, &at.Spec)
+	secure(spec)
+	return pod
+}
+
+// setCommand puts the command into its container, which it adds in front when
+// the template has none.
+func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == commandContainer })
+	if i < 0 {
+		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: commandContainer})
+		i = 0
+	}
+	command := &spec.Containers[i]
+	command.Args = nil
+	if at.Command != nil {
+		command.Command = []string{"/bin/sh", "-c", *at.Command}
+	} else {
+		command.Command = at.Args
+	}
+	if at.Image != "" {
+		command.Image = at.Image
+	}
+	if command.Image == "" {
+		command.Image = defaultImage
+	}
+	if command.ImagePullPolicy == "" {
+		command.ImagePullPolicy = corev1.PullIfNotPresent
+	}
+	for _, variable := range at.Env {
+		command.Env = slices.DeleteFunc(command.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
+	}
+	command.Env = append(command.Env, at.Env...)
+	if at.Resources.Limits != nil || at.Resources.Requests != nil || at.Resources.Claims != nil {
+		command.Resources = *at.Resources.DeepCopy()
+	}
+}
+
+// secure makes the pod meet the restricted Pod Security Standard, wherever the
+// template has no security context of its own.
+func secure(spec *corev1.PodSpec) {
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(int64(nobody)),
+			RunAsGroup:     new(int64(nobody)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if containers[i].SecurityContext == nil {
+				containers[i].SecurityContext = &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				}
+			}
+		}
+	}
+}

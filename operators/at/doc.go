@@ -1,0 +1,49 @@
+// Package at is the At operator: it runs a command once, at a given time.
+//
+// # The promise
+//
+//   - Never early. The clock that counts is the operator's: an attempt is
+//     allowed to run only when that clock, read as wall-clock time, shows the
+//     scheduled instant or later.
+//   - At most once per attempt, whatever dies and whenever.
+//   - Never lost without a word: an At that is due while no operator runs is
+//     run when one is back, or MISSED if its starting deadline has passed.
+//   - A finished At never runs again, also when its pod is deleted. Deleting
+//     and creating an At of the same name is a new run.
+//   - A clock that jumps makes a run at most 30 s late, and never early.
+//
+// # How state moves
+//
+//	         due             claimed             command ended
+//	PENDING ─────► (gated pod) ─────► RUNNING ──────────────► DONE
+//	   │                               │  ▲                     │
+//	   │ too late                      │  │ try again           ▼
+//	   └─────► MISSED                  └──┴──────────────────► FAILED
+//
+// One attempt takes four writes, and the order of them is what keeps the
+// promise:
+//
+//  1. create the attempt's pod, under a name that follows from the At and the
+//     number of the attempt, behind a scheduling gate. The name is a lock:
+//     there is one such pod. The gate keeps it from running;
+//  2. claim it: write phase RUNNING and the pod's UID into status, under the
+//     resourceVersion that was read. Whoever else wrote in between, a user
+//     who moved the schedule or a second leader, makes this a conflict;
+//  3. open the gate of the pod whose UID is in status, with a patch that tests
+//     that UID;
+//  4. store the result in status.
+//
+// An operator that dies between any two of them leaves a state that the next
+// one reads and goes on from. A gated pod that is not the claimed one has
+// never run and is deleted. A pod that is claimed is never replaced: if it is
+// gone before its result was stored, the attempt FAILED with reason
+// ResultUnknown. Neither stale caches nor two leaders change any of this,
+// because both the claim and the gate are decided by the API server.
+//
+// # Waiting
+//
+// An At that waits costs no request and no goroutine: alarms (alarm.go) keeps
+// the next instant of every At in one heap and compares it with the wall
+// clock. When many are due together, all pods are created before the first is
+// claimed, because what follows the create has a lower priority in the queue.
+package at

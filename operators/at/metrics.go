@@ -1,0 +1,52 @@
+package at
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+// Metrics have no label with an object's name: their number does not grow with
+// the number of Ats.
+var (
+	lateness = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "fairlead_at_lateness_seconds",
+		Help:    "How much later than scheduled the first attempt was allowed to run.",
+		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600},
+	}, []string{"group"})
+	runs = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_at_runs_total",
+		Help: "Ats that finished, by phase: DONE, FAILED or MISSED.",
+	}, []string{"group", "phase"})
+)
+
+// registerMetrics may be called more than once in a process.
+func registerMetrics() error {
+	for _, collector := range []prometheus.Collector{lateness, runs} {
+		var registered prometheus.AlreadyRegisteredError
+		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell lets logs, events and metrics know of a status that is now stored.
+func (r *reconciler) tell(ctx context.Context, obj client.Object, before, after *atv1alpha1.AtStatus) {
+	if before.Phase != after.Phase {
+		log.FromContext(ctx).Info("phase changed", "from", before.Phase, "to", after.Phase, "reason", after.Reason)
+		if after.Phase.Finished() {
+			runs.WithLabelValues(r.group.gvk.Group, string(after.Phase)).Inc()
+		}
+	}
+	if before.StartTime == nil && after.StartTime != nil {
+		lateness.WithLabelValues(r.group.gvk.Group).Observe(after.Lateness.Seconds())
+	}
+	r.events.changed(obj, before, after)
+}

@@ -1,0 +1,105 @@
+package at
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+)
+
+// outputPatience is how long after the end of a command its output is asked
+// for again, when the node does not hand it out. The result then goes without.
+const outputPatience = 30 * time.Second
+
+// observation is all that decide goes by, besides the At.
+type observation struct {
+	// now is the wall clock's time.
+	now time.Time
+	// pod is the pod of the attempt at hand: the claimed one, or the one
+	// that is to be claimed next. Nil if there is none.
+	pod *corev1.Pod
+	// inTheWay is true when pod belongs to a deleted At of the same name.
+	inTheWay bool
+	// output is the end of the command's output, where it is kept and the
+	// command has ended.
+	output string
+	// behind is how long to wait for the cache, when it does not yet show
+	// what this process wrote. Zero when it does.
+	behind time.Duration
+}
+
+// observe reads everything that the next step depends on.
+func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observation, error) {
+	seen := observation{now: r.now().Round(0)}
+	if wait, behind := r.writes.Behind(atKind, key(at), at); behind {
+		seen.behind = wait
+		return seen, nil
+	}
+
+	podKey := types.NamespacedName{Namespace: at.Namespace, Name: r.group.podName(at, at.Status.Attempts+1)}
+	claimed := isClaimed(at)
+	if claimed || at.Status.Phase.Finished() {
+		podKey.Name = at.Status.PodName
+	}
+	if podKey.Name == "" { // finished without ever having started
+		return seen, nil
+	}
+	pod, err := getPod(ctx, r.client, podKey)
+	if err != nil {
+		return seen, err
+	}
+	var cached client.Object
+	if pod != nil {
+		cached = pod
+	}
+	if wait, behind := r.writes.Behind(podKind, podKey, cached); behind {
+		seen.behind = wait
+		return seen, nil
+	}
+	if claimed && !isThe(pod, at.Status.PodUID) {
+		// The claimed pod seems gone. That ends the attempt, so a cache that
+		// is merely late must not decide it.
+		if pod, err = getPod(ctx, r.live, podKey); err != nil {
+			return seen, err
+		}
+	}
+	switch {
+	case pod == nil:
+		return seen, nil
+	case at.Status.PodName == pod.Name:
+		if isThe(pod, at.Status.PodUID) {
+			seen.pod = pod
+		}
+	case metav1.IsControlledBy(pod, at):
+		seen.pod = pod
+	case apply.BelongsToPredecessor(pod, at):
+		seen.inTheWay = true
+	}
+	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && ended(pod) {
+		seen.output, err = r.logs.tail(ctx, pod, int64(at.Spec.OutputBytes))
+		if err != nil && seen.now.Before(endOf(pod, seen.now).Add(outputPatience)) {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// isThe says whether pod is there and has that UID.
+func isThe(pod *corev1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
+
+func getPod(ctx context.Context, from client.Reader, key types.NamespacedName) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	if err := from.Get(ctx, key, &pod); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return &pod, nil
+}

@@ -1,0 +1,58 @@
+package at
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+var hasOffset = regexp.MustCompile(`(Z|[+-][0-9:]{5})$`)
+
+// localLayout is RFC 3339 without the offset. Go accepts a fraction of a
+// second after the seconds whether or not the layout has one.
+const localLayout = "2006-01-02T15:04:05"
+
+// instant is the moment that the schedule of an At means, in UTC.
+func instant(spec *atv1alpha1.AtSpec) (time.Time, error) {
+	if hasOffset.MatchString(spec.Schedule) {
+		t, err := time.Parse(time.RFC3339Nano, spec.Schedule)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("schedule %q is not an RFC 3339 date-time such as 2030-01-31T08:00:00Z", spec.Schedule)
+		}
+		return t.UTC(), nil
+	}
+	if spec.TimeZone == nil {
+		return time.Time{}, fmt.Errorf("schedule %q has neither an offset nor a timeZone", spec.Schedule)
+	}
+	wall, err := time.Parse(localLayout, spec.Schedule)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("schedule %q is not a date and time such as 2030-01-31T08:00:00", spec.Schedule)
+	}
+	zone, err := time.LoadLocation(*spec.TimeZone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("timeZone %q is not known to this operator: %w", *spec.TimeZone, err)
+	}
+	return inZone(wall, zone).UTC(), nil
+}
+
+// inZone is the instant at which the clocks of a zone show what wall shows in
+// UTC. A time that comes twice means its first occurrence. A time that is
+// skipped is taken with the offset in force before the gap (RFC 5545, section
+// 3.3.5), so it is after the gap and never early; time.Date may put it before.
+func inZone(wall time.Time, zone *time.Location) time.Time {
+	// No zone changes twice within a day, so the offset a day before is the
+	// one in force before a change near wall, if there is one.
+	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
+	_, after := wall.Add(24 * time.Hour).In(zone).Zone()
+	early := wall.Add(-time.Duration(max(before, after)) * time.Second)
+	late := wall.Add(-time.Duration(min(before, after)) * time.Second)
+	for _, candidate := range []time.Time{early, late} {
+		_, offset := candidate.In(zone).Zone()
+		if candidate.Add(time.Duration(offset) * time.Second).Equal(wall) {
+			return candidate.In(zone)
+		}
+	}
+	return wall.Add(-time.Duration(before) * time.Second).In(zone)
+}

@@ -1,0 +1,205 @@
+package at
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons in status and in events that are not Kubernetes' own.
+const (
+	reasonScheduled       = "Scheduled"
+	reasonSuspended       = "Suspended"
+	reasonInvalid         = "InvalidSchedule"
+	reasonConflict        = "PodConflict"
+	reasonRefused         = "PodRefused"
+	reasonRunning         = "Running"
+	reasonStarting        = "Starting"
+	reasonGated           = "SchedulingGated"
+	reasonUnschedulable   = "Unschedulable"
+	reasonBackingOff      = "BackingOff"
+	reasonCompleted       = "Completed"
+	reasonCommandFailed   = "CommandFailed"
+	reasonPodFailed       = "PodFailed"
+	reasonPodDeleted      = "PodDeleted"
+	reasonUnknown         = "ResultUnknown"
+	reasonDeadline        = "DeadlineExceeded"
+	reasonPendingDeadline = "PendingDeadlineExceeded"
+	reasonMissed          = "StartingDeadlineExceeded"
+)
+
+// longestMessage bounds what is taken over from other components.
+const longestMessage = 1024
+
+var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running"}
+
+// waiting is what there is to say before an attempt is due.
+func waiting(at *atv1alpha1.At, due time.Time) news {
+	if at.Status.Attempts > 0 {
+		return news{} // the failed attempt has said it
+	}
+	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano)}
+}
+
+func missed(at *atv1alpha1.At, deadline time.Time) news {
+	message := fmt.Sprintf("It did not start by %s, which is startingDeadlineSeconds (%d s) after its time", deadline.Format(time.RFC3339Nano), *at.Spec.StartingDeadlineSeconds)
+	if at.Spec.Suspend {
+		message += ", because it was suspended"
+	} else if why := notReady(at); why != "" {
+		message += ": " + why
+	}
+	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: shortened(message)}
+}
+
+// notReady is the last trouble that status told about a pending At.
+func notReady(at *atv1alpha1.At) string {
+	for _, condition := range at.Status.Conditions {
+		if condition.Type == status.Ready && condition.Status == metav1.ConditionFalse {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+func tooLong(at *atv1alpha1.At) news {
+	return news{phase: atv1alpha1.Failed, reason: reasonDeadline, message: deadlineMessage(at)}
+}
+
+func deadlineMessage(at *atv1alpha1.At) string {
+	return fmt.Sprintf("The run took longer than activeDeadlineSeconds (%d s)", *at.Spec.ActiveDeadlineSeconds)
+}
+
+// summarize is the status of an At after a step. failure is the error of the
+// step's action, if it had one.
+func summarize(at *atv1alpha1.At, seen observation, next step, failure error) atv1alpha1.AtStatus {
+	st := *at.Status.DeepCopy()
+	say := next.news
+	if failure != nil {
+		say = troubleWith(at, seen, failure)
+	}
+	if say.phase == "" {
+		return st
+	}
+
+	st.Phase = say.phase
+	st.Reason = say.reason
+	st.ObservedGeneration = at.Generation
+	if due, err := instant(&at.Spec); err == nil {
+		st.ScheduledTime = &metav1.MicroTime{Time: ceilMicro(due)}
+	} else {
+		st.ScheduledTime = nil
+	}
+	if next.action == claim && failure == nil {
+		claimed(&st, at, seen)
+	}
+	if say.result != nil {
+		finished(&st, say.result)
+	}
+	st.NextAttemptTime = nil
+	switch {
+	case !say.nextAttempt.IsZero():
+		st.NextAttemptTime = &metav1.Time{Time: say.nextAttempt}
+	case st.Phase.Finished():
+		if st.CompletionTime == nil {
+			st.CompletionTime = &metav1.Time{Time: seen.now}
+		}
+	case next.action != claim && at.Status.NextAttemptTime != nil:
+		st.NextAttemptTime = at.Status.NextAttemptTime // still backing off
+	}
+	setConditions(&st, at, say)
+	return st
+}
+
+// claimed writes an attempt into status: from now on its pod is the only one
+// that may run.
+func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
+	st.Attempts = at.Status.Attempts + 1
+	st.PodName = seen.pod.Name
+	st.PodUID = seen.pod.UID
+	st.CompletionTime, st.ExitCode, st.Output = nil, nil, ""
+	if st.StartTime == nil {
+		st.StartTime = &metav1.MicroTime{Time: ceilMicro(seen.now.UTC())}
+		st.Lateness = &metav1.Duration{Duration: max(0, st.StartTime.Sub(st.ScheduledTime.Time))}
+	}
+}
+
+// finished writes the result of an attempt into status.
+func finished(st *atv1alpha1.AtStatus, r *result) {
+	st.CompletionTime = &metav1.Time{Time: r.finished}
+	st.ExitCode = r.exitCode
+	st.Output = strings.ToValidUTF8(r.output, "�")
+}
+
+func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
+	conditions := status.Conditions{List: &st.Conditions, Generation: at.Generation}
+	message := say.message
+	if !say.nextAttempt.IsZero() {
+		message += fmt.Sprintf(". Attempt %d of %d follows at %s", st.Attempts+1, at.Spec.BackoffLimit+1, say.nextAttempt.UTC().Format(time.RFC3339))
+	}
+	conditions.Set(atv1alpha1.ConditionComplete, st.Phase == atv1alpha1.Done, say.reason, message)
+	switch {
+	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:
+		conditions.Good(say.reason, message)
+	case st.Phase.Finished(), say.reason == reasonInvalid:
+		conditions.Bad(say.reason, message)
+	default:
+		conditions.Busy(say.reason, message)
+	}
+}
+
+// troubleWith is what there is to say when a step's action failed: the user is
+// told what a user can do something about, and what lasts.
+func troubleWith(at *atv1alpha1.At, seen observation, failure error) news {
+	var conflict *apply.ConflictError
+	switch {
+	case errors.As(failure, &conflict):
+		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
+	case isRefusal(failure):
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: shortened("The pod cannot be created: " + failure.Error())}
+	}
+	return news{}
+}
+
+func phaseSoFar(at *atv1alpha1.At) atv1alpha1.Phase {
+	if at.Status.Phase == "" {
+		return atv1alpha1.Pending
+	}
+	return at.Status.Phase
+}
+
+// shortened bounds a message from elsewhere and makes it one line.
+func shortened(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
+	}
+	return message
+}
+
+// camelCase makes a reason from elsewhere fit for a condition.
+func camelCase(reason string) string {
+	reason = strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, reason)
+	if reason == "" || !unicode.IsLetter(rune(reason[0])) {
+		return reasonPodFailed
+	}
+	return strings.ToUpper(reason[:1]) + reason[1:]
+}
+
+// ceilMicro rounds up to what a MicroTime can show. Instants are rounded up and
+// never down, so that what status shows is not before what happened.
+func ceilMicro(t time.Time) time.Time {
+	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+}
