@@ -1,0 +1,150 @@
+// Package build makes the cluster's programs from Go modules, by the go
+// command and its build cache: minutes the first time, seconds after that.
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// names are what the multi-call binary is called by.
+var names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+	"kubelet", "kube-proxy", "kubectl", "volume-provisioner"}
+
+// Builder builds packages of this module.
+type Builder struct {
+	// Progress gets a line when a build starts, and more while it goes on.
+	Progress io.Writer
+}
+
+// Kubernetes builds the multi-call binary and its names into a folder.
+func (b Builder) Kubernetes(ctx context.Context, bin string) error {
+	version, err := b.Version(ctx, "k8s.io/kubernetes")
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version)
+	if err := b.build(ctx, title, "kubernetes", filepath.Join(bin, "kubernetes"), stamp(version)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		err := os.Symlink("kubernetes", filepath.Join(bin, name))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Component builds one of the programs that go into images.
+func (b Builder) Component(ctx context.Context, name, file string) error {
+	return b.build(ctx, "building "+name, name, file, "")
+}
+
+// Version is the version of a module that this one is built with.
+func (b Builder) Version(ctx context.Context, module string) (string, error) {
+	out, err := b.command(ctx, "list", "-m", "-f", "{{.Version}}", module)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// stamp are the linker flags that tell Kubernetes its version. Without them it
+// calls itself v0.0.0-master+$Format:%H$, which Helm, OLM and version checks
+// cannot parse.
+func stamp(version string) string {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	var flags []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, field := range []string{"gitVersion=" + version, "gitMajor=" + major, "gitMinor=" + minor, "gitTreeState=clean"} {
+			flags = append(flags, "-X", pkg+"."+field)
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// build links a package into a file. The go command sees for itself when the
+// file is up to date.
+func (b Builder) build(ctx context.Context, title, component, file, ldflags string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.Progress, title)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go b.tick(ctx, component)
+	_, err := b.command(ctx, "build",
+		"-buildvcs=false", // or every commit would mean linking again
+		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, "./components/"+component)
+	return err
+}
+
+// tick says every so often that a build is still going on.
+func (b Builder) tick(ctx context.Context, component string) {
+	start := time.Now()
+	ticker := time.NewTicker(15 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			fmt.Fprintf(b.Progress, "  still building %s, %s\n", component, time.Since(start).Round(time.Second))
+		}
+	}
+}
+
+// command runs the go command in this module's folder and returns its output.
+func (b Builder) command(ctx context.Context, args ...string) ([]byte, error) {
+	source, err := moduleDir()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = source
+	// Without cgo the binaries are static: they run in images without a libc,
+	// and are built without a C compiler.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], source, err, bytes.TrimSpace(withoutDownloads(stderr.Bytes())))
+	}
+	return stdout.Bytes(), nil
+}
+
+// withoutDownloads drops the hundreds of lines that tell of modules being
+// fetched: the error is below them.
+func withoutDownloads(stderr []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(stderr) {
+		if !bytes.HasPrefix(line, []byte("go: downloading ")) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// moduleDir is where this module's source is: where this program was built.
+func moduleDir() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "..")
+	if _, err := os.Stat(filepath.Join(dir, "components")); !ok || err != nil {
+		return "", fmt.Errorf("the source of localcluster is not in %s any more: build it again where it is", dir)
+	}
+	return dir, nil
+}

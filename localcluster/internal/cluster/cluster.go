@@ -1,0 +1,170 @@
+// Package cluster is the commands: what makes a cluster's parts, brings it up,
+// puts things into it and takes it down.
+//
+// A cluster is a folder. What is in it is either made once and could be made
+// again (the parts), or the state of the running cluster:
+//
+//	bin/        Kubernetes and etcd              parts
+//	packages/   Debian's packages, as fetched    parts
+//	debian/     and unpacked                     parts
+//	images/     programs that go into images     parts
+//	kubeconfig  the administrator's              state
+//	log/        a file per component, audit.log  state
+//	node/       disks of the node                state
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/build"
+	"example.com/fairlead/localcluster/internal/debian"
+	"example.com/fairlead/localcluster/internal/images"
+	"example.com/fairlead/localcluster/internal/node"
+)
+
+// Cluster is a cluster by its folder, whether it runs or not.
+type Cluster struct {
+	Dir string
+	// Cache is the folder that has the parts. It is Dir unless the cluster
+	// borrows another one's.
+	Cache string
+	// Temporary says that Dir goes with the cluster.
+	Temporary bool
+	// Progress gets a line per step.
+	Progress io.Writer
+}
+
+// The parts' folders.
+const (
+	binDir      = node.BinDir
+	debianDir   = node.DebianDir
+	packagesDir = "packages"
+	imagesDir   = "images"
+)
+
+// Bin is where kubectl, kube-apiserver and etcd are.
+func (c *Cluster) Bin() string { return filepath.Join(c.Dir, binDir) }
+
+// Kubeconfig is the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, node.Kubeconfig) }
+
+func (c *Cluster) say(format string, args ...any) {
+	fmt.Fprintf(c.Progress, format+"\n", args...)
+}
+
+// Assets builds the Kubernetes binaries, where they are not up to date.
+func (c *Cluster) Assets(ctx context.Context) error {
+	return locked(c.Cache, func() error {
+		return c.builder().Kubernetes(ctx, filepath.Join(c.Cache, binDir))
+	})
+}
+
+// parts makes everything that a cluster is started from.
+func (c *Cluster) parts(ctx context.Context) error {
+	if err := c.Assets(ctx); err != nil {
+		return err
+	}
+	if err := locked(c.Cache, func() error { return c.unpack(ctx) }); err != nil {
+		return err
+	}
+	if c.Cache == c.Dir {
+		return nil
+	}
+	for _, part := range []string{binDir, debianDir} {
+		if err := linkTree(filepath.Join(c.Cache, part), filepath.Join(c.Dir, part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodePackages are Debian's packages that the node runs on: the container
+// runtime, the container network, iptables, and the libraries of those that a
+// small system may lack.
+var nodePackages = []string{
+	"containerd", "runc", "libseccomp2", "containernetworking-plugins",
+	"iptables", "libip4tc2", "libip6tc2", "libxtables12", "libmnl0", "libnftnl11",
+	"libnetfilter-conntrack3", "libnfnetlink0",
+}
+
+// unpack fetches and unpacks the node's packages, unless it has done so.
+func (c *Cluster) unpack(ctx context.Context) error {
+	fetched, err := c.debian().Fetch(ctx, "", nodePackages...)
+	if err != nil {
+		return fmt.Errorf("fetch Debian's packages: %w", err)
+	}
+	var names []string
+	for _, pkg := range fetched {
+		names = append(names, filepath.Base(pkg.File))
+	}
+	want := strings.Join(names, "\n")
+	root := filepath.Join(c.Cache, debianDir)
+	done := filepath.Join(c.Cache, packagesDir, "unpacked")
+	if have, err := os.ReadFile(done); err == nil && string(have) == want {
+		if _, err := os.Stat(root); err == nil {
+			return nil
+		}
+	}
+	c.say("unpacking containerd, runc, CNI plugins and iptables")
+	if err := os.RemoveAll(root); err != nil {
+		return err
+	}
+	if err := debian.Unpack(ctx, root, fetched...); err != nil {
+		return err
+	}
+	return os.WriteFile(done, []byte(want), 0o644)
+}
+
+func (c *Cluster) builder() build.Builder { return build.Builder{Progress: c.Progress} }
+
+func (c *Cluster) debian() debian.Store {
+	return debian.Store{Dir: filepath.Join(c.Cache, packagesDir)}
+}
+
+func (c *Cluster) maker() *images.Maker {
+	return &images.Maker{Dir: filepath.Join(c.Cache, imagesDir), Build: c.builder(), Debian: c.debian()}
+}
+
+// locked runs f while no other process makes parts in the same folder.
+func locked(dir string, f func() error) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f()
+}
+
+// linkTree gives a cluster the parts of another one: as hard links, which take
+// no space and stay when the other one is removed, or as copies if it is on
+// another file system.
+func linkTree(from, to string) error {
+	for _, how := range []string{"--link", "--reflink=auto"} {
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+		out, err := exec.Command("cp", "--archive", how, from, to).CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if how != "--link" {
+			return fmt.Errorf("copy %s to %s: %w\n%s", from, to, err, out)
+		}
+	}
+	return errors.New("unreachable")
+}

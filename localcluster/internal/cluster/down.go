@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/host"
+	"example.com/fairlead/localcluster/internal/node"
+)
+
+// Down ends the cluster and removes its folder. It also sweeps up what any
+// dead cluster of the machine left, this one included.
+func (c *Cluster) Down() error {
+	entry, err := host.Find(c.Dir)
+	if err != nil {
+		return err
+	}
+	if entry != nil {
+		c.say("ending the cluster of %s", c.Dir)
+		if err := c.end(); err != nil {
+			return err
+		}
+	}
+	if err := c.remove(node.Kubeconfig, node.StateDir, node.LogDir, binDir, debianDir, packagesDir, imagesDir); err != nil {
+		return err
+	}
+	// What others put there stays, and the folder with it.
+	err = os.Remove(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+// end asks the keeper to end the cluster, and insists if it does not.
+func (c *Cluster) end() error {
+	err := c.await(func(dir string) (*host.Entry, error) {
+		entry, err := host.Find(dir)
+		if entry != nil && entry.Keeper != 0 {
+			_ = unix.Kill(entry.Keeper, unix.SIGTERM)
+		}
+		return entry, err
+	})
+	if err == nil {
+		return nil
+	}
+	entry, findErr := host.Find(c.Dir)
+	if entry == nil || entry.Keeper == 0 {
+		return errors.Join(err, findErr)
+	}
+	c.say("it does not end: killing it")
+	if err := unix.Kill(entry.Keeper, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return c.await(host.Find) // finding nothing, it sweeps
+}
+
+// await waits until the cluster is not found any more.
+func (c *Cluster) await(find func(string) (*host.Entry, error)) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		entry, err := find(c.Dir)
+		if entry == nil || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the cluster of %s (process %d) does not end", c.Dir, entry.Keeper)
+		}
+	}
+}
+
+// Run brings the cluster up, runs a command with it, and ends it. The result
+// is the command's exit code.
+func (c *Cluster) Run(ctx context.Context, names []string, command []string) (code int, err error) {
+	if entry, err := host.Find(c.Dir); err != nil || entry != nil {
+		return 1, errors.Join(err, fmt.Errorf("%w: run starts one of its own, in a folder without one", host.ErrAlive))
+	}
+	defer func() { err = errors.Join(err, c.leave()) }()
+	if err := c.Up(ctx, names, false); err != nil {
+		return 1, err
+	}
+	return c.command(ctx, command)
+}
+
+// leave ends the cluster of Run and removes what was made for it: all of a
+// temporary folder, and of another one the state.
+func (c *Cluster) leave() error {
+	if err := c.end(); err != nil {
+		return err
+	}
+	if c.Temporary {
+		return os.RemoveAll(c.Dir)
+	}
+	return c.remove(node.Kubeconfig, node.StateDir)
+}

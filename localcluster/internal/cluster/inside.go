@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/host"
+	"example.com/fairlead/localcluster/internal/images"
+	"example.com/fairlead/localcluster/internal/node"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// deploy applies what every cluster runs in itself: DNS and a storage class.
+func (c *Cluster) deploy(ctx context.Context) error {
+	version, err := c.builder().Version(ctx, "github.com/coredns/coredns")
+	if err != nil {
+		return err
+	}
+	parsed, err := template.ParseFS(manifests, "manifests/*.yaml")
+	if err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	for _, manifest := range parsed.Templates() {
+		all.WriteString("---\n")
+		err := manifest.Execute(&all, map[string]string{
+			"DNSImage": images.DNS + ":" + version, "DNSService": node.DNSService,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.kubectl(ctx, &all, "apply", "--server-side", "--force-conflicts", "--field-manager=localcluster", "--filename=-")
+}
+
+// kubectl runs kubectl as the administrator.
+func (c *Cluster) kubectl(ctx context.Context, in io.Reader, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
+	cmd.Stdin = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s\nthe API server's log: %s", strings.Join(args, " "), err, bytes.TrimSpace(out),
+			filepath.Join(c.Dir, node.LogDir, "kube-apiserver.log"))
+	}
+	return nil
+}
+
+// Load makes an image of files and loads it.
+func (c *Cluster) Load(ctx context.Context, name string, files []string) error {
+	image, err := images.FromFiles(name, files)
+	if err != nil {
+		return err
+	}
+	archive, err := image.Archive()
+	if err != nil {
+		return err
+	}
+	return c.load(ctx, archive)
+}
+
+// LoadStock makes images of the list and loads them.
+func (c *Cluster) LoadStock(ctx context.Context, names []string) error {
+	archives, err := c.make(ctx, names)
+	if err != nil {
+		return err
+	}
+	return c.load(ctx, archives...)
+}
+
+func (c *Cluster) make(ctx context.Context, names []string) ([]*images.Archive, error) {
+	var archives []*images.Archive
+	err := locked(c.Cache, func() error {
+		for _, name := range names {
+			image, err := c.maker().Make(ctx, name)
+			if err != nil {
+				return err
+			}
+			archive, err := image.Archive()
+			if err != nil {
+				return fmt.Errorf("make the image %s: %w", name, err)
+			}
+			archives = append(archives, archive)
+		}
+		return nil
+	})
+	return archives, err
+}
+
+// load imports images into the running cluster's containerd, those that it
+// does not have.
+func (c *Cluster) load(ctx context.Context, archives ...*images.Archive) error {
+	entry, err := host.Find(c.Dir)
+	if err != nil {
+		return err
+	}
+	if entry == nil {
+		return fmt.Errorf("no cluster is up in %s", c.Dir)
+	}
+	// containerd's socket is in the cluster's own /run.
+	ctr := []string{"--address", node.ContainerdSocket(strconv.Itoa(entry.Init.PID)), "--namespace", "k8s.io", "images"}
+	have, err := c.ctr(ctx, nil, append(ctr, "list")...)
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if has(have, archive) {
+			continue
+		}
+		if _, err := c.ctr(ctx, bytes.NewReader(archive.Data), append(ctr, "import", "-")...); err != nil {
+			return fmt.Errorf("load the image %s: %w", archive.Names[0], err)
+		}
+		c.say("loaded %s", strings.Join(archive.Names, ", "))
+	}
+	return nil
+}
+
+// has looks for all of an image's names, with its digest, in ctr's list: a
+// line each, with name, type and digest first.
+func has(list string, archive *images.Archive) bool {
+	found := map[string]string{}
+	for line := range strings.Lines(list) {
+		if fields := strings.Fields(line); len(fields) > 2 {
+			found[fields[0]] = fields[2]
+		}
+	}
+	for _, name := range archive.Names {
+		if found[name] != archive.Digest.String() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cluster) ctr(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Dir, debianDir, "usr/bin/ctr"), args...)
+	cmd.Stdin = in
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("ctr %s: %w\n%s\ncontainerd's log: %s", strings.Join(args[4:], " "), err,
+			bytes.TrimSpace(stderr.Bytes()), filepath.Join(c.Dir, node.LogDir, "containerd.log"))
+	}
+	return stdout.String(), nil
+}
+
+// command runs a user's command with the cluster in its environment and passes
+// on its exit code. When ctx is done it is asked to end, and waited for.
+func (c *Cluster) command(ctx context.Context, command []string) (int, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(),
+		"KUBECONFIG="+c.Kubeconfig(),
+		"LOCALCLUSTER_DIR="+c.Dir,
+		"PATH="+c.Bin()+":"+os.Getenv("PATH"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return exit.ExitCode(), nil
+	}
+	if err != nil {
+		return 1, err
+	}
+	return 0, nil
+}

@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/host"
+	"example.com/fairlead/localcluster/internal/images"
+	"example.com/fairlead/localcluster/internal/node"
+)
+
+// Up starts the cluster, or completes it if it is up already. The cluster ends
+// when ctx is done before that, or when this process dies. If stay is set, it
+// lives on by itself afterwards; if not, it ends with this process.
+func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
+	began := time.Now()
+	if err := c.parts(ctx); err != nil {
+		return err
+	}
+	archives, err := c.make(ctx, names)
+	if err != nil {
+		return err
+	}
+	claim, err := host.Take(c.Dir, c.Temporary)
+	if errors.Is(err, host.ErrAlive) {
+		c.say("the cluster is up already")
+		if err := c.load(ctx, archives...); err != nil {
+			return err
+		}
+		if err := c.deploy(ctx); err != nil {
+			return err
+		}
+		return c.settled(ctx, claim.Entry, began)
+	}
+	if err != nil {
+		return err
+	}
+	started, err := c.start(claim)
+	if err != nil {
+		return errors.Join(err, claim.Release())
+	}
+	if err := c.follow(ctx, started, archives); err != nil {
+		// The keeper ends the cluster when the lifeline ends, and the logs stay.
+		_ = started.lifeline.Close()
+		return errors.Join(err, c.await(host.Find))
+	}
+	if err := c.settled(ctx, claim.Entry, began); err != nil {
+		return err
+	}
+	if !stay {
+		return nil // the lifeline stays open for as long as this process lives
+	}
+	_, err = started.lifeline.Write([]byte{detach})
+	return errors.Join(err, started.lifeline.Close())
+}
+
+// started is a cluster on its way up.
+type started struct {
+	at       time.Time
+	messages io.ReadCloser
+	lifeline *os.File
+}
+
+// start starts the keeper over whatever a dead cluster left in the folder.
+func (c *Cluster) start(claim *host.Claim) (*started, error) {
+	if err := c.removeState(); err != nil {
+		return nil, err
+	}
+	logs := filepath.Join(c.Dir, node.LogDir)
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(logs, "supervisor.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	messages, report, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer report.Close()
+	lifeline, life, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer lifeline.Close()
+
+	c.say("starting the cluster: node at %s, logs in %s", claim.NodeIP(), logs)
+	keeper := exec.Command("/proc/self/exe", KeeperCommand)
+	keeper.Args[0] = "localcluster" // what ps shows
+	keeper.Dir = "/"
+	keeper.Stdout, keeper.Stderr = log, log
+	keeper.ExtraFiles = []*os.File{claim.File, report, lifeline}
+	keeper.SysProcAttr = &unix.SysProcAttr{Setsid: true} // out of reach of the terminal's signals
+	now := time.Now()
+	if err := keeper.Start(); err != nil {
+		return nil, fmt.Errorf("start the cluster's keeper: %w", err)
+	}
+	go func() { _ = keeper.Wait() }() // no zombie if it ends before this process does
+	return &started{at: now, messages: messages, lifeline: life}, claim.File.Close()
+}
+
+// follow reads the cluster's messages until its node is ready, and puts into
+// it what it needs as soon as it can take it.
+func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Archive) error {
+	defer s.messages.Close()
+	stop := context.AfterFunc(ctx, func() { _ = s.messages.Close() })
+	defer stop()
+
+	results := make(chan error, 2)
+	pending := 0
+	in := func(f func() error) {
+		pending++
+		go func() { results <- f() }()
+	}
+	for messages := json.NewDecoder(s.messages); ; {
+		var message node.Message
+		if err := messages.Decode(&message); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("the cluster has ended while it was starting: see %s",
+				filepath.Join(c.Dir, node.LogDir, "supervisor.log"))
+		}
+		if message.Error != "" {
+			return errors.New(message.Error)
+		}
+		c.say("  %.1f s: %s", time.Since(s.at).Seconds(), message.Reached)
+		switch message.Reached {
+		case node.Images:
+			in(func() error { return c.load(ctx, archives...) })
+		case node.API:
+			in(func() error { return c.deploy(ctx) })
+		case node.Ready:
+			var errs []error
+			for range pending {
+				errs = append(errs, <-results)
+			}
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// settled waits until pods can be created and find each other.
+func (c *Cluster) settled(ctx context.Context, entry host.Entry, began time.Time) error {
+	err := errors.Join(
+		c.kubectl(ctx, nil, "wait", "--for=create", "serviceaccount/default", "--timeout=60s"),
+		c.kubectl(ctx, nil, "--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s"))
+	if err != nil {
+		return err
+	}
+	c.say("the cluster is up after %.1f s, its node is at %s\nKUBECONFIG=%s", time.Since(began).Seconds(), entry.NodeIP(), c.Kubeconfig())
+	return nil
+}
+
+// removeState removes what belongs to a running cluster.
+func (c *Cluster) removeState() error {
+	return c.remove(node.Kubeconfig, node.StateDir, node.LogDir)
+}
+
+func (c *Cluster) remove(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, os.RemoveAll(filepath.Join(c.Dir, name)))
+	}
+	return errors.Join(errs...)
+}

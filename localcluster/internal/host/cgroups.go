@@ -1,0 +1,175 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A kubelet deletes the cgroups of pods that it does not know, so each cluster
+// has a folder of its own for them, which its kubelet takes for the root. With
+// cgroup v1 that is a folder in every hierarchy, with v2 there is only one.
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// CreateCgroups makes the cluster's cgroup folder.
+func (e Entry) CreateCgroups() error {
+	var fsType unix.Statfs_t
+	if err := unix.Statfs(cgroupRoot, &fsType); err != nil {
+		return fmt.Errorf("look at %s: %w", cgroupRoot, err)
+	}
+	if fsType.Type == unix.CGROUP2_SUPER_MAGIC {
+		return createUnified(cgroupRoot, e.Cgroup())
+	}
+	mounts, err := cgroupMounts()
+	if err != nil {
+		return err
+	}
+	for _, mount := range mounts {
+		if mount.unified {
+			continue // on a hybrid system the kubelet uses the v1 hierarchies
+		}
+		folder := filepath.Join(mount.path, e.Cgroup())
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		if mount.cpuset {
+			if err := copyCpuset(mount.path, folder); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyCpuset hands on the processors and memory nodes: a new folder has none,
+// and no process can be put into it until it has.
+func copyCpuset(parent, child string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(parent, file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(child, file), value, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createUnified makes a cgroup v2 folder and hands it the controllers that
+// pods need. systemd hands its own slices the same ones, so this changes
+// nothing for others.
+func createUnified(root, name string) error {
+	available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for _, controller := range []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"} {
+		if !slices.Contains(strings.Fields(string(available)), controller) {
+			continue // the kubelet says which ones it cannot do without
+		}
+		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("enable the cgroup controller %s: %w", controller, err)
+		}
+	}
+	return os.MkdirAll(filepath.Join(root, name), 0o755)
+}
+
+// removeCgroups kills what is left in the cluster's cgroup folders and removes
+// them.
+func removeCgroups(name string) error {
+	mounts, err := cgroupMounts()
+	if err != nil {
+		return err
+	}
+	for _, mount := range mounts {
+		if err := removeTree(filepath.Join(mount.path, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree removes a cgroup folder, from the leaves up: its files cannot be
+// removed, only folders without processes can. Processes that were just killed
+// take a moment to leave.
+func removeTree(root string) error {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var folders []string
+		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				folders = append(folders, path)
+			}
+			return nil // folders vanish while we look: the next round sees
+		})
+		var failed error
+		for _, folder := range slices.Backward(folders) {
+			killAll(folder)
+			if err := unix.Rmdir(folder); err != nil && !errors.Is(err, unix.ENOENT) {
+				failed = fmt.Errorf("remove the cgroup folder %s: %w", folder, err)
+			}
+		}
+		if failed == nil || time.Now().After(deadline) {
+			return failed
+		}
+	}
+}
+
+func killAll(folder string) {
+	data, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(data)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 0 {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+type cgroupMount struct {
+	path            string
+	unified, cpuset bool
+}
+
+func cgroupMounts() ([]cgroupMount, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return parseCgroupMounts(file)
+}
+
+// parseCgroupMounts reads proc_pid_mountinfo(5): six fields, optional ones, a
+// hyphen, then type, source and the file system's own options.
+func parseCgroupMounts(mountinfo io.Reader) ([]cgroupMount, error) {
+	var mounts []cgroupMount
+	lines := bufio.NewScanner(mountinfo)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		hyphen := slices.Index(fields, "-")
+		if hyphen < 6 || len(fields) < hyphen+4 {
+			continue
+		}
+		switch fields[hyphen+1] {
+		case "cgroup2":
+			mounts = append(mounts, cgroupMount{path: fields[4], unified: true})
+		case "cgroup":
+			options := strings.Split(fields[hyphen+3], ",")
+			mounts = append(mounts, cgroupMount{path: fields[4], cpuset: slices.Contains(options, "cpuset")})
+		}
+	}
+	return mounts, lines.Err()
+}

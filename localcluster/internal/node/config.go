@@ -1,0 +1,156 @@
+package node
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+//go:embed config
+var configs embed.FS
+
+// settings are what the templates in config/ take.
+type settings struct {
+	Spec
+	Name, Cluster, Config, PKI     string
+	PodCIDR, DNSService, DNSDomain string
+	ContainerdSocket               string
+}
+
+func newSettings(spec Spec) settings {
+	return settings{
+		Spec: spec, Name: Name, Cluster: clusterDir, Config: configDir, PKI: pkiDir,
+		PodCIDR: podCIDR, DNSService: DNSService, DNSDomain: dnsDomain,
+		ContainerdSocket: containerdSocket,
+	}
+}
+
+// etc is everything in /etc: the configuration of the components, of the
+// container network, and the little that a C library looks for.
+func etc(spec Spec, c *credentials) (map[string][]byte, error) {
+	files := map[string][]byte{
+		"hostname": []byte(Name + "\n"),
+		"hosts":    fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", spec.NodeIP, Name),
+		// Nobody answers there, and that at once. The host's own file may name
+		// servers that cannot be reached from here, and those time out.
+		"resolv.conf":   []byte("nameserver 127.0.0.1\n"),
+		"nsswitch.conf": []byte("passwd: files\ngroup: files\nhosts: files dns\n"),
+		"passwd":        []byte("root:x:0:0:root:/root:/bin/sh\n"),
+		"group":         []byte("root:x:0:\n"),
+		"machine-id":    fmt.Appendf(nil, "%032x\n", spec.NodeIP.As4()),
+	}
+	for source, target := range map[string]string{
+		"containerd.toml": "containerd/config.toml",
+		"cni.conflist":    "cni/net.d/10-pods.conflist",
+		"kubelet.yaml":    "kubernetes/kubelet.yaml",
+		"kube-proxy.yaml": "kubernetes/kube-proxy.yaml",
+		"audit.yaml":      "kubernetes/audit.yaml",
+	} {
+		content, err := render(source, newSettings(spec))
+		if err != nil {
+			return nil, err
+		}
+		files[target] = content
+	}
+	for file, user := range map[string]string{
+		"admin":                   "admin",
+		"kube-controller-manager": "system:kube-controller-manager",
+		"kube-scheduler":          "system:kube-scheduler",
+		"kube-proxy":              "system:kube-proxy",
+		"kubelet":                 "system:node:" + Name,
+	} {
+		content, err := c.kubeconfig(user, spec.NodeIP.String())
+		if err != nil {
+			return nil, err
+		}
+		files["kubernetes/"+file+".kubeconfig"] = content
+	}
+	return files, nil
+}
+
+// kubeconfig is the file that a user reaches the API server with: at the
+// node's address, which is the same from inside and from the host.
+func (c *credentials) kubeconfig(user, nodeIP string) ([]byte, error) {
+	return render("kubeconfig.yaml", struct{ Server, User, CA, Cert, Key string }{
+		Server: "https://" + net.JoinHostPort(nodeIP, apiPort),
+		User:   user,
+		CA:     base64.StdEncoding.EncodeToString(c.ca.pem),
+		Cert:   base64.StdEncoding.EncodeToString(c.clients[user].cert),
+		Key:    base64.StdEncoding.EncodeToString(c.clients[user].key),
+	})
+}
+
+func render(name string, data any) ([]byte, error) {
+	parsed, err := template.New(name).Option("missingkey=error").ParseFS(configs, "config/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = parsed.Execute(&out, data)
+	return out.Bytes(), err
+}
+
+// writeConfig writes /etc, and the administrator's kubeconfig into the
+// cluster's folder.
+func writeConfig(spec Spec) (*credentials, error) {
+	c, err := newCredentials(spec.NodeIP.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := c.write(); err != nil {
+		return nil, err
+	}
+	files, err := etc(spec, c)
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range files {
+		path := filepath.Join("/etc", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	for link, target := range map[string]string{
+		"/etc/os-release": "/usr/lib/os-release",
+		"/etc/localtime":  "/usr/share/zoneinfo/UTC",
+	} {
+		if err := os.Symlink(target, link); err != nil {
+			return nil, err
+		}
+	}
+	return c, os.WriteFile(filepath.Join(clusterDir, Kubeconfig), files["kubernetes/admin.kubeconfig"], 0o600)
+}
+
+// linkTools makes the names that iptables is called by. Debian's package
+// leaves that to its alternatives, as there are two kinds: rules in nf_tables,
+// and the older tables for kernels that do not have it.
+func linkTools(kind string) error {
+	if err := os.RemoveAll(toolsDir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(toolsDir, 0o755); err != nil {
+		return err
+	}
+	for _, family := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			target := filepath.Join(clusterDir, DebianDir, "usr/sbin", family+"-"+kind+suffix)
+			if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err := os.Symlink(target, filepath.Join(toolsDir, family+suffix)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Package volumes provisions PersistentVolumes as folders on the one node.
+//
+// kube-controller-manager's --enable-hostpath-provisioner would do nearly the
+// same, but it makes folders of mode 0750 that belong to root, which a pod
+// that meets the restricted Pod Security Standard cannot write to. A volume
+// here is of type local, so that fsGroup is applied, and open to every user,
+// as those of the provisioners of kind and k3s are.
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/cli/flag"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+)
+
+// Provisioner is the name that a StorageClass asks for these volumes by.
+const Provisioner = "localcluster/folder"
+
+// Command is the component's command line.
+func Command() *cobra.Command {
+	var kubeconfig, root string
+	command := &cobra.Command{
+		Use:   "volume-provisioner",
+		Short: "Provision PersistentVolumes as folders of the node",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return err
+			}
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			controller.NewProvisionController(cmd.Context(), client, Provisioner, folders{root: root},
+				controller.LeaderElection(false)).Run(cmd.Context())
+			return nil
+		},
+	}
+	command.Flags().SetNormalizeFunc(flag.WordSepNormalizeFunc)
+	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "credentials for the API server")
+	command.Flags().StringVar(&root, "root", "/var/lib/volumes", "where the volumes' folders are made")
+	return command
+}
+
+// folders makes one folder per volume, named like it, under root.
+type folders struct{ root string }
+
+func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
+	*corev1.PersistentVolume, controller.ProvisioningState, error) {
+	if o.SelectedNodeName == "" {
+		return nil, controller.ProvisioningFinished,
+			fmt.Errorf("the storage class must have volumeBindingMode: WaitForFirstConsumer")
+	}
+	path := filepath.Join(f.root, o.PVName)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+	if err := os.Chmod(path, 0o777); err != nil { // MkdirAll's mode goes through the umask
+		return nil, controller.ProvisioningFinished, err
+	}
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: o.PVName},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:                   o.PVC.Spec.AccessModes,
+			Capacity:                      o.PVC.Spec.Resources.Requests,
+			PersistentVolumeReclaimPolicy: *o.StorageClass.ReclaimPolicy,
+			VolumeMode:                    o.PVC.Spec.VolumeMode,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				Local: &corev1.LocalVolumeSource{Path: path},
+			},
+			NodeAffinity: onNode(o.SelectedNodeName),
+		},
+	}, controller.ProvisioningFinished, nil
+}
+
+func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
+	return os.RemoveAll(filepath.Join(f.root, pv.Name))
+}
+
+func onNode(name string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+			}},
+		}},
+	}}
+}

@@ -1,0 +1,161 @@
+// Command localcluster runs a real single-node Kubernetes on a bare Linux
+// machine: no Docker, no container registry, nothing installed. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/cluster"
+	"example.com/fairlead/localcluster/internal/images"
+)
+
+const usage = `localcluster runs a real single-node Kubernetes, as root, on Linux.
+
+  localcluster assets [--dir DIR]                   build kube-apiserver, etcd, kubectl, ...; prints their folder
+  localcluster up     [--dir DIR] [--images all]    start a cluster in the background
+  localcluster down   [--dir DIR]                   end it and remove its folder
+  localcluster run    [--dir DIR] [--images all] -- COMMAND [ARG...]
+                                                    a cluster for as long as a command runs
+  localcluster load   [--dir DIR] NAME FILE...      make an image of files and load it; FILE may be PATH-IN-IMAGE=FILE,
+                                                    the first one is run
+  localcluster image  [--dir DIR] NAME...           make images of the list below and load them
+
+DIR is .cluster unless given; run takes a temporary folder, and the parts of .cluster (--cache DIR).
+Images: `
+
+func main() {
+	// The program calls itself by these two.
+	switch argument(1) {
+	case cluster.KeeperCommand:
+		exitOn(cluster.Keep())
+		return
+	case cluster.InitCommand:
+		exitOn(cluster.Init())
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	code, err := run(ctx, argument(1), os.Args[min(2, len(os.Args)):])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "localcluster %s: %v\n", argument(1), err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, command string, args []string) (int, error) {
+	flags := flag.NewFlagSet("localcluster "+command, flag.ContinueOnError)
+	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage+strings.Join(images.Names(true), ", ")) }
+	dir := flags.String("dir", "", "the cluster's folder")
+	cache := flags.String("cache", "", "the folder that has the parts")
+	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0, nil
+		}
+		return 2, nil // the flag package has said what is wrong
+	}
+	c, err := newCluster(command, *dir, *cache)
+	if err != nil {
+		return 1, err
+	}
+	names := append(images.Names(*stock == "all"), named(*stock)...)
+	switch rest := flags.Args(); {
+	case command == "assets" && len(rest) == 0:
+		if err := c.Assets(ctx); err != nil {
+			return 1, err
+		}
+		fmt.Println(c.Bin())
+		return 0, nil
+	case command == "up" && len(rest) == 0:
+		return 0, c.Up(ctx, names, true)
+	case command == "down" && len(rest) == 0:
+		return 0, c.Down()
+	case command == "run" && len(rest) > 0:
+		return c.Run(ctx, names, rest)
+	case command == "load" && len(rest) > 1:
+		return 0, c.Load(ctx, rest[0], rest[1:])
+	case command == "image" && len(rest) > 0:
+		return 0, c.LoadStock(ctx, rest)
+	}
+	flags.Usage()
+	if command == "help" || command == "--help" || command == "-h" {
+		return 0, nil
+	}
+	return 2, nil
+}
+
+// newCluster finds the folders: absolute, and without symbolic links, so that
+// one folder is one cluster whatever it is called.
+func newCluster(command, dir, cache string) (*cluster.Cluster, error) {
+	const usual = ".cluster"
+	c := &cluster.Cluster{Progress: os.Stderr}
+	var err error
+	if command == "run" {
+		if cache == "" {
+			cache = usual
+		}
+		if dir == "" {
+			c.Temporary = true
+			if dir, err = os.MkdirTemp("", "localcluster-"); err != nil {
+				return nil, err
+			}
+		}
+	} else if dir == "" {
+		dir = usual
+	}
+	if cache == "" {
+		cache = dir
+	}
+	if c.Dir, err = resolve(dir); err != nil {
+		return nil, err
+	}
+	c.Cache, err = resolve(cache)
+	return c, err
+}
+
+func resolve(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, os.ErrNotExist) {
+		// It will be made: only what is above it can be a link.
+		parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
+		if err != nil {
+			return abs, nil
+		}
+		return filepath.Join(parent, filepath.Base(abs)), nil
+	}
+	return real, err
+}
+
+func named(list string) []string {
+	if list == "" || list == "all" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+func argument(n int) string {
+	if n < len(os.Args) {
+		return os.Args[n]
+	}
+	return ""
+}
+
+func exitOn(err error) {
+	if err != nil {
+		os.Exit(1)
+	}
+}
