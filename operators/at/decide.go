@@ -110,7 +110,7 @@ func start(at *atv1alpha1.At, seen observation) step {
 	case seen.pod == nil:
 		return step{action: create, wakeAt: deadline}
 	default:
-		return step{action: claim, news: news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The pod may run"}}
+		return step{action: claim, news: running}
 	}
 }
 

@@ -39,7 +39,9 @@ const (
 // longestMessage bounds what is taken over from other components.
 const longestMessage = 1024
 
-var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running"}
+// running is said when an attempt is claimed, and still holds when its command
+// has started, so that the start costs no status write.
+var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running or about to"}
 
 // waiting is what there is to say before an attempt is due.
 func waiting(at *atv1alpha1.At, due time.Time) news {

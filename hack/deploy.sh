@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Deploys operators into the local cluster that $LOCALCLUSTER_DIR and
+# $KUBECONFIG name, and waits until they are ready.
+#
+# Usage: hack/deploy.sh all|OPERATOR
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+operator=${1:-all}
+if [[ $operator == all ]]; then
+	name=fairlead namespace=fairlead-system config=operators/config/default
+else
+	name=$operator-operator namespace=$operator-operator-system config=operators/$operator/config/default
+fi
+
+bin/localcluster load --dir "$LOCALCLUSTER_DIR" fairlead:dev bin/fairlead
+kubectl apply --server-side -k "$config" >/dev/null
+kubectl -n "$namespace" rollout restart "deployment/$name-controller-manager" >/dev/null
+kubectl -n "$namespace" rollout status --timeout 2m "deployment/$name-controller-manager"

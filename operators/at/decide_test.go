@@ -1,0 +1,237 @@
+package at
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+// outline is what the cases of decide are about; the words are status_test's.
+type outline struct {
+	action action
+	phase  atv1alpha1.Phase
+	reason string
+	next   time.Time // the next attempt
+	wakeAt time.Time
+}
+
+func TestDecide(t *testing.T) {
+	within := func(d time.Duration) atOption {
+		return spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(d / time.Second)) })
+	}
+	suspended := spec(func(s *atv1alpha1.AtSpec) { s.Suspend = true })
+	pendingFor := spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })
+	activeFor := spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
+	retried := spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 1 })
+	ttl := spec(func(s *atv1alpha1.AtSpec) { s.TTLSecondsAfterFinished = new(int64(60)) })
+	forever := spec(func(s *atv1alpha1.AtSpec) {
+		s.Schedule, s.StartingDeadlineSeconds = "9999-12-31T23:59:59Z", new(int64(1<<62))
+	})
+
+	cases := map[string]struct {
+		at       *atv1alpha1.At
+		pod      *corev1.Pod
+		inTheWay bool
+		behind   time.Duration
+		now      time.Time
+		want     outline
+	}{
+		"early: sleep until the time comes": {
+			at: anAt(), now: noon.Add(-time.Nanosecond),
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"on time: create the pod": {
+			at: anAt(), now: noon,
+			want: outline{action: create},
+		},
+		"gated pod is there: claim it": {
+			at: anAt(), pod: aPod(), now: noon,
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"moved to later after the pod was created: discard it": {
+			at: anAt(), pod: aPod(), now: noon.Add(-time.Hour),
+			want: outline{action: discard, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"gated pod is being deleted: wait for it to go": {
+			at: anAt(), pod: aPod(deleted), now: noon,
+			want: outline{},
+		},
+		"pod of a deleted At of the same name: wait for it to go": {
+			at: anAt(), inTheWay: true, now: noon,
+			want: outline{},
+		},
+		"suspended when due: hold": {
+			at: anAt(suspended), now: noon,
+			want: outline{phase: atv1alpha1.Pending, reason: "Suspended"},
+		},
+		"suspended with a deadline: wake to miss it": {
+			at: anAt(suspended, within(time.Minute)), now: noon,
+			want: outline{phase: atv1alpha1.Pending, reason: "Suspended", wakeAt: noon.Add(time.Minute)},
+		},
+		"suspended after the pod was created: discard it": {
+			at: anAt(suspended), pod: aPod(), now: noon,
+			want: outline{action: discard, phase: atv1alpha1.Pending, reason: "Suspended"},
+		},
+		"at the starting deadline: still in time": {
+			at: anAt(within(time.Minute)), now: noon.Add(time.Minute),
+			want: outline{action: create, wakeAt: noon.Add(time.Minute)},
+		},
+		"after the starting deadline: missed": {
+			at: anAt(within(time.Minute)), now: noon.Add(time.Minute + 1),
+			want: outline{phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"after the starting deadline with an unclaimed pod: missed, discard it": {
+			at: anAt(within(time.Minute)), pod: aPod(), now: noon.Add(time.Hour),
+			want: outline{action: discard, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"no deadline: run however late": {
+			at: anAt(), now: noon.AddDate(200, 0, 0),
+			want: outline{action: create},
+		},
+		"the year 9999 with a deadline beyond all time": {
+			at: anAt(forever), now: noon,
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
+		},
+		"cache behind our own write: wait for it": {
+			at: anAt(), behind: 10 * time.Second, now: noon,
+			want: outline{wakeAt: noon.Add(10 * time.Second)},
+		},
+
+		"claimed and still gated: open the gate": {
+			at: anAt(claimedAt(noon)), pod: aPod(), now: noon,
+			want: outline{action: release},
+		},
+		"claimed pod running: hold, never start a second": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning), now: noon.Add(time.Hour),
+			want: outline{phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"claimed pod gone: its result is not known, and it is not run again": {
+			at: anAt(claimedAt(noon)), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"claimed pod gone, attempts left: the next one": {
+			at: anAt(claimedAt(noon), retried), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "ResultUnknown", next: noon.Add(10 * time.Second)},
+		},
+		"command succeeded": {
+			at: anAt(claimedAt(noon)), pod: aPod(exited(0, "Completed")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Done, reason: "Completed"},
+		},
+		"command succeeded while a sidecar goes on": {
+			at: anAt(claimedAt(noon)), now: noon.Add(time.Minute),
+			pod: aPod(exited(0, "Completed"), containerState("sidecar", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}),
+				func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+			want: outline{phase: atv1alpha1.Done, reason: "Completed"},
+		},
+		"command failed": {
+			at: anAt(claimedAt(noon)), pod: aPod(exited(3, "Error")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "CommandFailed"},
+		},
+		"command failed, attempts left": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(exited(3, "Error")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "CommandFailed", next: noon.Add(time.Minute + 10*time.Second)},
+		},
+		"killed by its active deadline: no further attempt": {
+			at:  anAt(claimedAt(noon), retried, activeFor),
+			pod: aPod(exited(137, "Error"), func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+		"active deadline passed on a node: the kubelet has time to end it": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(time.Minute + killGrace)},
+		},
+		"active deadline passed and the kubelet is silent: failed": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning), now: noon.Add(time.Minute + killGrace),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+		"active deadline passed without a node: failed": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(ungated), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+		"cannot start yet: say nothing for a while": {
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Second),
+			want: outline{wakeAt: noon.Add(trouble)},
+		},
+		"cannot start: say why": {
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(trouble),
+			want: outline{phase: atv1alpha1.Running, reason: "ImagePullBackOff"},
+		},
+		"cannot start by the pending deadline: failed": {
+			at: anAt(claimedAt(noon), pendingFor), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded"},
+		},
+		"no node before the pending deadline: wake for it": {
+			at: anAt(claimedAt(noon), pendingFor), pod: aPod(ungated), now: noon.Add(30 * time.Second),
+			want: outline{phase: atv1alpha1.Running, reason: "Unschedulable", wakeAt: noon.Add(time.Minute)},
+		},
+
+		"backing off: sleep": {
+			at: anAt(backingOff(noon.Add(time.Minute))), now: noon,
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"backed off: create the next pod": {
+			at: anAt(backingOff(noon)), now: noon,
+			want: outline{action: create},
+		},
+		"backed off past the active deadline: failed": {
+			at: anAt(backingOff(noon), activeFor), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+
+		"finished, pod deleted: do not rerun": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), now: noon,
+			want: outline{},
+		},
+		"finished, sidecar runs: stop it": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), now: noon,
+			pod: aPod(exited(0, "Completed"), containerState("sidecar", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}),
+				func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+			want: outline{action: stop},
+		},
+		"finished, pod never started: delete it": {
+			at: anAt(finishedAt(atv1alpha1.Failed, noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon,
+			want: outline{action: abandon},
+		},
+		"finished, kept for a while": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon), ttl), now: noon,
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"finished, kept long enough": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon), ttl), now: noon.Add(time.Minute),
+			want: outline{action: remove},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			next := decide(tc.at, observation{now: tc.now, pod: tc.pod, inTheWay: tc.inTheWay, behind: tc.behind})
+			got := outline{next.action, next.news.phase, next.news.reason, next.news.nextAttempt, next.wakeAt}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outline{})); diff != "" {
+				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	for attempts, want := range map[int32]time.Duration{
+		1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 6: 320 * time.Second, 7: 6 * time.Minute, 100: 6 * time.Minute,
+	} {
+		if got := backoff(attempts); got != want {
+			t.Errorf("backoff(%d) = %v, want %v", attempts, got, want)
+		}
+	}
+}
+
+func TestRefusalBackoffGrowsWithTheTrouble(t *testing.T) {
+	for lasted, want := range map[time.Duration]time.Duration{
+		0: time.Second, 10 * time.Second: 5 * time.Second, time.Hour: time.Minute,
+	} {
+		if got := refusalBackoff(noon, noon.Add(lasted)); got != want {
+			t.Errorf("refusalBackoff after %v = %v, want %v", lasted, got, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package at
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+// noon is when the Ats of the unit tests are due.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+type atOption func(*atv1alpha1.At)
+
+// anAt is an At that runs true at noon.
+func anAt(options ...atOption) *atv1alpha1.At {
+	at := &atv1alpha1.At{
+		TypeMeta:   metav1.TypeMeta{APIVersion: atv1alpha1.GroupVersion.String(), Kind: "At"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sample", UID: "at-uid", Generation: 1},
+		Spec:       atv1alpha1.AtSpec{Schedule: noon.Format(time.RFC3339), Command: new("true")},
+		Status:     atv1alpha1.AtStatus{Phase: atv1alpha1.Pending},
+	}
+	for _, option := range options {
+		option(at)
+	}
+	return at
+}
+
+func spec(change func(*atv1alpha1.AtSpec)) atOption {
+	return func(at *atv1alpha1.At) { change(&at.Spec) }
+}
+
+// claimedAt is the status after the first attempt's claim.
+func claimedAt(start time.Time) atOption {
+	return func(at *atv1alpha1.At) {
+		at.Status.Phase = atv1alpha1.Running
+		at.Status.Attempts = 1
+		at.Status.PodName, at.Status.PodUID = "sample", "pod-uid"
+		at.Status.StartTime = &metav1.MicroTime{Time: start}
+	}
+}
+
+// backingOff is the status after a failed attempt that is tried again.
+func backingOff(next time.Time) atOption {
+	return func(at *atv1alpha1.At) {
+		claimedAt(noon)(at)
+		at.Spec.BackoffLimit = 3
+		at.Status.NextAttemptTime = &metav1.Time{Time: next}
+	}
+}
+
+func finishedAt(phase atv1alpha1.Phase, end time.Time) atOption {
+	return func(at *atv1alpha1.At) {
+		claimedAt(noon)(at)
+		at.Status.Phase = phase
+		at.Status.CompletionTime = &metav1.Time{Time: end}
+	}
+}
+
+type podOption func(*corev1.Pod)
+
+// aPod is the gated pod of the first attempt, created at noon.
+func aPod(options ...podOption) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sample", UID: "pod-uid", CreationTimestamp: metav1.Time{Time: noon}},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: gateName}},
+			Containers:      []corev1.Container{{Name: commandContainer}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func ungated(pod *corev1.Pod) { pod.Spec.SchedulingGates = nil }
+
+func onNode(pod *corev1.Pod) {
+	ungated(pod)
+	pod.Spec.NodeName = "node"
+}
+
+func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+func containerState(name string, state corev1.ContainerState) podOption {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, Image: "img", State: state})
+	}
+}
+
+func podRunning(pod *corev1.Pod) {
+	onNode(pod)
+	pod.Status.Phase = corev1.PodRunning
+	containerState(commandContainer, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})(pod)
+}
+
+func exited(code int32, reason string) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		pod.Status.Phase = corev1.PodFailed
+		if code == 0 {
+			pod.Status.Phase = corev1.PodSucceeded
+		}
+		containerState(commandContainer, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: code, Reason: reason, FinishedAt: metav1.Time{Time: noon.Add(time.Minute)},
+		}})(pod)
+	}
+}
+
+func waitingFor(reason string) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		containerState(commandContainer, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}})(pod)
+	}
+}
