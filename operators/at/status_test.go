@@ -1,0 +1,199 @@
+package at
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+)
+
+func micro(t time.Time) *metav1.MicroTime { return &metav1.MicroTime{Time: t} }
+
+func TestSummarizeClaim(t *testing.T) {
+	at := anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule = "2026-01-02T12:00:00.000000001Z" }))
+	seen := observation{now: noon.Add(12345678 * time.Nanosecond), pod: aPod()}
+	got := summarize(at, seen, decide(at, seen), nil)
+
+	want := atv1alpha1.AtStatus{
+		Phase: atv1alpha1.Running, Reason: "Running", ObservedGeneration: 1,
+		ScheduledTime: micro(noon.Add(time.Microsecond)), // rounded up
+		StartTime:     micro(noon.Add(12346 * time.Microsecond)),
+		Lateness:      &metav1.Duration{Duration: 12345 * time.Microsecond},
+		Attempts:      1, PodName: "sample", PodUID: "pod-uid",
+	}
+	got.Conditions = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("summarize() (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummarizeFurtherClaimKeepsTheStart(t *testing.T) {
+	at := anAt(backingOff(noon.Add(time.Minute)))
+	at.Status.ExitCode, at.Status.CompletionTime = new(int32(1)), &metav1.Time{Time: noon.Add(time.Second)}
+	seen := observation{now: noon.Add(time.Minute), pod: aPod(func(p *corev1.Pod) { p.Name, p.UID = "sample-2-x", "second" })}
+	got := summarize(at, seen, decide(at, seen), nil)
+
+	if !got.StartTime.Time.Equal(noon) || got.Attempts != 2 || got.PodName != "sample-2-x" || got.PodUID != "second" ||
+		got.NextAttemptTime != nil || got.ExitCode != nil || got.CompletionTime != nil {
+		t.Errorf("summarize() = %+v", got)
+	}
+}
+
+// Each outcome says what it is, in words and in conditions that tools read.
+func TestSummarizeTellsWhatHappened(t *testing.T) {
+	gr := schema.GroupResource{Resource: "pods"}
+	cases := map[string]struct {
+		at       *atv1alpha1.At
+		seen     observation
+		failure  error
+		phase    atv1alpha1.Phase
+		ready    metav1.ConditionStatus
+		extra    string // the condition besides Ready and Complete
+		reason   string
+		message  string
+		exitCode *int32
+	}{
+		"scheduled": {
+			at: anAt(), seen: observation{now: noon.Add(-time.Hour)},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z",
+		},
+		"unknown zone": {
+			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule, s.TimeZone = "2026-01-02T12:00:00", new("Mars/X") })),
+			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Stalled", reason: "InvalidSchedule",
+			message: `timeZone "Mars/X" is not known to this operator: unknown time zone Mars/X`,
+		},
+		"foreign pod": {
+			at: anAt(), seen: observation{now: noon}, failure: &apply.ConflictError{Kind: "Pod", Name: "sample"},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodConflict",
+			message: `Pod "sample" exists and belongs to somebody else: delete or rename it`,
+		},
+		"quota": {
+			at: anAt(), seen: observation{now: noon}, failure: apierrors.NewForbidden(gr, "sample", errors.New("exceeded quota: q")),
+			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodRefused",
+			message: `The pod cannot be created: pods "sample" is forbidden: exceeded quota: q`,
+		},
+		"done": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(0, "Completed"))},
+			phase: atv1alpha1.Done, ready: metav1.ConditionTrue, reason: "Completed",
+			message: "The command ended with exit code 0", exitCode: new(int32(0)),
+		},
+		"failed": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(3, "Error"))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "CommandFailed",
+			message: "The command ended with exit code 3", exitCode: new(int32(3)),
+		},
+		"failed, tried again": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 2 })),
+			seen:  observation{now: noon, pod: aPod(exited(3, "Error"))},
+			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "CommandFailed",
+			message: "The command ended with exit code 3. Attempt 2 of 3 follows at 2026-01-02T12:00:10Z", exitCode: new(int32(3)),
+		},
+		"out of memory": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(137, "OOMKilled"))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "OOMKilled",
+			message: "The command was killed because it used more memory than resources.limits.memory allows", exitCode: new(int32(137)),
+		},
+		"evicted": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(onNode, func(p *corev1.Pod) {
+				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}
+			})},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "Evicted",
+			message: "The pod was ended from outside: low on memory",
+		},
+		"node gone": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(onNode, func(p *corev1.Pod) {
+				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", Message: "node not found"}}}
+			})},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "DeletionByPodGC",
+			message: "The pod was ended from outside: node not found",
+		},
+		"missed because of the quota": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
+				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be created: quota"}}
+			}),
+			seen:  observation{now: noon.Add(time.Hour)},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be created: quota",
+		},
+		"image missing until the pending deadline": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })),
+			seen:  observation{now: noon.Add(time.Minute), pod: aPod(waitingFor("ErrImagePull"))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "PendingDeadlineExceeded",
+			message: `The command did not start within pendingDeadlineSeconds (60 s): ImagePullBackOff: The image "img" of container "command" cannot be pulled: correct it in a new At, or make it available`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.seen.now.IsZero() {
+				tc.seen.now = noon
+			}
+			got := summarize(tc.at, tc.seen, decide(tc.at, tc.seen), tc.failure)
+			if got.Phase != tc.phase || got.Reason != tc.reason {
+				t.Errorf("phase %s, reason %s, want %s, %s", got.Phase, got.Reason, tc.phase, tc.reason)
+			}
+			if diff := cmp.Diff(tc.exitCode, got.ExitCode); diff != "" {
+				t.Errorf("exit code (-want +got):\n%s", diff)
+			}
+			if got.Phase.Finished() && got.CompletionTime == nil {
+				t.Error("finished without a completion time")
+			}
+			ready := meta.FindStatusCondition(got.Conditions, "Ready")
+			if ready == nil || ready.Status != tc.ready || ready.Reason != tc.reason || ready.Message != tc.message {
+				t.Errorf("Ready = %+v\nwant %s, %s, %s", ready, tc.ready, tc.reason, tc.message)
+			}
+			if complete := meta.IsStatusConditionTrue(got.Conditions, "Complete"); complete != (tc.phase == atv1alpha1.Done) {
+				t.Errorf("Complete = %v in phase %s", complete, got.Phase)
+			}
+			for _, condition := range got.Conditions {
+				if condition.Type != "Ready" && condition.Type != "Complete" && condition.Type != tc.extra {
+					t.Errorf("condition %s is there, want only %q besides Ready and Complete", condition.Type, tc.extra)
+				}
+			}
+			if tc.extra != "" && !meta.IsStatusConditionTrue(got.Conditions, tc.extra) {
+				t.Errorf("condition %s is not True", tc.extra)
+			}
+			// Looking again without a change writes nothing.
+			at := tc.at.DeepCopy()
+			at.Status = got
+			if tc.failure == nil {
+				again := summarize(at, tc.seen, decide(at, tc.seen), nil)
+				if diff := cmp.Diff(got, again); diff != "" {
+					t.Errorf("a second look changes status (-first +second):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestTransientTroubleIsNotTold(t *testing.T) {
+	for _, failure := range []error{
+		apierrors.NewTooManyRequests("slow down", 1), apierrors.NewInternalError(errors.New("etcd")),
+		apierrors.NewServiceUnavailable("starting"), errors.New("connection refused"),
+	} {
+		at, seen := anAt(), observation{now: noon}
+		if got := summarize(at, seen, decide(at, seen), failure); !cmp.Equal(got, at.Status) {
+			t.Errorf("%v: status became %+v", failure, got)
+		}
+	}
+}
+
+func TestForeignWordsAreMadeFit(t *testing.T) {
+	for in, want := range map[string]string{"Evicted": "Evicted", "node lost": "Nodelost", "": "PodFailed", "3x": "PodFailed", "a-b": "Ab"} {
+		if got := camelCase(in); got != want {
+			t.Errorf("camelCase(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := shortened("a\n b\t\tc "); got != "a b c" {
+		t.Errorf("shortened() = %q", got)
+	}
+}
