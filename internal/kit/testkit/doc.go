@@ -1,0 +1,54 @@
+// Package testkit is what the operators' API-server tests stand on: a real API
+// server with the built-in controllers that clean up, a kubelet that only
+// pretends, the crash-point sweep, the status checker and the request counter.
+//
+// # The server
+//
+// A test binary has one server, started when the first test asks for it:
+//
+//	func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}}) }
+//
+// It is etcd, kube-apiserver and kube-controller-manager from the folder
+// KUBEBUILDER_ASSETS, on loopback. A shell, in a session of its own, holds the
+// other end of a pipe; when the pipe closes, because the tests ended or because
+// something killed them, it kills the three and removes their folder.
+//
+// # The crash-point sweep
+//
+// A [Scenario] says what a user does, what must come of it, and what must never
+// be seen. A [Sweep] plays it again and again, each time in a namespace of its
+// own with an operator of its own, and each time with one thing going wrong:
+//
+//	n = 1, 2, 3, … until a run ends without an n-th write:
+//	    before n: the n-th write is not sent
+//	    after n:  the n-th write is sent, its answer is dropped
+//	    and from there on nothing that this operator sends or awaits gets
+//	    through, watches and deferred code included; its context ends;
+//	    a fresh operator starts in its place
+//	    wait until the scenario is settled and no write has come for a while
+//	    check the invariants
+//
+// A write is any request that is not a GET; events, leases and access reviews
+// are left out, because nothing depends on them. Writes are counted over all
+// operators of a run, in the order in which they were sent.
+//
+// That is done once for every variant: plain; late-all and late-<resource>,
+// where the operator hears of changes a while after they happened, of all
+// kinds or of one only, so that its cache is stale when it acts (and where its
+// objects are touched after a write, so that it does act); twins, where two
+// operators work at the same time and neither knows of the other. The
+// variant faults kills nobody: there the n-th write meets one [Fault], such as
+// a conflict, a server that is too busy, or an answer that is lost.
+//
+// While a scenario plays, every version of every object of the listed kinds is
+// put to [CheckConditions] and [CheckTransition]: a status that was a lie for
+// a millisecond fails the run.
+//
+// # Every place that writes
+//
+// A sweep proves nothing about writes that its scenarios never make. So every
+// cut remembers the lines of the operator's package on its call stack, the
+// package's source is searched for calls that write (by type, see places.go),
+// and [Sweep.RequireAllWritesCut] fails with file and line for every one that
+// was not cut both before and after.
+package testkit

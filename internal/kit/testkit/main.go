@@ -1,0 +1,76 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+var shared struct {
+	once    sync.Once
+	options Options
+	server  *APIServer
+	err     error
+}
+
+// Main is the whole of a TestMain: it runs the tests and then ends the server,
+// if a test asked for it.
+func Main(m *testing.M, o Options) {
+	shared.options = o
+	// A killed operator's client libraries complain at length; what the
+	// operator itself logs is shown with the run that failed.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "testkit: stop the API server: %v\n", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Server is the test binary's API server, started at its first use. Without
+// the binaries the test fails: it is never skipped.
+func Server(t testing.TB) *APIServer {
+	t.Helper()
+	shared.once.Do(func() { shared.server, shared.err = StartAPIServer(shared.options) })
+	if shared.err != nil {
+		t.Fatalf("start the API server: %v", shared.err)
+	}
+	return shared.server
+}
+
+// poll calls done every few milliseconds until it returns nil. Its error is
+// done's last one.
+func poll(ctx context.Context, timeout time.Duration, done func() error) error {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-deadline.C:
+			return fmt.Errorf("not within %s: %w", timeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+const pollEvery = 20 * time.Millisecond

@@ -1,0 +1,140 @@
+package testkit
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"runtime"
+	"strings"
+)
+
+// Request is an API request as the API server understands it.
+type Request struct {
+	Verb        string // get, list, watch, create, update, patch, delete, deletecollection
+	Group       string
+	Resource    string // plural, as in the path; empty for what is not a resource
+	Subresource string
+	Namespace   string
+	Name        string
+}
+
+// parse reads a request's method and path, as kube-apiserver does.
+func parse(req *http.Request) Request {
+	var r Request
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		r.Group, parts = parts[1], parts[3:]
+	default:
+		r.Verb = strings.ToLower(req.Method)
+		return r
+	}
+	if parts[0] == "namespaces" && len(parts) >= 3 && parts[2] != "status" && parts[2] != "finalize" {
+		r.Namespace, parts = parts[1], parts[2:]
+	}
+	r.Resource = parts[0]
+	if len(parts) > 1 {
+		r.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		r.Subresource = path.Join(parts[2:]...)
+	}
+	r.Verb = verb(req, r.Name != "")
+	return r
+}
+
+func verb(req *http.Request, named bool) string {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead:
+		watch := req.URL.Query().Get("watch")
+		switch {
+		case watch == "true" || watch == "1":
+			return "watch"
+		case named:
+			return "get"
+		default:
+			return "list"
+		}
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if named {
+			return "delete"
+		}
+		return "deletecollection"
+	}
+	return strings.ToLower(req.Method)
+}
+
+// isWrite says whether dying around this request could matter: it changes
+// something that an operator or its user builds upon.
+func (r Request) isWrite() bool {
+	switch r.Verb {
+	case "get", "list", "watch", "options":
+		return false
+	}
+	switch r.Group {
+	case "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io":
+		return false
+	case "":
+		return r.Resource != "events"
+	case "coordination.k8s.io":
+		return r.Resource != "leases"
+	}
+	return true
+}
+
+// String is short and without the namespace, which only a test would know.
+func (r Request) String() string {
+	s := r.Verb + " " + r.Resource
+	if r.Subresource != "" {
+		s += "/" + r.Subresource
+	}
+	if r.Name != "" {
+		s += " " + r.Name
+	}
+	return s
+}
+
+// A Site is a line of the operator's source.
+type Site struct {
+	File string // base name
+	Line int
+}
+
+func (s Site) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
+
+// sites are the lines of the package on this goroutine's stack, innermost
+// first. client-go sends a request on its caller's goroutine, so inside a
+// RoundTripper they lead to the call that writes.
+func sites(pkg string) []Site {
+	pcs := make([]uintptr, 256)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	var found []Site
+	for {
+		f, more := frames.Next()
+		if packageOf(f.Function) == pkg && !strings.HasSuffix(f.File, "_test.go") {
+			found = append(found, Site{File: path.Base(f.File), Line: f.Line})
+		}
+		if !more {
+			return found
+		}
+	}
+}
+
+// packageOf is the import path in a symbol such as
+// example.com/fairlead/operators/at.(*reconciler).act.func1.
+func packageOf(symbol string) string {
+	slash := strings.LastIndex(symbol, "/")
+	dot := strings.Index(symbol[slash+1:], ".")
+	if dot < 0 {
+		return symbol
+	}
+	return symbol[:slash+1+dot]
+}

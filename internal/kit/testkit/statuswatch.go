@@ -1,0 +1,74 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// statusWatch puts every version of every object of a kind to the rules for
+// as long as a run lasts, so that what was wrong for a moment is found too.
+type statusWatch struct {
+	client    client.WithWatch
+	namespace string
+	kind      client.Object
+	each      func(before, after *unstructured.Unstructured) error
+	lie       context.CancelCauseFunc
+}
+
+func (w *statusWatch) run(ctx context.Context) {
+	list, err := listOf(w.kind, w.client.Scheme())
+	if err != nil {
+		w.lie(err)
+		return
+	}
+	for ctx.Err() == nil {
+		events, err := w.client.Watch(ctx, list, client.InNamespace(w.namespace))
+		if err != nil {
+			sleep(ctx, pollEvery)
+			continue
+		}
+		last := map[types.UID]*unstructured.Unstructured{}
+		for event := range events.ResultChan() {
+			obj, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || event.Type == watch.Deleted || event.Type == watch.Error {
+				continue
+			}
+			if err := w.judge(last[obj.GetUID()], obj); err != nil {
+				w.lie(err)
+				return
+			}
+			last[obj.GetUID()] = obj
+		}
+		events.Stop()
+	}
+}
+
+func (w *statusWatch) judge(before, now *unstructured.Unstructured) error {
+	err := CheckConditions(now)
+	if before != nil {
+		err = errors.Join(err, CheckTransition(before, now))
+	}
+	if w.each != nil {
+		err = errors.Join(err, w.each(before, now))
+	}
+	if err != nil {
+		return fmt.Errorf("seen at resource version %s: %w", now.GetResourceVersion(), err)
+	}
+	return nil
+}
+
+// listOf is an empty list of a kind, for objects as the API server has them.
+func listOf(kind client.Object, scheme *runtime.Scheme) (*unstructured.UnstructuredList, error) {
+	gvk, err := apiutil.GVKForObject(kind, scheme)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list, err
+}

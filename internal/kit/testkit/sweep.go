@@ -1,0 +1,290 @@
+package testkit
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Sweep plays scenarios with an operator that dies at every write; doc.go has
+// the algorithm.
+type Sweep struct {
+	// Dir is the folder of the operator's package; the test's own if empty.
+	Dir string
+
+	// Start runs a fresh operator for one namespace until the context ends.
+	// Several run in this process, so: a manager of its own with metrics
+	// address "0", SkipNameValidation, no leader election and no registering
+	// in init. log.FromContext gives the logger whose lines are shown with a
+	// run that failed.
+	Start func(ctx context.Context, cfg *rest.Config, namespace string) error
+
+	// Scheme is the user's, for Run.Client.
+	Scheme *runtime.Scheme
+
+	// Kinds are the kinds whose status must never lie, such as &v1alpha1.At{}.
+	Kinds []client.Object
+
+	// Each is asked about every version of every object of those kinds; before
+	// is nil for the first. It may keep nothing.
+	Each func(before, now *unstructured.Unstructured) error
+
+	// Late are the resources that the operator watches, such as "pods". Each
+	// gets a variant in which the operator hears of it late.
+	Late []string
+
+	// Delay is by how much late is; 300 ms if 0.
+	Delay time.Duration
+
+	// Parallel is how many runs go on at a time; 4 if 0. They mostly wait.
+	Parallel int
+
+	pkg  string
+	seen coverage
+}
+
+const (
+	lateBy = 300 * time.Millisecond
+	atOnce = 4
+	// mostWrites is where a run stops being a run and becomes a loop.
+	mostWrites = 200
+	// mostFailures is when a variant is given up: what else fails would say
+	// the same again, and failing takes long.
+	mostFailures = 3
+)
+
+// variant is a way to play a scenario.
+type variant struct {
+	name      string
+	operators int
+	late      func(Request) bool // nil: nothing is
+	faults    bool               // instead of kills
+}
+
+func (s *Sweep) variants() []variant {
+	all := []variant{{name: "plain", operators: 1}}
+	if len(s.Late) > 0 {
+		all = append(all, variant{name: "late-all", operators: 1, late: func(Request) bool { return true }})
+	}
+	for _, resource := range s.Late {
+		all = append(all, variant{name: "late-" + resource, operators: 1,
+			late: func(r Request) bool { return r.Resource == resource }})
+	}
+	return append(all,
+		variant{name: "twins", operators: 2},
+		variant{name: "faults", operators: 1, faults: true})
+}
+
+// quiet is for how long nothing must happen until a run is over.
+func (v variant) quiet(delay time.Duration) time.Duration {
+	if v.late != nil {
+		return quiet + delay
+	}
+	return quiet
+}
+
+// points are what is done to write n, in runs of their own.
+func (v variant) points(n int) []plan {
+	if !v.faults {
+		return []plan{{n: n, cut: before}, {n: n, cut: afterwards}}
+	}
+	var all []plan
+	for _, f := range Faults {
+		all = append(all, plan{n: n, fault: f})
+	}
+	return all
+}
+
+func (p plan) String() string { return fmt.Sprintf("write-%02d-%s%s", p.n, p.cut, p.fault) }
+
+// Run plays the scenarios in all variants, as subtests named
+// <scenario>/<variant>/write-<n>-<before, after or the fault>.
+func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
+	t.Helper()
+	s.prepare(t)
+	server := Server(t)
+	for _, sc := range scenarios {
+		t.Run(sc.Name, func(t *testing.T) {
+			for _, v := range s.variants() {
+				t.Run(v.name, func(t *testing.T) {
+					runs, began := 0, time.Now()
+					s.explore(v, func(p plan) (result, bool) {
+						var res result
+						played := false
+						t.Run(p.String(), func(t *testing.T) {
+							played = true
+							res = s.play(t.Context(), server, &sc, v, p)
+							if res.err != nil {
+								t.Error(s.explain(t.Name(), &sc, v, p, res))
+							}
+						})
+						return res, played
+					}, func(res result, p plan) {
+						runs++
+						s.note(t, v, res, p)
+					})
+					if runs > 0 {
+						took := time.Since(began)
+						t.Logf("%d runs in %.1f s, %.2f s for each", runs, took.Seconds(), took.Seconds()/float64(runs))
+					}
+				})
+			}
+		})
+	}
+}
+
+// explore plays n = 1, 2, 3, … until a run has no n-th write, or too many have
+// failed. A few runs go on at a time, so a few may be played in vain.
+func (s *Sweep) explore(v variant, play func(plan) (res result, played bool), note func(result, plan)) {
+	var (
+		mu     sync.Mutex
+		queue  []plan
+		n      int
+		last   = mostWrites
+		failed int
+		active sync.WaitGroup
+	)
+	next := func() (plan, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(queue) == 0 {
+			n++
+			queue = v.points(n)
+		}
+		p := queue[0]
+		queue = queue[1:]
+		return p, p.n <= last
+	}
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = atOnce
+	}
+	for range parallel {
+		active.Go(func() {
+			for p, more := next(); more; p, more = next() {
+				res, played := play(p)
+				if !played {
+					continue // left out by -run
+				}
+				mu.Lock()
+				if res.err != nil {
+					failed++
+				}
+				if res.hit == nil {
+					last = min(last, p.n)
+				}
+				if failed == mostFailures {
+					last = 0
+				}
+				note(res, p)
+				mu.Unlock()
+			}
+		})
+	}
+	active.Wait()
+}
+
+// note keeps what a run shows about the whole sweep.
+func (s *Sweep) note(t *testing.T, v variant, res result, p plan) {
+	s.seen.add(res, p.cut)
+	if res.hit != nil && p.n == mostWrites {
+		t.Errorf("a run had %d writes and went on: the operator does not come to rest", mostWrites)
+	}
+	if resource, ok := strings.CutPrefix(v.name, "late-"); ok && resource != "all" && res.err == nil && !res.watched[resource] {
+		t.Errorf("Late names %s, but the operator watches %v", resource, slices.Sorted(maps.Keys(res.watched)))
+	}
+}
+
+// RequireAllWritesCut fails for every place in the operator's package that
+// writes and that no run so far was cut at, both before and after.
+func (s *Sweep) RequireAllWritesCut(t *testing.T) {
+	t.Helper()
+	if filter := flag.Lookup("test.run").Value.String(); strings.Contains(filter, "/") {
+		t.Logf("only a part of the sweep ran (-run %s): which writes were cut is not judged", filter)
+		return
+	}
+	s.prepare(t)
+	places, err := findPlaces(s.Dir)
+	if err != nil {
+		t.Fatalf("find the places that write: %v", err)
+	}
+	if err := s.seen.judge(places); err != nil {
+		t.Errorf("writes that the sweep did not cut, of %d in %s:\n%v", len(places), s.pkg, err)
+	}
+	for what := range s.seen.outside {
+		t.Logf("not the operator's own: %s", what)
+	}
+}
+
+func (s *Sweep) prepare(t *testing.T) {
+	t.Helper()
+	if s.pkg != "" {
+		return
+	}
+	if s.Dir == "" {
+		s.Dir = "."
+	}
+	pkg, err := importPath(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pkg = pkg
+}
+
+func (s *Sweep) delay() time.Duration {
+	if s.Delay > 0 {
+		return s.Delay
+	}
+	return lateBy
+}
+
+// explain is all that one needs to know of a run that failed.
+func (s *Sweep) explain(test string, sc *Scenario, v variant, p plan, res result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "scenario %s, variant %s, ", sc.Name, v.name)
+	switch hit := res.hit; {
+	case hit == nil:
+		fmt.Fprintf(&b, "nothing went wrong (there was no write %d)\n", p.n)
+	case p.cut != "":
+		fmt.Fprintf(&b, "operator %d killed %s write %d: %s at %s\n", hit.Operator, p.cut, p.n, hit.Request, at(*hit))
+	default:
+		fmt.Fprintf(&b, "write %d met %s: %s at %s\n", p.n, p.fault, hit.Request, at(*hit))
+	}
+	fmt.Fprintf(&b, "\n%s\n\nwrites:\n", indent([]string{res.err.Error()}))
+	for _, w := range res.writes {
+		fmt.Fprintf(&b, "    %2d operator %d %-40s %-24s %s\n", w.Number, w.Operator, w.Request, at(w), w.Fate)
+	}
+	const most = 60
+	if skipped := len(res.log) - most; skipped > 0 {
+		fmt.Fprintf(&b, "what happened (after %d more lines):\n", skipped)
+		res.log = res.log[skipped:]
+	} else {
+		fmt.Fprintln(&b, "what happened:")
+	}
+	fmt.Fprintf(&b, "%s\nonce more: go test -tags apiserver -count 1 -run '^%s$' %s\n",
+		indent(res.log), strings.ReplaceAll(test, "/", "$/^"), filepath.ToSlash(s.pkg))
+	return b.String()
+}
+
+func at(w Write) string {
+	if len(w.Sites) == 0 {
+		return "outside the operator's package"
+	}
+	return w.Sites[0].String()
+}
+
+func indent(lines []string) string {
+	return "    " + strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n    ")
+}

@@ -1,0 +1,149 @@
+//go:build apiserver
+
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/testkit/internal/toy"
+	"example.com/fairlead/internal/kit/testkit/internal/toy/forgetful"
+	"example.com/fairlead/internal/kit/testkit/internal/toy/hasty"
+	"example.com/fairlead/internal/kit/testkit/internal/toy/sound"
+	"example.com/fairlead/internal/kit/testkit/internal/toy/unreached"
+)
+
+// anOrder is the scenario of all toys: an order is placed, its pod runs once,
+// the status says so, and the receipt is gone.
+func anOrder() Scenario {
+	return Scenario{
+		Name:    "order",
+		Timeout: 10 * time.Second,
+		Pods:    func(*corev1.Pod) Outcome { return Succeeds(20 * time.Millisecond) },
+		Arrange: func(ctx context.Context, r *Run) error {
+			order := toy.New("tea")
+			order.SetNamespace(r.Namespace)
+			return r.Client.Create(ctx, order)
+		},
+		Settled: func(ctx context.Context, r *Run) error {
+			order := toy.New("tea")
+			if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "tea"}, order); err != nil {
+				return err
+			}
+			if !toy.IsDone(order) {
+				return errors.New("the order is not done")
+			}
+			return nil
+		},
+		Check: func(ctx context.Context, r *Run) error {
+			order := toy.New("tea")
+			order.SetNamespace(r.Namespace)
+			receipt := toy.Receipt(order)
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the receipt is still there (%v)", err)
+			}
+			if n := len(r.Kubelet.Starts()); n > 1 {
+				return fmt.Errorf("%d pods were started, want 1", n)
+			}
+			return nil
+		},
+	}
+}
+
+func toySweep(dir string) *Sweep {
+	return &Sweep{
+		Dir:    "internal/toy/" + dir,
+		Scheme: toy.Scheme(),
+		Kinds:  []client.Object{toy.New("")},
+		Late:   []string{"orders", "pods"},
+	}
+}
+
+func TestSweepPassesASoundOperator(t *testing.T) {
+	s := toySweep("sound")
+	s.Start = sound.Run
+	s.Run(t, anOrder())
+	s.RequireAllWritesCut(t)
+}
+
+// found sweeps an operator and returns the explanations of the runs that
+// failed, by variant.
+func found(t *testing.T, s *Sweep, sc Scenario) map[string][]string {
+	t.Helper()
+	s.prepare(t)
+	server := Server(t)
+	failures := map[string][]string{}
+	for _, v := range s.variants() {
+		s.explore(v, func(p plan) (result, bool) {
+			return s.play(t.Context(), server, &sc, v, p), true
+		}, func(res result, p plan) {
+			s.seen.add(res, p.cut)
+			if res.err != nil {
+				name := fmt.Sprintf("%s/%s/%s/%s", t.Name(), sc.Name, v.name, p)
+				failures[v.name] = append(failures[v.name], s.explain(name, &sc, v, p, res))
+			}
+		})
+	}
+	return failures
+}
+
+func TestSweepFindsForgottenWork(t *testing.T) {
+	s := toySweep("forgetful")
+	s.Start = forgetful.Run
+	failures := found(t, s, anOrder())
+	for _, want := range []string{
+		"scenario order, variant plain, operator 1 killed after write 3: update orders/status tea at forgetful.go:",
+		"scenario order, variant plain, operator 1 killed before write 4: delete configmaps tea-receipt at forgetful.go:",
+		"check: the receipt is still there",
+		"-run '^TestSweepFindsForgottenWork$/^order$/^plain$/^write-03-after$'",
+	} {
+		if !strings.Contains(strings.Join(failures["plain"], "\n"), want) {
+			t.Errorf("no failure says %q", want)
+		}
+	}
+	if len(failures["plain"]) != 2 {
+		t.Errorf("%d failures in the variant plain, want 2:\n%s", len(failures["plain"]), strings.Join(failures["plain"], "\n"))
+	}
+	if len(failures["faults"]) == 0 {
+		t.Error("no fault at the deletion was found to leave the receipt")
+	}
+}
+
+func TestSweepFindsASecondStart(t *testing.T) {
+	s := toySweep("hasty")
+	s.Start = hasty.Run
+	failures := found(t, s, anOrder())
+	for _, variant := range []string{"late-pods", "twins"} {
+		if !slices.ContainsFunc(failures[variant], func(f string) bool { return strings.Contains(f, "pods were started, want 1") }) {
+			t.Errorf("the variant %s did not find the second start: %v", variant, failures[variant])
+		}
+	}
+}
+
+func TestSweepFindsAnUnreachedWrite(t *testing.T) {
+	s := toySweep("unreached")
+	s.Start = unreached.Run
+	sc := anOrder()
+	sc.Check = nil
+	if failures := found(t, s, sc); len(failures) > 0 {
+		t.Errorf("unexpected failures: %v", failures)
+	}
+	places, err := findPlaces(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.seen.judge(places)
+	if err == nil || !strings.HasPrefix(err.Error(), "unreached.go:") || !strings.HasSuffix(err.Error(), " c.Delete: no scenario gets there") {
+		t.Errorf("judge() = %v, want the Delete that no scenario gets to, and no other", err)
+	}
+}
