@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -63,6 +64,10 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 			return 0, nil
 		}
 		return 2, nil // the flag package has said what is wrong
+	}
+	if command == "run" && flags.NArg() == 0 {
+		flags.Usage()
+		return 2, nil
 	}
 	c, err := newCluster(command, *dir, *cache)
 	if err != nil {
@@ -156,6 +161,6 @@ func argument(n int) string {
 
 func exitOn(err error) {
 	if err != nil {
-		os.Exit(1)
+		log.Fatal(err) // into supervisor.log
 	}
 }

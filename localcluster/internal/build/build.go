@@ -22,7 +22,8 @@ var names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-
 
 // Builder builds packages of this module.
 type Builder struct {
-	// Progress gets a line when a build starts, and more while it goes on.
+	// Progress gets a line when a build takes longer than a second, and more
+	// while it goes on.
 	Progress io.Writer
 }
 
@@ -80,26 +81,28 @@ func (b Builder) build(ctx context.Context, title, component, file, ldflags stri
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	fmt.Fprintln(b.Progress, title)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go b.tick(ctx, component)
+	building, done := context.WithCancel(ctx)
+	defer done()
+	go b.tell(building, title, component)
 	_, err := b.command(ctx, "build",
 		"-buildvcs=false", // or every commit would mean linking again
 		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, "./components/"+component)
 	return err
 }
 
-// tick says every so often that a build is still going on.
-func (b Builder) tick(ctx context.Context, component string) {
+// tell says that a build is going on, unless it is up to date and over before
+// anybody wonders, and how long it has been.
+func (b Builder) tell(building context.Context, title, component string) {
 	start := time.Now()
-	ticker := time.NewTicker(15 * time.Second)
-	defer ticker.Stop()
-	for {
+	for wait := time.Second; ; wait = 15 * time.Second {
 		select {
-		case <-ctx.Done():
+		case <-building.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
+		}
+		if wait == time.Second {
+			fmt.Fprintln(b.Progress, title)
+		} else {
 			fmt.Fprintf(b.Progress, "  still building %s, %s\n", component, time.Since(start).Round(time.Second))
 		}
 	}

@@ -79,6 +79,9 @@ func (c *Cluster) parts(ctx context.Context) error {
 	if c.Cache == c.Dir {
 		return nil
 	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
 	for _, part := range []string{binDir, debianDir} {
 		if err := linkTree(filepath.Join(c.Cache, part), filepath.Join(c.Dir, part)); err != nil {
 			return err

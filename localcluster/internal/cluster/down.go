@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,29 +71,4 @@ func (c *Cluster) await(find func(string) (*host.Entry, error)) error {
 			return fmt.Errorf("the cluster of %s (process %d) does not end", c.Dir, entry.Keeper)
 		}
 	}
-}
-
-// Run brings the cluster up, runs a command with it, and ends it. The result
-// is the command's exit code.
-func (c *Cluster) Run(ctx context.Context, names []string, command []string) (code int, err error) {
-	if entry, err := host.Find(c.Dir); err != nil || entry != nil {
-		return 1, errors.Join(err, fmt.Errorf("%w: run starts one of its own, in a folder without one", host.ErrAlive))
-	}
-	defer func() { err = errors.Join(err, c.leave()) }()
-	if err := c.Up(ctx, names, false); err != nil {
-		return 1, err
-	}
-	return c.command(ctx, command)
-}
-
-// leave ends the cluster of Run and removes what was made for it: all of a
-// temporary folder, and of another one the state.
-func (c *Cluster) leave() error {
-	if err := c.end(); err != nil {
-		return err
-	}
-	if c.Temporary {
-		return os.RemoveAll(c.Dir)
-	}
-	return c.remove(node.Kubeconfig, node.StateDir)
 }

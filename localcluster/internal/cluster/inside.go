@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"text/template"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
@@ -39,7 +34,7 @@ func (c *Cluster) deploy(ctx context.Context) error {
 	for _, manifest := range parsed.Templates() {
 		all.WriteString("---\n")
 		err := manifest.Execute(&all, map[string]string{
-			"DNSImage": images.DNS + ":" + version, "DNSService": node.DNSService,
+			"DNSImage": images.DNSImage(version), "DNSService": node.DNSService,
 		})
 		if err != nil {
 			return err
@@ -155,26 +150,4 @@ func (c *Cluster) ctr(ctx context.Context, in io.Reader, args ...string) (string
 			bytes.TrimSpace(stderr.Bytes()), filepath.Join(c.Dir, node.LogDir, "containerd.log"))
 	}
 	return stdout.String(), nil
-}
-
-// command runs a user's command with the cluster in its environment and passes
-// on its exit code. When ctx is done it is asked to end, and waited for.
-func (c *Cluster) command(ctx context.Context, command []string) (int, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(),
-		"KUBECONFIG="+c.Kubeconfig(),
-		"LOCALCLUSTER_DIR="+c.Dir,
-		"PATH="+c.Bin()+":"+os.Getenv("PATH"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Exited() {
-		return exit.ExitCode(), nil
-	}
-	if err != nil {
-		return 1, err
-	}
-	return 0, nil
 }

@@ -71,7 +71,7 @@ func Keep() error {
 		_ = json.NewEncoder(report).Encode(node.Message{Error: err.Error()})
 	}
 	log.Printf("the cluster ends: %v", err)
-	return errors.Join(err, claim.Release())
+	return claim.Release()
 }
 
 // launch makes the cluster's things on the host and starts PID 1.
@@ -158,12 +158,22 @@ func hold(claim *host.Claim, init *exec.Cmd) error {
 		reason = errors.New("the command that started it has ended")
 	case <-vanished:
 		reason = fmt.Errorf("its folder %s is gone", claim.Dir)
+		defer finishRemoval(claim.Dir)
 	}
 	if err := init.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(reason, err)
 	}
 	<-ended
 	return reason
+}
+
+// finishRemoval removes what whoever removed the folder could not, because it
+// was still being written to.
+func finishRemoval(dir string) {
+	for _, state := range []string{node.StateDir, node.LogDir} {
+		_ = os.RemoveAll(filepath.Join(dir, state))
+	}
+	_ = os.Remove(dir) // unless something else is in there
 }
 
 func stop(init *exec.Cmd) error {
@@ -229,7 +239,5 @@ func Init() error {
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
 	spec, report := os.NewFile(specFD, "spec"), os.NewFile(reportFD, "report")
-	err := node.Supervise(spec, report)
-	log.Print(err)
-	return err
+	return node.Supervise(spec, report)
 }

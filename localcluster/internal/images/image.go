@@ -210,12 +210,12 @@ func addBlob(files Files, layer v1.Layer) error {
 
 func blob(digest v1.Hash) string { return path.Join("blobs", digest.Algorithm, digest.Hex) }
 
-// FullName is what containerd calls an image: busybox is
-// docker.io/library/busybox:latest.
+// FullName is what containerd calls an image: with the default registry,
+// folder and tag that people leave out.
 func FullName(short string) (string, error) {
 	ref, err := name.ParseReference(short)
 	if err != nil {
 		return "", err
 	}
-	return strings.Replace(ref.Name(), "index.docker.io/", "docker.io/", 1), nil
+	return strings.TrimPrefix(ref.Name(), "index."), nil // it knows the default registry by its older name
 }

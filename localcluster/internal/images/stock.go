@@ -15,11 +15,11 @@ import (
 	"example.com/fairlead/localcluster/internal/debian"
 )
 
-// Pause and DNS are what the cluster itself runs pods with.
-const (
-	Pause = "localcluster/pause:1"
-	DNS   = "registry.k8s.io/coredns/coredns"
-)
+// Pause is the image of the containers that hold pods together.
+const Pause = "localcluster/pause:1"
+
+// DNSImage is the name of the image of a version of CoreDNS.
+func DNSImage(version string) string { return "coredns/coredns:" + strings.TrimPrefix(version, "v") }
 
 // recipe makes one of the images that can be asked for by name.
 type recipe struct {
@@ -96,7 +96,7 @@ func coredns(ctx context.Context, m *Maker) (Image, error) {
 		return Image{}, err
 	}
 	return Image{
-		Names:  []string{DNS + ":" + version},
+		Names:  []string{DNSImage(version)},
 		Config: v1.Config{Entrypoint: []string{"/coredns"}, User: nobody, Labels: standIn("coredns", version, "the Go module, with five plugins")},
 		Files:  Files{"coredns": {Mode: 0o755, Source: file}},
 	}, nil

@@ -129,7 +129,7 @@ func (s *supervisor) setUp() (*credentials, error) {
 	}
 	s.processes = newProcesses(pairs(environment), filepath.Join(clusterDir, LogDir))
 	if err := s.setUpNAT(); err != nil {
-		return nil, fmt.Errorf("set up iptables: %w; its log: %s", err, s.log("iptables"))
+		return nil, fmt.Errorf("set up iptables: %w; %s", err, s.log("iptables"))
 	}
 	return credentials, nil
 }
@@ -161,7 +161,7 @@ func (s *supervisor) launch(components ...component) error {
 		}
 		go func() {
 			status := <-ended
-			s.ended <- fmt.Errorf("%s has ended: %s; its log: %s", c.name, describe(status), s.log(c.name))
+			s.ended <- fmt.Errorf("%s has ended: %s; %s", c.name, describe(status), s.log(c.name))
 		}()
 	}
 	return nil
@@ -176,7 +176,7 @@ func (s *supervisor) await(name string, check func() error) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not ready after %s: %w; its log: %s", name, startTimeout, err, s.log(name))
+			return fmt.Errorf("%s is not ready after %s: %w; %s", name, startTimeout, err, s.log(name))
 		}
 		select {
 		case err := <-s.ended:
@@ -190,9 +190,14 @@ func (s *supervisor) tell(m Message) {
 	_ = s.report.Encode(m) // fails when nobody waits any more, and that is fine
 }
 
-// log is where a component's log is for people, who are outside.
+// log tells where a component's log is for people, who are outside, and how it
+// ends: often that is all there is to know.
 func (s *supervisor) log(name string) string {
-	return filepath.Join(s.spec.Dir, LogDir, name+".log")
+	const lines = 10
+	data, _ := os.ReadFile(filepath.Join(clusterDir, LogDir, name+".log"))
+	all := strings.SplitAfter(strings.TrimSpace(string(data)), "\n")
+	last := strings.Join(all[max(0, len(all)-lines):], "")
+	return fmt.Sprintf("its log, %s, ends:\n%s", filepath.Join(s.spec.Dir, LogDir, name+".log"), last)
 }
 
 // environment is what the components run with, and nothing of the caller's.
