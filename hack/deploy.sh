@@ -13,7 +13,11 @@ else
 	name=$operator-operator namespace=$operator-operator-system config=operators/$operator/config/default
 fi
 
+deployment=deployment/$name-controller-manager
+
 bin/localcluster load --dir "$LOCALCLUSTER_DIR" fairlead:dev bin/fairlead
+was_there=$(kubectl -n "$namespace" get --ignore-not-found -o name "$deployment")
 kubectl apply --server-side -k "$config" >/dev/null
-kubectl -n "$namespace" rollout restart "deployment/$name-controller-manager" >/dev/null
-kubectl -n "$namespace" rollout status --timeout 2m "deployment/$name-controller-manager"
+# The tag stays the same when the image changes, so nothing else restarts it.
+[[ -z $was_there ]] || kubectl -n "$namespace" rollout restart "$deployment" >/dev/null
+kubectl -n "$namespace" rollout status --timeout 2m "$deployment"

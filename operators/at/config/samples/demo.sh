@@ -9,10 +9,12 @@ metadata:
   name: demo
 spec:
   schedule: "$(date --utc --date '5 seconds' +%Y-%m-%dT%H:%M:%SZ)"
-  command: echo "hello from $(hostname), on $(date -u +%A)" | tr a-z A-Z
+  command: echo "hello from pod \$HOSTNAME" | tr a-z A-Z
 YAML
 kubectl get ats.at.example.com demo
 kubectl wait --for=condition=Complete --timeout 60s ats.at.example.com/demo
 kubectl get ats.at.example.com demo -o wide
 kubectl get pod demo
-kubectl logs demo | tee /dev/stderr | grep -q '^HELLO FROM ' || fail "the command's output is not there"
+output=$(kubectl logs demo)
+echo "$output"
+[[ $output == "HELLO FROM POD DEMO" ]] || fail "the command's output is not there"
