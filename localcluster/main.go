@@ -69,6 +69,9 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		flags.Usage()
 		return 2, nil
 	}
+	if command != "assets" && os.Geteuid() != 0 {
+		return 1, errors.New("namespaces, mounts and network devices take root")
+	}
 	c, err := newCluster(command, *dir, *cache)
 	if err != nil {
 		return 1, err

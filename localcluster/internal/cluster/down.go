@@ -26,11 +26,16 @@ func (c *Cluster) Down() error {
 			return err
 		}
 	}
+	return c.removeAll()
+}
+
+// removeAll removes everything that a cluster has in its folder, and the
+// folder, unless others have put something there.
+func (c *Cluster) removeAll() error {
 	if err := c.remove(node.Kubeconfig, node.StateDir, node.LogDir, binDir, debianDir, packagesDir, imagesDir); err != nil {
 		return err
 	}
-	// What others put there stays, and the folder with it.
-	err = os.Remove(c.Dir)
+	err := os.Remove(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
 		return nil
 	}

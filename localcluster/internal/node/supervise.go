@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -108,6 +109,7 @@ func (s *supervisor) start() error {
 
 // setUp makes everything that the components find in place.
 func (s *supervisor) setUp() (*credentials, error) {
+	raiseFileLimit()
 	if err := unix.Sethostname([]byte(Name)); err != nil {
 		return nil, fmt.Errorf("set the host name: %w", err)
 	}
@@ -132,6 +134,22 @@ func (s *supervisor) setUp() (*credentials, error) {
 		return nil, fmt.Errorf("set up iptables: %w; %s", err, s.log("iptables"))
 	}
 	return credentials, nil
+}
+
+// raiseFileLimit lets the components and, through containerd, all pods open as
+// many files as services of a distribution may, rather than the thousand that
+// a login shell hands down.
+func raiseFileLimit() {
+	const usual = 1 << 20
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: usual, Max: usual}) == nil {
+		return
+	}
+	// Without CAP_SYS_RESOURCE only up to the limit that there is.
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		limit.Cur = limit.Max
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	}
 }
 
 // setUpNAT finds out which kind of iptables the kernel has, and hides pods

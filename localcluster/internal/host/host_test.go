@@ -1,0 +1,127 @@
+package host
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestChooseNet(t *testing.T) {
+	prefixes := func(list ...string) (out []netip.Prefix) {
+		for _, p := range list {
+			out = append(out, netip.MustParsePrefix(p))
+		}
+		return out
+	}
+	cases := map[string]struct {
+		id    string
+		taken []netip.Prefix
+		want  string
+	}{
+		"the first":                      {id: "00000000", want: "198.18.0.0/30"},
+		"where the ID says":              {id: "00000002", want: "198.18.0.8/30"},
+		"an ID beyond the last":          {id: "00004001", want: "198.18.0.4/30"},
+		"the next one, if it is taken":   {id: "00000002", taken: prefixes("198.18.0.8/30"), want: "198.18.0.12/30"},
+		"round the end":                  {id: "00003fff", taken: prefixes("198.18.255.252/30"), want: "198.18.0.0/30"},
+		"after a larger network":         {id: "00000000", taken: prefixes("198.18.0.0/24"), want: "198.18.1.0/30"},
+		"others' networks do not matter": {id: "00000000", taken: prefixes("10.0.0.0/8", "172.17.0.0/16"), want: "198.18.0.0/30"},
+		"an address inside":              {id: "00000000", taken: prefixes("198.18.0.2/32"), want: "198.18.0.4/30"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := chooseNet(tc.id, tc.taken)
+			if err != nil || got.String() != tc.want {
+				t.Errorf("chooseNet() = %s, %v, want %s", got, err, tc.want)
+			}
+		})
+	}
+	if got, err := chooseNet("00000000", prefixes("198.18.0.0/15")); err == nil {
+		t.Errorf("chooseNet() = %s with everything taken, want an error", got)
+	}
+}
+
+func TestEntryAddresses(t *testing.T) {
+	e := Entry{ID: id("/some/folder"), Net: netip.MustParsePrefix("198.18.0.8/30")}
+	if e.HostIP().String() != "198.18.0.9" || e.NodeIP().String() != "198.18.0.10" {
+		t.Errorf("addresses %s and %s, want .9 and .10", e.HostIP(), e.NodeIP())
+	}
+	if len(e.Link()) > 15 {
+		t.Errorf("the device's name %q is longer than the kernel takes", e.Link())
+	}
+}
+
+func TestParseCgroupMounts(t *testing.T) {
+	hybrid := `24 1 0:22 / /sys/fs/cgroup rw,relatime shared:1 - tmpfs tmpfs rw,mode=755
+25 24 0:23 / /sys/fs/cgroup/memory rw,relatime shared:2 master:3 - cgroup cgroup rw,memory
+26 24 0:24 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
+27 24 0:25 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+`
+	got, err := parseCgroupMounts(strings.NewReader(hybrid))
+	want := []cgroupMount{
+		{path: "/sys/fs/cgroup/memory"},
+		{path: "/sys/fs/cgroup/cpuset", cpuset: true},
+		{path: "/sys/fs/cgroup/unified", unified: true},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("parseCgroupMounts() = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestCreateUnified(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{"cgroup.controllers": "cpu memory pids rdma\n", "cgroup.subtree_control": ""} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := createUnified(root, "localcluster-1"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(root, "localcluster-1")); err != nil || !info.IsDir() {
+		t.Errorf("no folder: %v", err)
+	}
+	// A file of the kernel's takes one write per controller; this one keeps the last.
+	if got, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); string(got) != "+pids" {
+		t.Errorf("the last controller enabled is %q, want +pids", got)
+	}
+}
+
+func TestRemoveTree(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "localcluster-1")
+	if err := os.MkdirAll(filepath.Join(root, "kubepods/burstable/pod1/c1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := removeTree(root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(root); !os.IsNotExist(err) {
+		t.Errorf("%s is still there", root)
+	}
+}
+
+func TestStartTime(t *testing.T) {
+	stat := "42 (a (odd) name) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 18446744073709551615"
+	if got, err := startTime(stat); err != nil || got != "98765" {
+		t.Errorf("startTime() = %q, %v, want 98765", got, err)
+	}
+	if _, err := startTime("42 (x) S 1"); err == nil {
+		t.Error("startTime() of a short line: no error")
+	}
+}
+
+func TestProcessKillIsForThatProcessOnly(t *testing.T) {
+	self, err := ProcessOf(os.Getpid())
+	if err != nil || !self.exists() {
+		t.Fatalf("this process does not exist: %v", err)
+	}
+	// An earlier process with this one's number is gone: there is nothing to kill.
+	earlier := Process{PID: self.PID, Started: "1"}
+	if err := earlier.kill(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,153 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func TestFullName(t *testing.T) {
+	for short, want := range map[string]string{
+		"busybox":               "docker.io/library/busybox:latest",
+		"fairlead:dev":          "docker.io/library/fairlead:dev",
+		"localcluster/pause:1":  "docker.io/localcluster/pause:1",
+		"registry.test/x/y:1.0": "registry.test/x/y:1.0",
+	} {
+		if got, err := FullName(short); err != nil || got != want {
+			t.Errorf("FullName(%s) = %q, %v, want %q", short, got, err, want)
+		}
+	}
+	if _, err := FullName("Not A Name"); err == nil {
+		t.Error("FullName() of nonsense: no error")
+	}
+}
+
+func TestLayer(t *testing.T) {
+	files := Files{
+		"usr/bin/tool": {Mode: 0o755, Data: []byte("tool")},
+		"bin/sh":       {Target: "busybox"},
+		"tmp":          {Mode: os.ModeDir | os.ModeSticky | 0o777},
+	}
+	first, err := files.layer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := files.layer()
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("the same files give different layers (%v)", err)
+	}
+	want := []string{"bin/", "bin/sh", "tmp/", "usr/", "usr/bin/", "usr/bin/tool"}
+	if got := entries(t, first); !slices.Equal(got, want) {
+		t.Errorf("layer has %q, want %q", got, want)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "fairlead")
+	if err := os.WriteFile(program, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	image, err := FromFiles("fairlead:dev", []string{program, "etc/motd=" + program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := image.Archive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := image.Archive()
+	if err != nil || again.Digest != archive.Digest {
+		t.Errorf("the same image has the digests %s and %s (%v)", archive.Digest, again.Digest, err)
+	}
+
+	var index v1.IndexManifest
+	if err := json.Unmarshal(file(t, archive.Data, "index.json"), &index); err != nil {
+		t.Fatal(err)
+	}
+	if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "docker.io/library/fairlead:dev" {
+		t.Errorf("index = %+v, want one entry with containerd's name", index)
+	}
+	manifest, err := v1.ParseManifest(bytes.NewReader(file(t, archive.Data, blob(archive.Digest))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := v1.ParseConfigFile(bytes.NewReader(file(t, archive.Data, blob(manifest.Config.Digest))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := config.Config; !slices.Equal(got.Entrypoint, []string{"/fairlead"}) || got.User != nobody {
+		t.Errorf("config = %+v, want to run /fairlead as %s", got, nobody)
+	}
+	layer := file(t, archive.Data, blob(manifest.Layers[0].Digest))
+	if got, want := entries(t, layer), []string{"etc/", "etc/motd", "fairlead"}; !slices.Equal(got, want) {
+		t.Errorf("layer has %q, want %q", got, want)
+	}
+}
+
+func TestFromFilesRefuses(t *testing.T) {
+	for name, files := range map[string][]string{"no file": nil, "no path in the image": {"/=x"}} {
+		if _, err := FromFiles("x", files); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestAddProgram(t *testing.T) {
+	root := t.TempDir()
+	err := addProgram(Files{}, root, "missing")
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("addProgram() of a program that is not there: %v", err)
+	}
+	if _, err := locate(root, "libnone.so.1"); err == nil {
+		t.Error("locate() of a library that is not there: no error")
+	}
+}
+
+func TestNames(t *testing.T) {
+	if got, want := Names(false), []string{"busybox", "coredns", "pause"}; !slices.Equal(got, want) {
+		t.Errorf("the basic images are %q, want %q", got, want)
+	}
+	if all := Names(true); len(all) != len(recipes) {
+		t.Errorf("Names(true) = %q, lacks some of the list", all)
+	}
+}
+
+func entries(t *testing.T, archive []byte) (names []string) {
+	t.Helper()
+	for in := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, header.Name)
+	}
+}
+
+func file(t *testing.T, archive []byte, name string) []byte {
+	t.Helper()
+	for in := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := in.Next()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if header.Name == name {
+			data, err := io.ReadAll(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+	}
+}
