@@ -128,6 +128,7 @@ func (pl *play) story(v variant) error {
 	if err := pl.scenario.Arrange(ctx, pl.Run); err != nil {
 		return fmt.Errorf("arrange: %w", err)
 	}
+	pl.log.add("user", "arranged")
 	for i, step := range pl.scenario.Steps {
 		name := fmt.Sprintf("step %d (%s)", i+1, step.Name)
 		if step.When != nil {
@@ -140,9 +141,14 @@ func (pl *play) story(v variant) error {
 		}
 		pl.log.add("user", name)
 	}
+	first := true
 	settled := func(ctx context.Context, r *Run) error {
 		if err := pl.scenario.Settled(ctx, r); err != nil {
 			return err
+		}
+		if first {
+			first = false
+			pl.log.add("sweep", "settled for the first time")
 		}
 		if silent := pl.wire.silentFor(); silent < v.quiet(pl.sweep.delay()) {
 			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent)
@@ -152,6 +158,7 @@ func (pl *play) story(v variant) error {
 	if err := until("waiting to be settled", settled); err != nil {
 		return err
 	}
+	pl.log.add("sweep", "settled and quiet")
 	if pl.scenario.Check != nil {
 		if err := pl.scenario.Check(ctx, pl.Run); err != nil {
 			return fmt.Errorf("check: %w", err)
@@ -231,8 +238,10 @@ func (pl *play) end() error {
 	case <-after(endTimeout):
 		return fmt.Errorf("an operator did not end within %s of its context", endTimeout)
 	}
+	pl.log.add("sweep", "all operators ended")
 	pl.fail(nil)
 	pl.helpers.Wait()
+	pl.log.add("sweep", "all helpers ended")
 	return nil
 }
 

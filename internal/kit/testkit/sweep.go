@@ -73,7 +73,8 @@ type variant struct {
 	faults    bool               // instead of kills
 }
 
-func (s *Sweep) variants() []variant {
+// variants are those named, or all.
+func (s *Sweep) variants(names ...string) []variant {
 	all := []variant{{name: "plain", operators: 1}}
 	if len(s.Late) > 0 {
 		all = append(all, variant{name: "late-all", operators: 1, late: func(Request) bool { return true }})
@@ -82,9 +83,13 @@ func (s *Sweep) variants() []variant {
 		all = append(all, variant{name: "late-" + resource, operators: 1,
 			late: func(r Request) bool { return r.Resource == resource }})
 	}
-	return append(all,
+	all = append(all,
 		variant{name: "twins", operators: 2},
 		variant{name: "faults", operators: 1, faults: true})
+	if len(names) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(v variant) bool { return !slices.Contains(names, v.name) })
 }
 
 // quiet is for how long nothing must happen until a run is over.
@@ -117,7 +122,7 @@ func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	server := Server(t)
 	for _, sc := range scenarios {
 		t.Run(sc.Name, func(t *testing.T) {
-			for _, v := range s.variants() {
+			for _, v := range s.variants(sc.Variants...) {
 				t.Run(v.name, func(t *testing.T) {
 					runs, began := 0, time.Now()
 					s.explore(v, func(p plan) (result, bool) {

@@ -1,0 +1,85 @@
+package testkit
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestExplore(t *testing.T) {
+	const writes = 5
+	cases := map[string]struct {
+		v     variant
+		fails bool
+		want  []string // the first plans
+		least int
+		most  int
+	}{
+		"every write, before and after": {variant{name: "plain"}, false,
+			[]string{"write-01-before", "write-01-after", "write-05-before", "write-05-after", "write-06-before"}, 11, 14},
+		"every write, every fault": {variant{name: "faults", faults: true}, false,
+			[]string{"write-01-conflict", "write-05-lost-answer", "write-06-conflict"}, 26, 30},
+		"given up when all fails": {variant{name: "plain"}, true, []string{"write-01-before"}, 3, 6},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var played []string
+			(&Sweep{}).explore(tc.v, func(p plan) (result, bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				played = append(played, p.String())
+				res := result{}
+				if p.n <= writes {
+					res.hit = &Write{Number: p.n}
+				}
+				if tc.fails {
+					res.err = errors.New("as always")
+				}
+				return res, true
+			}, func(result, plan) {})
+
+			for _, want := range tc.want {
+				if !slices.Contains(played, want) {
+					t.Errorf("%s was not played", want)
+				}
+			}
+			if len(played) < tc.least || len(played) > tc.most {
+				t.Errorf("%d runs, want %d to %d: %v", len(played), tc.least, tc.most, played)
+			}
+		})
+	}
+}
+
+func TestExploreWithAFilter(t *testing.T) {
+	played := 0
+	(&Sweep{Parallel: 1}).explore(variant{name: "plain"}, func(p plan) (result, bool) {
+		if p.String() != "write-07-after" { // as -run would have it
+			return result{}, false
+		}
+		played++
+		return result{hit: &Write{Number: 7}}, true
+	}, func(result, plan) {})
+	if played != 1 {
+		t.Errorf("played %d times, want once", played)
+	}
+}
+
+func TestVariants(t *testing.T) {
+	s := &Sweep{Late: []string{"ats", "pods"}}
+	names := func(all []variant) string {
+		var text []string
+		for _, v := range all {
+			text = append(text, v.name)
+		}
+		return strings.Join(text, " ")
+	}
+	if got, want := names(s.variants()), "plain late-all late-ats late-pods twins faults"; got != want {
+		t.Errorf("all variants are %q, want %q", got, want)
+	}
+	if got, want := names(s.variants("twins", "plain")), "plain twins"; got != want {
+		t.Errorf("the chosen variants are %q, want %q", got, want)
+	}
+}
