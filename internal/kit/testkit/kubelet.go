@@ -37,6 +37,7 @@ type Kubelet struct {
 	mu     sync.Mutex
 	pods   map[types.UID]*podCare
 	starts []Start
+	logs   map[string]string // by pod name
 	wg     sync.WaitGroup
 }
 
@@ -71,7 +72,7 @@ func StartKubelet(ctx context.Context, cfg *rest.Config, namespace string, behav
 			return Outcome{Forever: pod.Spec.RestartPolicy == corev1.RestartPolicyAlways}
 		}
 	}
-	k := &Kubelet{client: c, namespace: namespace, behave: behave, pods: map[types.UID]*podCare{}}
+	k := &Kubelet{client: c, namespace: namespace, behave: behave, pods: map[types.UID]*podCare{}, logs: map[string]string{}}
 	k.wg.Go(func() { k.watch(ctx) })
 	return k, nil
 }
@@ -162,7 +163,7 @@ func (k *Kubelet) care(ctx context.Context, care *podCare) {
 // ended, and whether that was the end of the pod.
 func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev1.ContainerState, over bool) {
 	pod := k.latest(care)
-	o := k.behave(pod.DeepCopy())
+	o := k.behave(pod.DeepCopy()).within(pod.Spec.ActiveDeadlineSeconds)
 	started := metav1.Now()
 	report := func(at stage, o Outcome, p past) corev1.PodStatus {
 		status := podStatus(pod, o, at, p, started, metav1.Now())
@@ -187,6 +188,7 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	started = metav1.Now()
 	k.mu.Lock()
 	k.starts = append(k.starts, Start{Pod: pod.DeepCopy(), Time: started.Time, Restart: p.restarts})
+	k.logs[pod.Name] = o.Log
 	k.mu.Unlock()
 	report(running, o, p)
 

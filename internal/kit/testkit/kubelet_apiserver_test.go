@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,7 +23,7 @@ func TestKubelet(t *testing.T) {
 	}
 	k, err := StartKubelet(t.Context(), s.Config, ns, func(pod *corev1.Pod) Outcome {
 		return map[string]Outcome{
-			"succeeds": Succeeds(0),
+			"succeeds": {Log: "hello world\n"},
 			"fails":    Fails(50*time.Millisecond, 3),
 			"stays":    Stays(),
 			"stuck":    Stuck("ImagePullBackOff"),
@@ -113,4 +114,31 @@ func startsOfPod(k *Kubelet, uid types.UID) (n int) {
 		}
 	}
 	return n
+}
+
+func TestKubeletLogs(t *testing.T) {
+	s := Server(t)
+	ns := s.NewNamespace(t)
+	k, err := StartKubelet(t.Context(), s.Config, ns, func(*corev1.Pod) Outcome { return Outcome{Log: "hello world\n"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := kubernetes.NewForConfig(k.Logs(s.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := c.CoreV1().Pods(ns)
+	if _, err := pods.Create(t.Context(), podOf("p", ns, ""), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err = poll(t.Context(), 10*time.Second, func() error {
+		text, err := pods.GetLogs("p", &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err == nil && string(text) != "hello world\n" {
+			err = fmt.Errorf("log %q", text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -33,6 +33,9 @@ type Outcome struct {
 	Message  string
 	// PodReason ends the pod itself as Failed, for example Evicted.
 	PodReason string
+
+	// Log is what the containers print; see [Kubelet.Logs].
+	Log string
 }
 
 // Succeeds is a pod that runs for a while and ends with exit code 0.
@@ -160,6 +163,21 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 		}
 	}
 	return s
+}
+
+// within is the outcome under the pod's activeDeadlineSeconds, which a kubelet
+// enforces.
+func (o Outcome) within(seconds *int64) Outcome {
+	if seconds == nil {
+		return o
+	}
+	deadline := time.Duration(*seconds) * time.Second
+	if !o.Forever && o.RunsFor <= deadline {
+		return o
+	}
+	o.Forever, o.RunsFor, o.ExitCode, o.Reason = false, deadline, 137, "Error"
+	o.PodReason, o.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+	return o
 }
 
 // restarts says whether a kubelet would start the ended containers again.

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +76,30 @@ func TestRestarts(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: tc.policy}}
 			if got := restarts(pod, tc.outcome); got != tc.want {
 				t.Errorf("restarts() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	second := int64(1)
+	cases := map[string]struct {
+		outcome Outcome
+		seconds *int64
+		reason  string
+		forever bool
+	}{
+		"no deadline":   {Stays(), nil, "", true},
+		"in time":       {Succeeds(time.Millisecond), &second, "", false},
+		"for ever":      {Stays(), &second, "DeadlineExceeded", false},
+		"for too long":  {Succeeds(time.Minute), &second, "DeadlineExceeded", false},
+		"never started": {Stuck("ImagePullBackOff"), &second, "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.outcome.within(tc.seconds)
+			if got.PodReason != tc.reason || got.Forever != tc.forever {
+				t.Errorf("reason %q, for ever %t; want %q, %t", got.PodReason, got.Forever, tc.reason, tc.forever)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -72,6 +71,9 @@ func (s *Sweep) play(ctx context.Context, server *APIServer, sc *Scenario, v var
 			pl.startOperator("the run begins")
 		}
 		err = pl.story(v)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // the story only noticed
 	}
 	err = errors.Join(err, pl.end())
 
@@ -164,7 +166,7 @@ func (pl *play) story(v variant) error {
 			return fmt.Errorf("check: %w", err)
 		}
 	}
-	return context.Cause(pl.ctx)
+	return nil
 }
 
 // startOperator starts a fresh operator, unless the run is over.
@@ -179,7 +181,7 @@ func (pl *play) startOperator(because string) {
 	pl.instances = append(pl.instances, inst)
 	pl.log.add("sweep", fmt.Sprintf("operator %d starts: %s", inst.number, because))
 
-	cfg := rest.CopyConfig(pl.Config)
+	cfg := pl.Kubelet.Logs(pl.Config)
 	cfg.Wrap(pl.wire.wrap(inst))
 	cfg.UserAgent = fmt.Sprintf("operator-%d", inst.number)
 	logger := funcr.New(func(prefix, args string) {

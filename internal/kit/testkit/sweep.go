@@ -45,10 +45,10 @@ type Sweep struct {
 	// gets a variant in which the operator hears of it late.
 	Late []string
 
-	// Delay is by how much late is; 300 ms if 0.
+	// Delay is by how much late is; 200 ms if 0.
 	Delay time.Duration
 
-	// Parallel is how many runs go on at a time; 4 if 0. They mostly wait.
+	// Parallel is how many runs go on at a time; 8 if 0. They mostly wait.
 	Parallel int
 
 	pkg  string
@@ -56,8 +56,8 @@ type Sweep struct {
 }
 
 const (
-	lateBy = 300 * time.Millisecond
-	atOnce = 4
+	lateBy = 200 * time.Millisecond
+	atOnce = 8
 	// mostWrites is where a run stops being a run and becomes a loop.
 	mostWrites = 200
 	// mostFailures is when a variant is given up: what else fails would say

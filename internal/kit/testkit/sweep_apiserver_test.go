@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/testkit/internal/toy"
@@ -145,5 +147,75 @@ func TestSweepFindsAnUnreachedWrite(t *testing.T) {
 	err = s.seen.judge(places)
 	if err == nil || !strings.HasPrefix(err.Error(), "unreached.go:") || !strings.HasSuffix(err.Error(), " c.Delete: no scenario gets there") {
 		t.Errorf("judge() = %v, want the Delete that no scenario gets to, and no other", err)
+	}
+}
+
+func TestSweepFindsALie(t *testing.T) {
+	s := toySweep("sound")
+	s.Start = sound.Run
+	s.Each = func(before, now *unstructured.Unstructured) error {
+		if before != nil && toy.IsDone(now) && now.GetAnnotations()["lie"] != "" {
+			return errors.New("the order may not be done while it lies")
+		}
+		return nil
+	}
+	lie := func(text string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"conditions": text} }
+	}
+	cases := map[string]struct {
+		tell func(*unstructured.Unstructured)
+		want string
+	}{
+		"for a moment":   {lie("none"), "status is not of the usual form"},
+		"for the user's": {func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"lie": "yes"}) }, "may not be done while it lies"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			sc := anOrder()
+			sc.Steps = []Step{{Name: "lie", When: sc.Settled, Do: func(ctx context.Context, r *Run) error {
+				order := toy.New("tea")
+				if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "tea"}, order); err != nil {
+					return err
+				}
+				told := order.DeepCopy()
+				tc.tell(told)
+				return errors.Join(
+					r.Client.Patch(ctx, told.DeepCopy(), client.MergeFrom(order)),
+					r.Client.Status().Patch(ctx, told.DeepCopy(), client.MergeFrom(order)),
+					r.Client.Status().Patch(ctx, order.DeepCopy(), client.MergeFrom(told)))
+			}}}
+			s.prepare(t)
+			res := s.play(t.Context(), Server(t), &sc, s.variants("plain")[0], plan{})
+			expect(t, res.err, tc.want)
+		})
+	}
+}
+
+func TestSweepFindsAnOperatorThatEnds(t *testing.T) {
+	s := toySweep("sound")
+	s.Start = func(context.Context, *rest.Config, string) error { return errors.New("no permission") }
+	sc := anOrder()
+	s.prepare(t)
+	res := s.play(t.Context(), Server(t), &sc, s.variants("plain")[0], plan{})
+	expect(t, res.err, "operator 1 ended by itself: no permission")
+}
+
+func TestSoundOperatorIsSilentWhenIdle(t *testing.T) {
+	s := Server(t)
+	counter := &Counter{}
+	sweep, sc := toySweep("sound"), anOrder()
+	sweep.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		return sound.Run(ctx, counter.Wrap(cfg), namespace)
+	}
+	settled := sc.Settled
+	sc.Settled = func(ctx context.Context, r *Run) error {
+		if err := settled(ctx, r); err != nil {
+			return err
+		}
+		return counter.Silence(ctx, time.Second)
+	}
+	sweep.prepare(t)
+	if res := sweep.play(t.Context(), s, &sc, sweep.variants("plain")[0], plan{}); res.err != nil {
+		t.Error(res.err)
 	}
 }
