@@ -8,10 +8,13 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
 
+// Failed attempts are tried again after firstBackoff, then twice that, and so
+// on up to longestBackoff, as Jobs are. A variable, so that the sweep need not
+// wait.
+var firstBackoff = 10 * time.Second
+
 const (
-	// Failed attempts are tried again after firstBackoff, then twice that,
-	// and so on up to longestBackoff, as Jobs are.
-	firstBackoff, longestBackoff = 10 * time.Second, 6 * time.Minute
+	longestBackoff = 6 * time.Minute
 
 	// A pod that was refused, or whose name is taken, is tried again after
 	// half the time that this has lasted, within these bounds.
@@ -145,6 +148,8 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	switch {
 	case pod == nil:
 		return step{news: outcome(at, seen, result{reason: reasonUnknown, message: "The pod was deleted before its result was stored"})}
+	case seen.now.Before(seen.outputAt):
+		return step{wakeAt: seen.outputAt}
 	case ended(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():

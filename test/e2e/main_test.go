@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -146,3 +147,6 @@ func managerLogs(t *testing.T, operator string) string {
 	t.Helper()
 	return kubectl(t, "logs", "-n", operator+"-operator-system", "deployment/"+operator+"-operator-controller-manager")
 }
+
+// quantity parses a quantity such as 16Mi.
+func quantity(s string) resource.Quantity { return resource.MustParse(s) }
