@@ -69,8 +69,14 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		flags.Usage()
 		return 2, nil
 	}
-	if command != "assets" && os.Geteuid() != 0 {
-		return 1, errors.New("namespaces, mounts and network devices take root")
+	switch command {
+	case "help", "--help", "-h":
+		flags.Usage()
+		return 0, nil
+	case "up", "down", "run", "load", "image":
+		if os.Geteuid() != 0 {
+			return 1, errors.New("namespaces, mounts and network devices take root")
+		}
 	}
 	c, err := newCluster(command, *dir, *cache)
 	if err != nil {
@@ -96,9 +102,6 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		return 0, c.LoadStock(ctx, rest)
 	}
 	flags.Usage()
-	if command == "help" || command == "--help" || command == "-h" {
-		return 0, nil
-	}
 	return 2, nil
 }
 

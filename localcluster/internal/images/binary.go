@@ -1,7 +1,10 @@
 package images
 
 import (
+	"debug/elf"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"strings"
@@ -38,5 +41,31 @@ func FromFiles(name string, files []string) (Image, error) {
 	if len(image.Files) == 0 {
 		return Image{}, fmt.Errorf("image %s: no files", name)
 	}
-	return image, nil
+	program := image.Config.Entrypoint[0]
+	loader, err := loaderOf(image.Files[program[1:]].Source)
+	if _, ok := image.Files[strings.TrimPrefix(loader, "/")]; err == nil && loader != "" && !ok {
+		// In the pod it would fail with "no such file or directory", of itself.
+		err = fmt.Errorf("image %s: %s is not static and needs %s: build it with CGO_ENABLED=0", name, program, loader)
+	}
+	return image, err
+}
+
+// loaderOf is the loader that a dynamic program names, or empty: for a static
+// one, and for a script.
+func loaderOf(file string) (string, error) {
+	binary, err := elf.Open(file)
+	if notELF := new(elf.FormatError); errors.As(err, &notELF) || errors.Is(err, io.EOF) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer binary.Close()
+	for _, segment := range binary.Progs {
+		if segment.Type == elf.PT_INTERP {
+			loader, err := io.ReadAll(segment.Open())
+			return strings.TrimRight(string(loader), "\x00"), err
+		}
+	}
+	return "", nil
 }

@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"debug/elf"
 	"errors"
@@ -137,20 +136,16 @@ func addProgram(files Files, root, program string) error {
 		return err
 	}
 	defer binary.Close()
-	for _, segment := range binary.Progs {
-		if segment.Type != elf.PT_INTERP {
-			continue
-		}
-		loader := make([]byte, segment.Filesz)
-		if _, err := segment.ReadAt(loader, 0); err != nil {
-			return err
-		}
-		path := strings.Trim(string(bytes.TrimRight(loader, "\x00")), "/")
-		source, err := locate(root, filepath.Base(path))
+	loader, err := loaderOf(filepath.Join(root, program))
+	if err != nil {
+		return err
+	}
+	if loader != "" {
+		source, err := locate(root, filepath.Base(loader))
 		if err != nil {
 			return err
 		}
-		files[path] = File{Mode: 0o755, Source: source}
+		files[strings.TrimPrefix(loader, "/")] = File{Mode: 0o755, Source: source}
 	}
 	files[program] = File{Mode: 0o755, Source: filepath.Join(root, program)}
 	return addLibraries(files, root, binary)

@@ -3,6 +3,8 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -94,11 +96,36 @@ func TestArchive(t *testing.T) {
 }
 
 func TestFromFilesRefuses(t *testing.T) {
-	for name, files := range map[string][]string{"no file": nil, "no path in the image": {"/=x"}} {
+	dynamic := filepath.Join(t.TempDir(), "dynamic")
+	if err := os.WriteFile(dynamic, elfWithLoader("/lib64/ld-linux-x86-64.so.2"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string][]string{
+		"no file":              nil,
+		"no path in the image": {"/=x"},
+		"a file that is gone":  {"/nowhere/x"},
+		"a dynamic program":    {dynamic},
+	} {
 		if _, err := FromFiles("x", files); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
+}
+
+// elfWithLoader is the least that is an ELF file with a PT_INTERP segment.
+func elfWithLoader(loader string) []byte {
+	const headers = 64 + 56
+	var file bytes.Buffer
+	_ = binary.Write(&file, binary.LittleEndian, elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
+		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
+	})
+	_ = binary.Write(&file, binary.LittleEndian, elf.Prog64{
+		Type: uint32(elf.PT_INTERP), Off: headers, Filesz: uint64(len(loader) + 1), Memsz: uint64(len(loader) + 1),
+	})
+	file.WriteString(loader + "\x00")
+	return file.Bytes()
 }
 
 func TestAddProgram(t *testing.T) {
