@@ -118,7 +118,8 @@ func (c *Cluster) unpack(ctx context.Context) error {
 		}
 	}
 	c.say("unpacking containerd, runc, CNI plugins and iptables")
-	if err := os.RemoveAll(root); err != nil {
+	// First of all it is not done any more: this may be interrupted.
+	if err := errors.Join(os.RemoveAll(done), os.RemoveAll(root)); err != nil {
 		return err
 	}
 	if err := debian.Unpack(ctx, root, fetched...); err != nil {

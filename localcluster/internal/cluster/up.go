@@ -33,13 +33,7 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	claim, err := host.Take(c.Dir, c.Temporary)
 	if errors.Is(err, host.ErrAlive) {
 		c.say("the cluster is up already")
-		if err := c.load(ctx, archives...); err != nil {
-			return err
-		}
-		if err := c.deploy(ctx); err != nil {
-			return err
-		}
-		return c.settled(ctx, claim.Entry, began)
+		return c.complete(ctx, claim.Entry, archives, began)
 	}
 	if err != nil {
 		return err
@@ -149,6 +143,29 @@ func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Arc
 			return errors.Join(errs...)
 		}
 	}
+}
+
+// complete does what a cluster that somebody else started may still lack. It
+// may be only starting.
+func (c *Cluster) complete(ctx context.Context, entry host.Entry, archives []*images.Archive, began time.Time) error {
+	for {
+		err := c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "node/"+node.Name, "--timeout=10s")
+		if err == nil {
+			break
+		}
+		alive, findErr := host.Find(c.Dir)
+		if alive == nil || ctx.Err() != nil || time.Since(began) > 2*time.Minute {
+			return errors.Join(err, findErr)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if err := c.load(ctx, archives...); err != nil {
+		return err
+	}
+	if err := c.deploy(ctx); err != nil {
+		return err
+	}
+	return c.settled(ctx, entry, began)
 }
 
 // settled waits until pods can be created and find each other.
