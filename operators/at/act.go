@@ -29,7 +29,7 @@ const (
 
 // prepare does what needs no claim.
 func (r *reconciler) prepare(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation, next step) error {
-	switch next.action {
+	switch next.action { //nolint:exhaustive // the others are conclude's
 	case create:
 		pod := desiredPod(at, r.group.gvk, r.group.podName(at, at.Status.Attempts+1), seen.now)
 		if err := apply.Create(ctx, r.client, r.live, at, pod); err != nil {
@@ -42,6 +42,7 @@ func (r *reconciler) prepare(ctx context.Context, obj client.Object, at *atv1alp
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		r.writes.NoteDeleted(podKind, seen.pod)
 		log.FromContext(ctx).Info("pod deleted that must not run", "pod", seen.pod.Name, "why", next.news.reason)
 	case remove:
 		err := r.client.Delete(ctx, obj, exactly(obj), client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -55,7 +56,7 @@ func (r *reconciler) prepare(ctx context.Context, obj client.Object, at *atv1alp
 
 // conclude does what the status that is now stored allows.
 func (r *reconciler) conclude(ctx context.Context, seen observation, next step) error {
-	switch next.action {
+	switch next.action { //nolint:exhaustive // the others are prepare's
 	case claim, release:
 		return r.openGate(ctx, seen.pod)
 	case stop:
@@ -72,6 +73,7 @@ func (r *reconciler) conclude(ctx context.Context, seen observation, next step) 
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		r.writes.NoteDeleted(podKind, seen.pod)
 		log.FromContext(ctx).Info("pod deleted that could not start", "pod", seen.pod.Name)
 	}
 	return nil

@@ -31,7 +31,7 @@ func (l podLogs) tail(ctx context.Context, pod *corev1.Pod, n int64) (string, er
 	if err != nil {
 		return "", fmt.Errorf("read the output of pod %s: %w", pod.Name, err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 
 	last := make([]byte, 0, 2*n)
 	chunk := make([]byte, 32<<10)

@@ -85,7 +85,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st := *at.Status.DeepCopy()
 	say := next.news
 	if failure != nil {
-		say = troubleWith(at, seen, failure)
+		say = troubleWith(at, failure)
 	}
 	if say.phase == "" {
 		return st
@@ -159,7 +159,7 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 
 // troubleWith is what there is to say when a step's action failed: the user is
 // told what a user can do something about, and what lasts.
-func troubleWith(at *atv1alpha1.At, seen observation, failure error) news {
+func troubleWith(at *atv1alpha1.At, failure error) news {
 	var conflict *apply.ConflictError
 	switch {
 	case errors.As(failure, &conflict):

@@ -79,8 +79,8 @@ func TestAtThroughTrouble(t *testing.T) {
 			name: long, spec: func(s *atv1alpha1.AtSpec) { s.OutputBytes = 10; s.Command = new("echo long") },
 			phase: atv1alpha1.Done, check: wantOutput("long\n"),
 		},
-		"same first 63 characters, one": {name: strings.Repeat("n", 63) + "1", spec: func(s *atv1alpha1.AtSpec) {}, phase: atv1alpha1.Done},
-		"same first 63 characters, two": {name: strings.Repeat("n", 63) + "2", spec: func(s *atv1alpha1.AtSpec) {}, phase: atv1alpha1.Done},
+		"same first 63 characters, one": {name: strings.Repeat("n", 63) + "1", spec: func(*atv1alpha1.AtSpec) {}, phase: atv1alpha1.Done},
+		"same first 63 characters, two": {name: strings.Repeat("n", 63) + "2", spec: func(*atv1alpha1.AtSpec) {}, phase: atv1alpha1.Done},
 		"quotes, pipes, variables": {
 			name: "shell", spec: func(s *atv1alpha1.AtSpec) {
 				s.Command = new(`printf '%s|%s\n' "a  b" "$WHO" | tr a-z A-Z`)
@@ -138,7 +138,7 @@ func TestAtThroughTrouble(t *testing.T) {
 		},
 		"image that does not exist": {
 			name: "no-image", within: 40 * time.Second, spec: func(s *atv1alpha1.AtSpec) { s.Image = "does-not-exist:1"; s.PendingDeadlineSeconds = new(int64(20)) },
-			phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded", check: func(t *testing.T, at *atv1alpha1.At) {
+			phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded", check: func(t *testing.T, _ *atv1alpha1.At) {
 				eventually(t, 10*time.Second, func() error {
 					if _, err := tryKubectl("", "get", "pod", "no-image", "-n", ns); err == nil {
 						return fmt.Errorf("the pod that never started is still there")
@@ -203,7 +203,7 @@ func TestAtThroughTrouble(t *testing.T) {
 		},
 		"removed after its time": {
 			name: "ttl", spec: func(s *atv1alpha1.AtSpec) { s.TTLSecondsAfterFinished = new(int64(3)) },
-			phase: atv1alpha1.Done, check: func(t *testing.T, at *atv1alpha1.At) {
+			phase: atv1alpha1.Done, check: func(t *testing.T, _ *atv1alpha1.At) {
 				eventually(t, 20*time.Second, func() error {
 					for _, kind := range []string{"at", "pod"} {
 						if out, err := tryKubectl("", "get", kind, "ttl", "-n", ns); err == nil {

@@ -181,15 +181,15 @@ type AtSpec struct {
 type Phase string
 
 const (
-	// Pending: the run has not started.
+	// Pending says that the run has not started.
 	Pending Phase = "PENDING"
-	// Running: an attempt has started, or waits to be tried again.
+	// Running says that an attempt has started, or waits to be tried again.
 	Running Phase = "RUNNING"
-	// Done: the command ended with exit code 0.
+	// Done says that the command ended with exit code 0.
 	Done Phase = "DONE"
-	// Failed: the last attempt failed.
+	// Failed says that the last attempt failed.
 	Failed Phase = "FAILED"
-	// Missed: the run did not start before its starting deadline.
+	// Missed says that the run did not start before its starting deadline.
 	Missed Phase = "MISSED"
 )
 

@@ -33,7 +33,8 @@ type noteKey struct {
 }
 
 type note struct {
-	version string
+	version string    // that was written, or
+	gone    types.UID // that was deleted
 	until   time.Time
 }
 
@@ -47,7 +48,15 @@ func NewMemory() *Memory {
 func (m *Memory) Note(kind string, obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{obj.GetResourceVersion(), m.now().Add(memoryLasts)}
+	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{version: obj.GetResourceVersion(), until: m.now().Add(memoryLasts)}
+}
+
+// NoteDeleted remembers that an object of the named kind was deleted: the cache
+// shows it once the object is gone, or is ending.
+func (m *Memory) NoteDeleted(kind string, obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{gone: obj.GetUID(), until: m.now().Add(memoryLasts)}
 }
 
 // Behind says whether the cache is behind a write of this process. cached is
@@ -62,7 +71,7 @@ func (m *Memory) Behind(kind string, key types.NamespacedName, cached client.Obj
 	if !ok {
 		return 0, false
 	}
-	if wait = written.until.Sub(m.now()); wait > 0 && !shows(cached, written.version) {
+	if wait = written.until.Sub(m.now()); wait > 0 && !written.shownBy(cached) {
 		return wait, true
 	}
 	delete(m.notes, k)
@@ -76,10 +85,13 @@ func (m *Memory) Forget(kind string, key types.NamespacedName) {
 	delete(m.notes, noteKey{kind, key})
 }
 
-func shows(cached client.Object, version string) bool {
-	if cached == nil {
+func (n note) shownBy(cached client.Object) bool {
+	switch {
+	case n.gone != "":
+		return cached == nil || cached.GetUID() != n.gone || cached.GetDeletionTimestamp() != nil
+	case cached == nil:
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), n.version)
 	return err != nil || order >= 0
 }

@@ -108,7 +108,7 @@ func words(operators []Operator) []string {
 }
 
 func usage(flags *flag.FlagSet, operators []Operator) {
-	fmt.Fprintf(flags.Output(), "Usage: fairlead [flags] %s\n       fairlead version\n\nFlags:\n", strings.Join(words(operators), "|"))
+	_, _ = fmt.Fprintf(flags.Output(), "Usage: fairlead [flags] %s\n       fairlead version\n\nFlags:\n", strings.Join(words(operators), "|"))
 	flags.PrintDefaults()
 }
 

@@ -87,11 +87,15 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 	return mgr, mgr.Add(starter)
 }
 
-// cacheOptions keeps the caches small: of the operators' own kinds without the
-// managed fields, which nobody reads; of the kinds that they own only the
-// objects that they made.
+// cacheOptions keeps the caches small: of the kinds that the operators own only
+// the objects that they made, and of all other kinds, their own above all, no
+// managed fields, which nobody reads. It names no kind that may be missing: a
+// cache with options for one cannot be made.
 func cacheOptions(namespaces []string, operators []Operator) cache.Options {
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{},
+	}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range namespaces {
@@ -105,9 +109,6 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	}
 	children := map[string]*owned{}
 	for _, operator := range operators {
-		for _, kind := range operator.Kinds {
-			options.ByObject[kind.Object] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
-		}
 		for _, object := range operator.Owns {
 			goType := fmt.Sprintf("%T", object)
 			if children[goType] == nil {
@@ -121,7 +122,11 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 		if err != nil {
 			panic(err) // an operator's name that is no label value: a mistake in its source
 		}
-		options.ByObject[child.object] = cache.ByObject{Label: labels.NewSelector().Add(*requirement)}
+		options.ByObject[child.object] = cache.ByObject{
+			Label: labels.NewSelector().Add(*requirement),
+			// With managed fields: they say what is the operator's own.
+			Transform: func(object any) (any, error) { return object, nil },
+		}
 	}
 	return options
 }

@@ -25,7 +25,8 @@ type Operator struct {
 	AddToScheme func(*runtime.Scheme) error
 	// Kinds are the kinds that it reconciles.
 	Kinds []Kind
-	// Owns has one object of every kind of child that it watches.
+	// Owns has one object of every kind of child that it watches. They are
+	// kinds that every cluster has.
 	Owns []client.Object
 }
 

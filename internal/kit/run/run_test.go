@@ -1,0 +1,77 @@
+package run
+
+import (
+	"flag"
+	"io"
+	"slices"
+	"testing"
+)
+
+func parse(t *testing.T, args ...string) (Options, error) {
+	t.Helper()
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var options Options
+	options.bind(flags)
+	return options, flags.Parse(args)
+}
+
+func TestOptionsComeFromFlagsAndEnvironment(t *testing.T) {
+	cases := map[string]struct {
+		watch string
+		args  []string
+		want  []string
+	}{
+		"all by default":          {},
+		"one from OLM":            {watch: "a", want: []string{"a"}},
+		"several":                 {watch: "a, b,,c", want: []string{"a", "b", "c"}},
+		"the flag wins":           {watch: "a", args: []string{"--namespace=b"}, want: []string{"b"}},
+		"the flag can say all":    {watch: "a", args: []string{"--namespace="}},
+		"the flag can be several": {args: []string{"--namespace", "b,c"}, want: []string{"b", "c"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("WATCH_NAMESPACE", tc.watch)
+			options, err := parse(t, tc.args...)
+			if err != nil || !slices.Equal(options.Namespaces, tc.want) {
+				t.Errorf("namespaces %v, %v, want %v", options.Namespaces, err, tc.want)
+			}
+		})
+	}
+	options, err := parse(t)
+	if err != nil || options.Election != Lease || options.MetricsAddress != ":8443" || options.ProbeAddress != ":8081" {
+		t.Errorf("defaults: %+v, %v", options, err)
+	}
+	if options, err = parse(t, "--leader-election=for-life"); err != nil || options.Election != ForLife {
+		t.Errorf("for-life: %+v, %v", options, err)
+	}
+	if _, err = parse(t, "--leader-election=forever"); err == nil {
+		t.Error("an unknown way to elect is taken")
+	}
+}
+
+func TestChooseOperators(t *testing.T) {
+	operators := []Operator{{Name: "one"}, {Name: "two"}}
+	cases := map[string]struct {
+		args []string
+		want string // the names chosen, or the error
+	}{
+		"one":       {[]string{"one"}, "one"},
+		"all":       {[]string{"all"}, "one+two"},
+		"none":      {nil, "say which operator to run, one of: one, two, all"},
+		"more":      {[]string{"one", "two"}, "say which operator to run, one of: one, two, all"},
+		"not there": {[]string{"three"}, `there is no operator "three", only: one, two, all`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			chosen, err := choose(tc.args, operators)
+			got := names(chosen)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("choose(%v) = %q, want %q", tc.args, got, tc.want)
+			}
+		})
+	}
+}
