@@ -245,7 +245,7 @@ func (s *APIServer) ready(apiserver, etcd *server) error {
 		if err != nil {
 			return err
 		}
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		if resp.StatusCode != http.StatusOK {
 			return fmt.Errorf("readyz: %s", resp.Status)
 		}
@@ -278,11 +278,11 @@ func waitFor(srv, needs *server, done func(context.Context) error) error {
 func freePorts() (a, b string, err error) {
 	var ports [2]string
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return "", "", err
 		}
-		defer l.Close() // both are held until both are known
+		defer func() { _ = l.Close() }() // both are held until both are known
 		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports[0], ports[1], nil

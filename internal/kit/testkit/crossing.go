@@ -38,6 +38,7 @@ func Cross(ctx context.Context, what Request, do func() error) error {
 			_ = do() // its answer is what gets lost
 		case Hang:
 			sleep(ctx, hangFor)
+		default: // nothing is done
 		}
 		return fmt.Errorf("the sweep's %s at %s", f, time.Now().Format(time.TimeOnly))
 	})

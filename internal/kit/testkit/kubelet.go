@@ -53,10 +53,9 @@ type Start struct {
 
 // podCare is one pod in the kubelet's care.
 type podCare struct {
-	pod      *corev1.Pod // latest version seen
-	ungated  chan struct{}
-	deleting chan struct{}
-	cancel   context.CancelFunc // when the pod is gone
+	pod     *corev1.Pod // latest version seen
+	changed chan struct{}
+	cancel  context.CancelFunc // when the pod is gone
 }
 
 // StartKubelet starts a kubelet for one namespace. It ends with the context;
@@ -126,22 +125,20 @@ func (k *Kubelet) see(ctx context.Context, what watch.EventType, pod *corev1.Pod
 		return
 	case care == nil:
 		ctx, cancel := context.WithCancel(ctx)
-		care = &podCare{ungated: make(chan struct{}), deleting: make(chan struct{}), cancel: cancel}
+		care = &podCare{pod: pod, changed: make(chan struct{}, 1), cancel: cancel}
 		k.pods[pod.UID] = care
 		k.wg.Go(func() { defer cancel(); k.care(ctx, care) })
 	}
 	care.pod = pod
-	if len(pod.Spec.SchedulingGates) == 0 {
-		closeOnce(care.ungated)
-	}
-	if pod.DeletionTimestamp != nil {
-		closeOnce(care.deleting)
+	select {
+	case care.changed <- struct{}{}:
+	default: // it will look anyway
 	}
 }
 
 // care is a pod's life, from its node to its end.
 func (k *Kubelet) care(ctx context.Context, care *podCare) {
-	if !await(ctx, care.ungated, nil) {
+	if !k.until(ctx, care, nil, isUngated) {
 		return
 	}
 	pod := k.latest(care)
@@ -154,7 +151,7 @@ func (k *Kubelet) care(ctx context.Context, care *podCare) {
 	for p, over := (past{}), false; !over; p.restarts++ {
 		p.last, over = k.runOnce(ctx, care, p)
 	}
-	if await(ctx, care.deleting, nil) {
+	if k.until(ctx, care, nil, isDeleted) {
 		k.remove(ctx, pod)
 	}
 }
@@ -163,7 +160,7 @@ func (k *Kubelet) care(ctx context.Context, care *podCare) {
 // ended, and whether that was the end of the pod.
 func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev1.ContainerState, over bool) {
 	pod := k.latest(care)
-	o := k.behave(pod.DeepCopy()).within(pod.Spec.ActiveDeadlineSeconds)
+	o := k.behave(pod.DeepCopy())
 	started := metav1.Now()
 	report := func(at stage, o Outcome, p past) corev1.PodStatus {
 		status := podStatus(pod, o, at, p, started, metav1.Now())
@@ -181,7 +178,7 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	case o.StartAfter > 0:
 		report(waiting, o, p)
 	}
-	if await(ctx, care.deleting, after(o.StartAfter)) || ctx.Err() != nil {
+	if k.until(ctx, care, after(o.StartAfter), isDeleted) || ctx.Err() != nil {
 		return end, true
 	}
 
@@ -196,14 +193,45 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	if !o.Forever {
 		timeUp = after(o.RunsFor)
 	}
-	deleted := await(ctx, care.deleting, timeUp)
-	if deleted {
-		o.ExitCode, o.Reason = 143, "Error" // ended by SIGTERM
+	isStopped := func(pod *corev1.Pod) bool { return exceeded(pod, started.Time, time.Now()) }
+	broken := func(pod *corev1.Pod) bool { return isDeleted(pod) || isStopped(pod) }
+	if !k.until(ctx, care, timeUp, broken) {
+		status := report(ended, o, p)
+		end = status.ContainerStatuses[0].State
+		if status.Phase != corev1.PodRunning || !k.until(ctx, care, nil, broken) {
+			return end, !restarts(pod, o) || ctx.Err() != nil
+		}
 	}
-	status := report(ended, o, p)
-	end = status.ContainerStatuses[0].State
-	return end, deleted || !restarts(pod, o) || ctx.Err() != nil
+	if isDeleted(k.latest(care)) {
+		report(ended, Fails(0, 143), p) // by SIGTERM
+	} else {
+		report(stopped, o, p)
+	}
+	return end, true
 }
+
+// until waits until the pod is as wanted. It is not if the time is up first,
+// or the pod gone. What is wanted may be a matter of time, too.
+func (k *Kubelet) until(ctx context.Context, care *podCare, timeUp <-chan time.Time, wanted func(*corev1.Pod) bool) bool {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if ctx.Err() == nil && wanted(k.latest(care)) {
+			return true
+		}
+		select {
+		case <-care.changed:
+		case <-tick.C:
+		case <-timeUp:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func isUngated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) == 0 }
+func isDeleted(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 func (k *Kubelet) latest(care *podCare) *corev1.Pod {
 	k.mu.Lock()
@@ -277,11 +305,3 @@ func await(ctx context.Context, happened <-chan struct{}, timeUp <-chan time.Tim
 func after(d time.Duration) <-chan time.Time { return time.NewTimer(d).C }
 
 func sleep(ctx context.Context, d time.Duration) { await(ctx, nil, after(d)) }
-
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
-}

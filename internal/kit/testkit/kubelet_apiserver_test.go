@@ -30,6 +30,7 @@ func TestKubelet(t *testing.T) {
 			"again":    Fails(0, 1),
 			"evicted":  {PodReason: "Evicted"},
 			"sidecar":  {Outlive: []string{"second"}},
+			"stopped":  {Outlive: []string{"second"}},
 		}[pod.Name]
 	})
 	if err != nil {
@@ -37,10 +38,11 @@ func TestKubelet(t *testing.T) {
 	}
 
 	cases := map[string]struct {
-		restart corev1.RestartPolicy
-		gated   bool
-		starts  int // at least
-		want    func(*corev1.Pod) bool
+		restart  corev1.RestartPolicy
+		deadline *int64
+		gated    bool
+		starts   int // at least
+		want     func(*corev1.Pod) bool
 	}{
 		"succeeds": {starts: 1, want: func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded }},
 		"fails": {starts: 1, want: func(p *corev1.Pod) bool {
@@ -60,11 +62,16 @@ func TestKubelet(t *testing.T) {
 		"sidecar": {starts: 1, want: func(p *corev1.Pod) bool {
 			return p.Status.Phase == corev1.PodRunning && p.Status.ContainerStatuses[0].State.Terminated != nil
 		}},
+		"stopped": {starts: 1, deadline: new(int64(1)), want: func(p *corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodFailed && p.Status.Reason == "DeadlineExceeded" &&
+				p.Status.ContainerStatuses[0].State.Terminated.ExitCode == 0 && p.Status.ContainerStatuses[1].State.Terminated.ExitCode == 137
+		}},
 		"gated": {gated: true, starts: 0, want: func(p *corev1.Pod) bool { return p.Spec.NodeName == "" }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(name, ns, tc.restart)
+			pod.Spec.ActiveDeadlineSeconds = tc.deadline
 			if tc.gated {
 				pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
 			}

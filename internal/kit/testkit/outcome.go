@@ -58,7 +58,8 @@ type stage int
 const (
 	waiting stage = iota
 	running
-	ended
+	ended   // except for the containers that outlive the others
+	stopped // all of them, by the pod's deadline
 )
 
 // past is what a pod's containers have behind them.
@@ -76,31 +77,34 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 		HostIP:    "192.0.2.1",
 		HostIPs:   []corev1.HostIP{{IP: "192.0.2.1"}},
 	}
-	allEnded, failed := true, false
 	for _, c := range pod.Spec.InitContainers {
 		how := at
 		if at == running && !isSidecar(c) {
 			how = ended
 		}
-		s.InitContainerStatuses = append(s.InitContainerStatuses, containerStatus(c, Outcome{Waiting: o.Waiting, NotReady: o.NotReady}, how, past{}, started, now))
+		s.InitContainerStatuses = append(s.InitContainerStatuses,
+			containerStatus(c, Outcome{Waiting: o.Waiting, NotReady: o.NotReady}, how, past{}, started, now))
 	}
+	allEnded := true
 	for _, c := range pod.Spec.Containers {
 		how := at
 		if at == ended && slices.Contains(o.Outlive, c.Name) {
-			how = running
+			how, allEnded = running, false
 		}
-		allEnded = allEnded && how == ended
-		failed = failed || how == ended && o.ExitCode != 0
 		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(c, o, how, p, started, now))
 	}
 	switch {
-	case o.PodReason != "" && at == ended:
+	case at == waiting:
+	case at == stopped:
+		s.Phase, s.Reason = corev1.PodFailed, "DeadlineExceeded"
+		s.Message = "Pod was active on the node longer than the specified deadline"
+	case at == ended && o.PodReason != "":
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, o.PodReason, o.Message
-	case at == ended && allEnded && failed:
+	case at == ended && allEnded && o.ExitCode != 0:
 		s.Phase = corev1.PodFailed
 	case at == ended && allEnded:
 		s.Phase = corev1.PodSucceeded
-	case at != waiting:
+	default:
 		s.Phase = corev1.PodRunning
 		s.PodIP, s.PodIPs = "192.0.2.2", []corev1.PodIP{{IP: "192.0.2.2"}}
 	}
@@ -149,7 +153,10 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 		s.Ready = !o.NotReady
 		s.ContainerID = "fake://" + c.Name
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
-	case ended:
+	case ended, stopped:
+		if at == stopped && (o.Forever || slices.Contains(o.Outlive, c.Name)) {
+			o = Fails(0, 137) // ended by SIGKILL
+		}
 		reason := o.Reason
 		if reason == "" {
 			reason = "Completed"
@@ -165,19 +172,11 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 	return s
 }
 
-// within is the outcome under the pod's activeDeadlineSeconds, which a kubelet
-// enforces.
-func (o Outcome) within(seconds *int64) Outcome {
-	if seconds == nil {
-		return o
-	}
-	deadline := time.Duration(*seconds) * time.Second
-	if !o.Forever && o.RunsFor <= deadline {
-		return o
-	}
-	o.Forever, o.RunsFor, o.ExitCode, o.Reason = false, deadline, 137, "Error"
-	o.PodReason, o.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
-	return o
+// exceeded says whether the pod has run for longer than its
+// activeDeadlineSeconds, at which a kubelet stops it. It may be set late.
+func exceeded(pod *corev1.Pod, started, now time.Time) bool {
+	d := pod.Spec.ActiveDeadlineSeconds
+	return d != nil && now.Sub(started) >= time.Duration(*d)*time.Second
 }
 
 // restarts says whether a kubelet would start the ended containers again.

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestPodStatus(t *testing.T) {
 		at      stage
 		phase   corev1.PodPhase
 		ready   bool
-		states  string // setup, proxy, main, log: w, r or the exit code
+		states  string // setup, proxy, main, log: w, r, k for killed, or the exit code
 	}{
 		"waiting":       {Stuck("ImagePullBackOff"), waiting, corev1.PodPending, false, "wwww"},
 		"running":       {Stays(), running, corev1.PodRunning, true, "0rrr"},
@@ -28,13 +29,18 @@ func TestPodStatus(t *testing.T) {
 		"failed":        {Fails(0, 3), ended, corev1.PodFailed, false, "0033"},
 		"one goes on":   {Outcome{ExitCode: 3, Outlive: []string{"log"}}, ended, corev1.PodRunning, false, "003r"},
 		"evicted":       {Outcome{PodReason: "Evicted"}, ended, corev1.PodFailed, false, "0000"},
+		"stopped":       {Outcome{ExitCode: 3, Outlive: []string{"log"}}, stopped, corev1.PodFailed, false, "003k"},
 		"not yet ended": {Fails(0, 3), running, corev1.PodRunning, true, "0rrr"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := podStatus(pod, tc.outcome, tc.at, past{}, metav1.Now(), metav1.Now())
-			if s.Phase != tc.phase || s.Reason != tc.outcome.PodReason {
-				t.Errorf("phase %s (%s), want %s (%s)", s.Phase, s.Reason, tc.phase, tc.outcome.PodReason)
+			reason := tc.outcome.PodReason
+			if tc.at == stopped {
+				reason = "DeadlineExceeded"
+			}
+			if s.Phase != tc.phase || s.Reason != reason {
+				t.Errorf("phase %s (%s), want %s (%s)", s.Phase, s.Reason, tc.phase, reason)
 			}
 			states := ""
 			for _, c := range append(s.InitContainerStatuses, s.ContainerStatuses...) {
@@ -43,8 +49,10 @@ func TestPodStatus(t *testing.T) {
 					states += "w"
 				case c.State.Running != nil:
 					states += "r"
-				case c.State.Terminated != nil:
-					states += string(rune('0' + c.State.Terminated.ExitCode))
+				case c.State.Terminated.ExitCode == 137:
+					states += "k"
+				default:
+					states += strconv.Itoa(int(c.State.Terminated.ExitCode))
 				}
 			}
 			if states != tc.states {
@@ -81,25 +89,23 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-func TestDeadline(t *testing.T) {
+func TestExceeded(t *testing.T) {
 	second := int64(1)
 	cases := map[string]struct {
-		outcome Outcome
 		seconds *int64
-		reason  string
-		forever bool
+		age     time.Duration
+		want    bool
 	}{
-		"no deadline":   {Stays(), nil, "", true},
-		"in time":       {Succeeds(time.Millisecond), &second, "", false},
-		"for ever":      {Stays(), &second, "DeadlineExceeded", false},
-		"for too long":  {Succeeds(time.Minute), &second, "DeadlineExceeded", false},
-		"never started": {Stuck("ImagePullBackOff"), &second, "", false},
+		"no deadline": {nil, time.Hour, false},
+		"in time":     {&second, time.Second - 1, false},
+		"exceeded":    {&second, time.Second, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.outcome.within(tc.seconds)
-			if got.PodReason != tc.reason || got.Forever != tc.forever {
-				t.Errorf("reason %q, for ever %t; want %q, %t", got.PodReason, got.Forever, tc.reason, tc.forever)
+			now := time.Now()
+			pod := &corev1.Pod{Spec: corev1.PodSpec{ActiveDeadlineSeconds: tc.seconds}}
+			if got := exceeded(pod, now.Add(-tc.age), now); got != tc.want {
+				t.Errorf("exceeded() = %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,8 @@ type goPackage struct {
 }
 
 // importPath is the import path of the package in a folder.
-func importPath(dir string) (string, error) {
-	out, err := goList(dir, "-f", "{{.ImportPath}}", ".")
+func importPath(ctx context.Context, dir string) (string, error) {
+	out, err := goList(ctx, dir, "-f", "{{.ImportPath}}", ".")
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -62,8 +63,8 @@ func importPath(dir string) (string, error) {
 // module, such as the kit's, that itself contains such a call or calls one
 // that does. Names are resolved by the type checker: imports come from the
 // compiler's export data, so only this module is read as source.
-func findPlaces(dir string) ([]place, error) {
-	out, err := goList(dir, "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,DepOnly,Module", ".")
+func findPlaces(ctx context.Context, dir string) ([]place, error) {
+	out, err := goList(ctx, dir, "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,DepOnly,Module", ".")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func findPlaces(dir string) ([]place, error) {
 	return nil, errors.New("go list did not list the package itself")
 }
 
-func goList(dir string, args ...string) ([]byte, error) {
+func goList(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	args = append([]string{"list"}, args...)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -120,7 +121,7 @@ func goList(dir string, args ...string) ([]byte, error) {
 			}
 		}
 	}
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

@@ -22,7 +22,7 @@ func TestFindPlaces(t *testing.T) {
 			want = append(want, i+1)
 		}
 	}
-	places, err := findPlaces(dir)
+	places, err := findPlaces(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestFindPlaces(t *testing.T) {
 }
 
 func TestFindPlacesRefusesWhatItCannotFollow(t *testing.T) {
-	_, err := findPlaces("testdata/rude")
+	_, err := findPlaces(t.Context(), "testdata/rude")
 	expect(t, err, "rude.go:12 c.Create is used as a value")
 	expect(t, err, "rude.go:13 c.Update and rude.go:13 c.Delete share a line")
 }

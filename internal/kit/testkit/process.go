@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,8 +51,8 @@ func newServers() (*servers, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	defer read.Close()
-	cmd := exec.Command("sh", "-c", reaper, dir)
+	defer func() { _ = read.Close() }()
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaper, dir)
 	cmd.Stdin = read
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what kills the tests' process group spares it
@@ -69,8 +70,9 @@ func (s *servers) start(path string, args ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()
-	cmd := exec.Command("sh", append([]string{"-c", launcher, "sh", path}, args...)...)
+	defer func() { _ = out.Close() }()
+	args = append([]string{"-c", launcher, "sh", path}, args...)
+	cmd := exec.CommandContext(context.Background(), "sh", args...) // the reaper ends it
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{s.pipe} // file descriptor 3
@@ -96,7 +98,7 @@ func (s *server) tail() string {
 	if err != nil {
 		return err.Error()
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.Size() > most {
 		_, _ = f.Seek(-most, io.SeekEnd)
 	}

@@ -23,6 +23,10 @@ const (
 	// a run is over. The longest they are silent with work at hand is when a
 	// fresh one waits for its caches, which client-go looks at every 100 ms.
 	quiet = 250 * time.Millisecond
+	// calmPolls is how often the scenario must be seen settled during the
+	// second half of that: on a machine that is too busy to answer that many
+	// questions, an operator may only be waiting for its turn.
+	calmPolls = 5
 )
 
 // play is one run of a scenario under way.
@@ -143,17 +147,18 @@ func (pl *play) story(v variant) error {
 		}
 		pl.log.add("user", name)
 	}
-	first := true
+	calm, needed := 0, v.quiet(pl.sweep.delay())
 	settled := func(ctx context.Context, r *Run) error {
 		if err := pl.scenario.Settled(ctx, r); err != nil {
 			return err
 		}
-		if first {
-			first = false
-			pl.log.add("sweep", "settled for the first time")
+		silent := pl.wire.silentFor()
+		calm++
+		if silent < needed/2 {
+			calm = 0
 		}
-		if silent := pl.wire.silentFor(); silent < v.quiet(pl.sweep.delay()) {
-			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent)
+		if silent < needed || calm < calmPolls {
+			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent.Round(time.Millisecond))
 		}
 		return nil
 	}

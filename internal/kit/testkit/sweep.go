@@ -221,7 +221,7 @@ func (s *Sweep) RequireAllWritesCut(t *testing.T) {
 		return
 	}
 	s.prepare(t)
-	places, err := findPlaces(s.Dir)
+	places, err := findPlaces(t.Context(), s.Dir)
 	if err != nil {
 		t.Fatalf("find the places that write: %v", err)
 	}
@@ -241,7 +241,7 @@ func (s *Sweep) prepare(t *testing.T) {
 	if s.Dir == "" {
 		s.Dir = "."
 	}
-	pkg, err := importPath(s.Dir)
+	pkg, err := importPath(t.Context(), s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

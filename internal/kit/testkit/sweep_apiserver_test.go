@@ -52,7 +52,7 @@ func anOrder() Scenario {
 			receipt := toy.Receipt(order)
 			err := r.Client.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
 			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the receipt is still there (%v)", err)
+				return errors.Join(errors.New("the receipt is still there"), err)
 			}
 			if n := len(r.Kubelet.Starts()); n > 1 {
 				return fmt.Errorf("%d pods were started, want 1", n)
@@ -140,7 +140,7 @@ func TestSweepFindsAnUnreachedWrite(t *testing.T) {
 	if failures := found(t, s, sc, "plain"); len(failures) > 0 {
 		t.Errorf("unexpected failures: %v", failures)
 	}
-	places, err := findPlaces(s.Dir)
+	places, err := findPlaces(t.Context(), s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

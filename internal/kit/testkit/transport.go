@@ -89,11 +89,11 @@ func (w *wire) roundTrip(inst *instance, next http.RoundTripper, req *http.Reque
 	var resp *http.Response
 	err := w.deliver(inst, r, func() (string, error) {
 		var err error
-		resp, err = send()
+		resp, err = send() //nolint:bodyclose // closed below or by the caller
 		return fate(resp, err), err
 	}, func(f Fault) error {
 		var err error
-		resp, err = f.instead(req, r, send)
+		resp, err = f.instead(req, r, send) //nolint:bodyclose // closed below or by the caller
 		return err
 	})
 	if err != nil && resp != nil {

@@ -70,7 +70,7 @@ func TestCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer watch.Body.Close()
+			defer func() { _ = watch.Body.Close() }()
 			post := func() error {
 				resp, err := c.Post(url+"/api/v1/namespaces/n/pods", "application/json", nil)
 				if err == nil {
@@ -86,7 +86,8 @@ func TestCut(t *testing.T) {
 					t.Errorf("error %v, want %v", err, errKilled)
 				}
 			}
-			if _, err := c.Get(url + "/api/v1/pods"); !errors.Is(err, errKilled) {
+			if resp, err := c.Get(url + "/api/v1/pods"); !errors.Is(err, errKilled) {
+				_ = resp.Body.Close()
 				t.Errorf("a read after death: %v, want %v", err, errKilled)
 			}
 			if text, err := io.ReadAll(watch.Body); !errors.Is(err, errKilled) || len(text) > 0 {
