@@ -44,12 +44,12 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	defer stop()
 	code, err := run(ctx, argument(1), os.Args[min(2, len(os.Args)):])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "localcluster %s: %v\n", argument(1), err)
 		code = max(code, 1)
 	}
+	stop()
 	os.Exit(code)
 }
 
@@ -88,7 +88,7 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		if err := c.Assets(ctx); err != nil {
 			return 1, err
 		}
-		fmt.Println(c.Bin())
+		fmt.Println(filepath.Join(c.Cache, "bin"))
 		return 0, nil
 	case command == "up" && len(rest) == 0:
 		return 0, c.Up(ctx, names, true)
@@ -139,16 +139,15 @@ func resolve(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(abs)
-	if errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(abs); errors.Is(err, os.ErrNotExist) {
 		// It will be made: only what is above it can be a link.
-		parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
-		if err != nil {
-			return abs, nil
+		if err := os.MkdirAll(filepath.Dir(abs), 0o755); err != nil {
+			return "", err
 		}
-		return filepath.Join(parent, filepath.Base(abs)), nil
+		parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
+		return filepath.Join(parent, filepath.Base(abs)), err
 	}
-	return real, err
+	return filepath.EvalSymlinks(abs)
 }
 
 func named(list string) []string {

@@ -83,7 +83,7 @@ func (c *Cluster) parts(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []string{binDir, debianDir} {
-		if err := linkTree(filepath.Join(c.Cache, part), filepath.Join(c.Dir, part)); err != nil {
+		if err := linkTree(ctx, filepath.Join(c.Cache, part), filepath.Join(c.Dir, part)); err != nil {
 			return err
 		}
 	}
@@ -157,12 +157,12 @@ func locked(dir string, f func() error) error {
 // linkTree gives a cluster the parts of another one: as hard links, which take
 // no space and stay when the other one is removed, or as copies if it is on
 // another file system.
-func linkTree(from, to string) error {
+func linkTree(ctx context.Context, from, to string) error {
 	for _, how := range []string{"--link", "--reflink=auto"} {
 		if err := os.RemoveAll(to); err != nil {
 			return err
 		}
-		out, err := exec.Command("cp", "--archive", how, from, to).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "cp", "--archive", how, from, to).CombinedOutput()
 		if err == nil {
 			return nil
 		}

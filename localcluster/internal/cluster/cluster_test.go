@@ -64,7 +64,7 @@ func TestLinkTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := linkTree(from, to); err != nil {
+		if err := linkTree(t.Context(), from, to); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func launch(claim *host.Claim, report *os.File) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer out.Close()
-	init := exec.Command("/proc/self/exe", InitCommand)
+	init := exec.CommandContext(context.Background(), "/proc/self/exe", InitCommand)
 	init.Args[0] = "localcluster" // what ps shows
 	init.Stdout, init.Stderr = os.Stdout, os.Stderr
 	init.ExtraFiles = []*os.File{spec, report}
@@ -163,7 +164,7 @@ func hold(claim *host.Claim, init *exec.Cmd) error {
 	if err := init.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(reason, err)
 	}
-	<-ended
+	<-ended // it was killed, and says so
 	return reason
 }
 

@@ -90,8 +90,8 @@ func (c *Cluster) start(claim *host.Claim) (*started, error) {
 	defer lifeline.Close()
 
 	c.say("starting the cluster: node at %s, logs in %s", claim.NodeIP(), logs)
-	keeper := exec.Command("/proc/self/exe", KeeperCommand)
-	keeper.Args[0] = "localcluster" // what ps shows
+	keeper := exec.CommandContext(context.Background(), "/proc/self/exe", KeeperCommand) // it outlives the command
+	keeper.Args[0] = "localcluster"                                                      // what ps shows
 	keeper.Dir = "/"
 	keeper.Stdout, keeper.Stderr = log, log
 	keeper.ExtraFiles = []*os.File{claim.File, report, lifeline}

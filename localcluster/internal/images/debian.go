@@ -188,8 +188,8 @@ func locate(root, name string) (string, error) {
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == name && !entry.IsDir() && found == "" {
 			// A link that leads out of the package leads nowhere here.
-			if real, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix(real, root) {
-				found = real
+			if target, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix(target, root) {
+				found = target
 			}
 		}
 		return err

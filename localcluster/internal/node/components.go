@@ -1,13 +1,13 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
-	"time"
 )
 
 // component is a process of the cluster.
@@ -16,15 +16,15 @@ type component struct {
 	args []string
 	// ready tells whether it can be used: what needs it starts after that.
 	// Without it nothing waits.
-	ready func() error
+	ready func(context.Context) error
 }
 
 func containerd() component {
 	return component{
 		name: "containerd",
 		args: []string{"--config=/etc/containerd/config.toml"},
-		ready: func() error {
-			conn, err := net.DialTimeout("unix", containerdSocket, time.Second)
+		ready: func(ctx context.Context) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
 			if err != nil {
 				return err
 			}
@@ -159,13 +159,10 @@ func volumeProvisioner() component {
 func pki(file string) string { return filepath.Join(pkiDir, file) }
 
 // healthy asks a URL that answers 200 when all is well.
-func healthy(url string, config *tls.Config) func() error {
-	client := &http.Client{
-		Timeout:   2 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
-	}
-	return func() error {
-		response, err := client.Get(url)
+func healthy(url string, config *tls.Config) func(context.Context) error {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	return func(ctx context.Context) error {
+		response, err := get(ctx, client, url)
 		if err != nil {
 			return err
 		}
@@ -175,4 +172,12 @@ func healthy(url string, config *tls.Config) func() error {
 		}
 		return nil
 	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return client.Do(request)
 }

@@ -139,8 +139,8 @@ func newCredentials(nodeIP string) (*credentials, error) {
 		"apiserver-kubelet":  func() (pair, error) { return ca.client("kube-apiserver-kubelet-client", "system:masters") },
 		"front-proxy-client": func() (pair, error) { return requestCA.client("front-proxy-client") },
 	}
-	for name, make := range servers {
-		pair, err := make()
+	for name, sign := range servers {
+		pair, err := sign()
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -186,10 +187,12 @@ func (s *supervisor) launch(components ...component) error {
 }
 
 // await waits until a check succeeds, unless a component ends before that.
-func (s *supervisor) await(name string, check func() error) error {
+func (s *supervisor) await(name string, check func(context.Context) error) error {
 	deadline := time.Now().Add(startTimeout)
 	for {
-		err := check()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err := check(ctx)
+		cancel()
 		if err == nil {
 			return nil
 		}
@@ -244,18 +247,18 @@ func pairs(environment map[string]string) []string {
 }
 
 // nodeReady asks the API server whether the node is ready.
-func (c *credentials) nodeReady(roots *x509.CertPool) (func() error, error) {
+func (c *credentials) nodeReady(roots *x509.CertPool) (func(context.Context) error, error) {
 	admin := c.clients["admin"]
 	certificate, err := tls.X509KeyPair(admin.cert, admin.key)
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
 	}}
 	url := "https://" + net.JoinHostPort("127.0.0.1", apiPort) + "/api/v1/nodes/" + Name
-	return func() error {
-		response, err := client.Get(url)
+	return func(ctx context.Context) error {
+		response, err := get(ctx, client, url)
 		if err != nil {
 			return err
 		}
