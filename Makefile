@@ -94,6 +94,7 @@ lint: ## go vet and golangci-lint
 	go build -C tools/golangci-lint -o $(BIN)/ tool
 	go vet -tags apiserver,e2e ./...
 	$(BIN)/golangci-lint run --build-tags apiserver,e2e
+	cd localcluster && go vet -tags cluster ./... && $(BIN)/golangci-lint run --config ../.golangci.yml --build-tags cluster
 
 .PHONY: verify
 verify: generate manifests ## Fail if generated files are not current

@@ -94,7 +94,7 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("the volume has %q", got)
 		}
 	})
-	t.Run("an image that does not exist fails at once", func(t *testing.T) {
+	t.Run("an image that does not exist fails at once", func(*testing.T) {
 		c.kubectl("run", "nosuch", "--image=nosuch:1")
 		c.kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull", "pod/nosuch", "--timeout=10s")
 	})
@@ -137,7 +137,7 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("up says\n%s", out)
 		}
 	})
-	t.Run("down, twice", func(t *testing.T) {
+	t.Run("down, twice", func(*testing.T) {
 		entry := c.entry()
 		c.down()
 		c.nothingLeft(entry)

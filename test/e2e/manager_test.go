@@ -37,15 +37,15 @@ func reconfigure(t *testing.T, replicas int, args ...string) {
 			replicas, strings.Join(args, `","`))
 		kubectl(t, "patch", atDeployment, "-n", atNamespace, "--type=json", "-p", patch)
 		kubectl(t, "rollout", "status", atDeployment, "-n", atNamespace, "--timeout=90s")
+		eventually(t, 30*time.Second, func() error {
+			if n := len(managerPods(t)); n != replicas {
+				return fmt.Errorf("%d manager pods, want %d", n, replicas)
+			}
+			return nil
+		})
 	}
 	t.Cleanup(func() { set(1, "at") })
 	set(replicas, args...)
-	eventually(t, 30*time.Second, func() error {
-		if n := len(managerPods(t)); n != replicas {
-			return fmt.Errorf("%d manager pods, want %d", n, replicas)
-		}
-		return nil
-	})
 }
 
 func managerPods(t *testing.T) []corev1.Pod {

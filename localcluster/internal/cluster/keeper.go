@@ -164,7 +164,7 @@ func hold(claim *host.Claim, init *exec.Cmd) error {
 	if err := init.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(reason, err)
 	}
-	<-ended // it was killed, and says so
+	<-ended //nolint:errcheck // it was killed, and says so
 	return reason
 }
 
