@@ -56,8 +56,9 @@ generate: generators ## Generate Go code from the API types
 	$(BIN)/controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: generators ## Generate CRDs and RBAC from the markers in the code
+manifests: generators ## Generate CRDs, RBAC and the API reference from the code
 	hack/manifests.sh $(OPERATORS)
+	$(BIN)/crd-ref-docs --source-path=api --config=docs/reference.yaml --renderer=markdown --output-path=docs/reference.md --log-level=ERROR
 
 .PHONY: generators
 generators:
@@ -98,7 +99,7 @@ lint: ## go vet and golangci-lint
 
 .PHONY: verify
 verify: generate manifests ## Fail if generated files are not current
-	@changes=$$(git status --porcelain -- api operators); \
+	@changes=$$(git status --porcelain -- api operators docs/reference.md); \
 	if [ -n "$$changes" ]; then \
 		echo "generated files were not current (run make generate manifests, and commit):"; echo "$$changes"; exit 1; fi
 
