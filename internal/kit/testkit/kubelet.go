@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -62,7 +63,10 @@ type podCare struct {
 // behave is asked once for each start of a pod. If it is nil, a pod that is to
 // be restarted always stays, and any other succeeds at once.
 func StartKubelet(ctx context.Context, cfg *rest.Config, namespace string, behave func(*corev1.Pod) Outcome) (*Kubelet, error) {
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme.Scheme})
+	// A mapper of its own would ask the API server for all its kinds.
+	pods := meta.NewDefaultRESTMapper(nil)
+	pods.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme.Scheme, Mapper: pods})
 	if err != nil {
 		return nil, err
 	}

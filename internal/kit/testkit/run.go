@@ -26,7 +26,7 @@ const (
 	// calmPolls is how often the scenario must be seen settled during the
 	// second half of that: on a machine that is too busy to answer that many
 	// questions, an operator may only be waiting for its turn.
-	calmPolls = 5
+	calmPolls = 4
 )
 
 // play is one run of a scenario under way.
@@ -99,10 +99,7 @@ func (pl *play) prepare(server *APIServer, v variant) error {
 	if err != nil {
 		return fmt.Errorf("make a namespace: %w", err)
 	}
-	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: pl.sweep.Scheme})
-	if err != nil {
-		return err
-	}
+	c := pl.sweep.client
 	k, err := StartKubelet(pl.ctx, server.Config, ns, pl.scenario.Pods)
 	if err != nil {
 		return err
@@ -149,16 +146,16 @@ func (pl *play) story(v variant) error {
 	}
 	calm, needed := 0, v.quiet(pl.sweep.delay())
 	settled := func(ctx context.Context, r *Run) error {
+		silent := pl.wire.silentFor()
+		if silent < needed/2 { // ask nobody as long as the answer may change
+			calm = 0
+			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent.Round(time.Millisecond))
+		}
 		if err := pl.scenario.Settled(ctx, r); err != nil {
 			return err
 		}
-		silent := pl.wire.silentFor()
-		calm++
-		if silent < needed/2 {
-			calm = 0
-		}
-		if silent < needed || calm < calmPolls {
-			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent.Round(time.Millisecond))
+		if calm++; silent < needed || calm < calmPolls {
+			return errors.New("settled, but only just")
 		}
 		return nil
 	}

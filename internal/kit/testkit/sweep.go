@@ -48,16 +48,18 @@ type Sweep struct {
 	// Delay is by how much late is; 200 ms if 0.
 	Delay time.Duration
 
-	// Parallel is how many runs go on at a time; 8 if 0. They mostly wait.
+	// Parallel is how many runs go on at a time; 16 if 0. They mostly wait.
 	Parallel int
 
-	pkg  string
-	seen coverage
+	pkg    string
+	client client.WithWatch // of all runs, because each client asks for all kinds anew
+	slots  chan struct{}    // one for each run that may go on
+	seen   coverage
 }
 
 const (
 	lateBy = 200 * time.Millisecond
-	atOnce = 8
+	atOnce = 16
 	// mostWrites is where a run stops being a run and becomes a loop.
 	mostWrites = 200
 	// mostFailures is when a variant is given up: what else fails would say
@@ -118,87 +120,36 @@ func (p plan) String() string { return fmt.Sprintf("write-%02d-%s%s", p.n, p.cut
 // <scenario>/<variant>/write-<n>-<before, after or the fault>.
 func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	t.Helper()
-	s.prepare(t)
-	server := Server(t)
+	server := s.prepare(t)
 	for _, sc := range scenarios {
 		t.Run(sc.Name, func(t *testing.T) {
+			var variants sync.WaitGroup
 			for _, v := range s.variants(sc.Variants...) {
-				t.Run(v.name, func(t *testing.T) {
-					runs, began := 0, time.Now()
-					s.explore(v, func(p plan) (result, bool) {
-						var res result
-						played := false
-						t.Run(p.String(), func(t *testing.T) {
-							played = true
-							res = s.play(t.Context(), server, &sc, v, p)
-							if res.err != nil {
-								t.Error(s.explain(t.Name(), &sc, v, p, res))
-							}
-						})
-						return res, played
-					}, func(res result, p plan) {
-						runs++
-						s.note(t, v, res, p)
-					})
-					if runs > 0 {
-						took := time.Since(began)
-						t.Logf("%d runs in %.1f s, %.2f s for each", runs, took.Seconds(), took.Seconds()/float64(runs))
-					}
+				variants.Go(func() {
+					t.Run(v.name, func(t *testing.T) { s.runVariant(t, server, &sc, v) })
 				})
 			}
+			variants.Wait()
 		})
 	}
 }
 
-// explore plays n = 1, 2, 3, … until a run has no n-th write, or too many have
-// failed. A few runs go on at a time, so a few may be played in vain.
-func (s *Sweep) explore(v variant, play func(plan) (res result, played bool), note func(result, plan)) {
-	var (
-		mu     sync.Mutex
-		queue  []plan
-		n      int
-		last   = mostWrites
-		failed int
-		active sync.WaitGroup
-	)
-	next := func() (plan, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(queue) == 0 {
-			n++
-			queue = v.points(n)
-		}
-		p := queue[0]
-		queue = queue[1:]
-		return p, p.n <= last
-	}
-	parallel := s.Parallel
-	if parallel == 0 {
-		parallel = atOnce
-	}
-	for range parallel {
-		active.Go(func() {
-			for p, more := next(); more; p, more = next() {
-				res, played := play(p)
-				if !played {
-					continue // left out by -run
-				}
-				mu.Lock()
-				if res.err != nil {
-					failed++
-				}
-				if res.hit == nil {
-					last = min(last, p.n)
-				}
-				if failed == mostFailures {
-					last = 0
-				}
-				note(res, p)
-				mu.Unlock()
+func (s *Sweep) runVariant(t *testing.T, server *APIServer, sc *Scenario, v variant) {
+	runs, began := 0, time.Now()
+	s.explore(v, func(p plan) (res result, played bool) {
+		t.Run(p.String(), func(t *testing.T) {
+			played = true
+			res = s.play(t.Context(), server, sc, v, p)
+			if res.err != nil {
+				t.Error(s.explain(t.Name(), sc, v, p, res))
 			}
 		})
-	}
-	active.Wait()
+		return res, played
+	}, func(res result, p plan) {
+		runs++
+		s.note(t, v, res, p)
+	})
+	t.Logf("%d runs in %.1f s", runs, time.Since(began).Seconds())
 }
 
 // note keeps what a run shows about the whole sweep.
@@ -233,19 +184,29 @@ func (s *Sweep) RequireAllWritesCut(t *testing.T) {
 	}
 }
 
-func (s *Sweep) prepare(t *testing.T) {
+// prepare makes what all runs of the sweep share.
+func (s *Sweep) prepare(t *testing.T) *APIServer {
 	t.Helper()
-	if s.pkg != "" {
-		return
+	server := Server(t)
+	if s.client != nil {
+		return server
 	}
 	if s.Dir == "" {
 		s.Dir = "."
 	}
-	pkg, err := importPath(t.Context(), s.Dir)
-	if err != nil {
+	var err error
+	if s.pkg, err = importPath(t.Context(), s.Dir); err != nil {
 		t.Fatal(err)
 	}
-	s.pkg = pkg
+	if s.client, err = client.NewWithWatch(server.Config, client.Options{Scheme: s.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = atOnce
+	}
+	s.slots = make(chan struct{}, parallel)
+	return server
 }
 
 func (s *Sweep) delay() time.Duration {

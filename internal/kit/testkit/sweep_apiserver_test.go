@@ -82,8 +82,7 @@ func TestSweepPassesASoundOperator(t *testing.T) {
 // failed, by variant.
 func found(t *testing.T, s *Sweep, sc Scenario, variants ...string) map[string][]string {
 	t.Helper()
-	s.prepare(t)
-	server := Server(t)
+	server := s.prepare(t)
 	failures := map[string][]string{}
 	for _, v := range s.variants(variants...) {
 		s.explore(v, func(p plan) (result, bool) {
@@ -184,8 +183,7 @@ func TestSweepFindsALie(t *testing.T) {
 					r.Client.Status().Patch(ctx, told.DeepCopy(), client.MergeFrom(order)),
 					r.Client.Status().Patch(ctx, order.DeepCopy(), client.MergeFrom(told)))
 			}}}
-			s.prepare(t)
-			res := s.play(t.Context(), Server(t), &sc, s.variants("plain")[0], plan{})
+			res := s.play(t.Context(), s.prepare(t), &sc, s.variants("plain")[0], plan{})
 			expect(t, res.err, tc.want)
 		})
 	}
@@ -195,13 +193,11 @@ func TestSweepFindsAnOperatorThatEnds(t *testing.T) {
 	s := toySweep("sound")
 	s.Start = func(context.Context, *rest.Config, string) error { return errors.New("no permission") }
 	sc := anOrder()
-	s.prepare(t)
-	res := s.play(t.Context(), Server(t), &sc, s.variants("plain")[0], plan{})
+	res := s.play(t.Context(), s.prepare(t), &sc, s.variants("plain")[0], plan{})
 	expect(t, res.err, "operator 1 ended by itself: no permission")
 }
 
 func TestSoundOperatorIsSilentWhenIdle(t *testing.T) {
-	s := Server(t)
 	counter := &Counter{}
 	sweep, sc := toySweep("sound"), anOrder()
 	sweep.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
@@ -214,8 +210,7 @@ func TestSoundOperatorIsSilentWhenIdle(t *testing.T) {
 		}
 		return counter.Silence(ctx, time.Second)
 	}
-	sweep.prepare(t)
-	if res := sweep.play(t.Context(), s, &sc, sweep.variants("plain")[0], plan{}); res.err != nil {
+	if res := sweep.play(t.Context(), sweep.prepare(t), &sc, sweep.variants("plain")[0], plan{}); res.err != nil {
 		t.Error(res.err)
 	}
 }
