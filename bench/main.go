@@ -1,0 +1,122 @@
+// Command bench measures the At operator, deployed as it is for users, in a pod
+// on a real local cluster, against a bare client and against CronJob. See
+// README.md for what the figures mean and how they are taken.
+//
+//	localcluster run -- go run ./bench [-run burst,idle] [-rounds 5]
+//
+// It needs KUBECONFIG, LOCALCLUSTER_DIR and kubectl, as localcluster run gives
+// them, and bin/fairlead and bin/localcluster, as make build builds them. The
+// exit code is 1 when a bound is missed or a measure could not be taken.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// measure is one of the measures, by the word that selects it.
+type measure struct {
+	name string
+	take func(context.Context, *bench) ([]figure, error)
+}
+
+// measures are in the order in which they are taken: what leaves the most
+// behind comes last.
+var measures = []measure{
+	{"burst", burst},
+	{"steady", steady},
+	{"cronjob", cronJobs},
+	{"writes", writes},
+	{"idle", idle},
+	{"scale", scale},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := takeMeasures(ctx)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// takeMeasures takes the measures that the command line asks for and prints the table.
+// ok is false when a bound was missed.
+func takeMeasures(ctx context.Context) (ok bool, err error) {
+	var options options
+	wanted := flag.String("run", strings.Join(names(), ","), "the `measures` to take, separated by commas")
+	flag.IntVar(&options.rounds, "rounds", 5, "how often the measures that are ratios are repeated; medians count")
+	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
+	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
+	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale")
+	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operator")
+	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
+	flag.StringVar(&options.config, "config", "operators/at/config/default", "the kustomize `folder` that deploys it")
+	flag.Parse()
+
+	selected, err := choose(*wanted)
+	if err != nil {
+		return false, err
+	}
+	b, err := newBench(options)
+	if err != nil {
+		return false, err
+	}
+	if err := b.deploy(ctx); err != nil {
+		return false, err
+	}
+	started := time.Now()
+	var figures []figure
+	for _, m := range selected {
+		b.say("== %s", m.name)
+		taken, failure := m.take(ctx, b)
+		figures = append(figures, taken...)
+		if failure != nil {
+			err = errors.Join(err, fmt.Errorf("measure %s: %w", m.name, failure))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	b.say("took %s, of which %s were spent waiting for the machine and the cluster to be quiet",
+		time.Since(started).Round(time.Second), b.waited.Round(time.Second))
+	fmt.Print(table(figures))
+	return allMet(figures), err
+}
+
+func names() []string {
+	var names []string
+	for _, m := range measures {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// choose finds the measures that a list names, in their own order.
+func choose(list string) ([]measure, error) {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(list, ",") {
+		wanted[strings.TrimSpace(name)] = true
+	}
+	var chosen []measure
+	for _, m := range measures {
+		if wanted[m.name] {
+			chosen = append(chosen, m)
+			delete(wanted, m.name)
+		}
+	}
+	for name := range wanted {
+		return nil, fmt.Errorf("there is no measure %q, only: %s", name, strings.Join(names(), ", "))
+	}
+	return chosen, nil
+}
