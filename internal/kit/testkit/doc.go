@@ -25,7 +25,8 @@
 //	    and from there on nothing that this operator sends or awaits gets
 //	    through, watches and deferred code included; its context ends;
 //	    a fresh operator starts in its place
-//	    wait until the scenario is settled and no write has come for a while
+//	    wait until the scenario is settled, and until for a while no operator
+//	    has sent anything or been told anything
 //	    check the invariants
 //
 // A write is any request that is not a GET; events, leases and access reviews
