@@ -148,8 +148,6 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	switch {
 	case pod == nil:
 		return step{news: outcome(at, seen, result{reason: reasonUnknown, message: "The pod was deleted before its result was stored"})}
-	case seen.now.Before(seen.outputAt):
-		return step{wakeAt: seen.outputAt}
 	case ended(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():

@@ -26,13 +26,19 @@ var (
 	}, []string{"group", "phase"})
 )
 
-// registerMetrics may be called more than once in a process.
-func registerMetrics() error {
+// registerMetrics registers the metrics, with a zero for all that can happen to
+// the Ats of a group, so that a first failure is an increase. It may be called
+// more than once in a process.
+func registerMetrics(group string) error {
 	for _, collector := range []prometheus.Collector{lateness, runs} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
 			return err
 		}
+	}
+	lateness.WithLabelValues(group)
+	for _, phase := range []atv1alpha1.Phase{atv1alpha1.Done, atv1alpha1.Failed, atv1alpha1.Missed} {
+		runs.WithLabelValues(group, string(phase))
 	}
 	return nil
 }

@@ -14,11 +14,6 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 )
 
-// outputSettles is how long after its end the output of a command is read: the
-// container runtime may still be writing the log of a container that it reports
-// as ended. A variable, so that the sweep need not wait.
-var outputSettles = 2 * time.Second
-
 // outputPatience is how long after the end of a command its output is asked
 // for again, when the node does not hand it out. The result then goes without.
 const outputPatience = 30 * time.Second
@@ -35,8 +30,6 @@ type observation struct {
 	// output is the end of the command's output, where it is kept and the
 	// command has ended.
 	output string
-	// outputAt is when the output can be read, where it cannot be yet.
-	outputAt time.Time
 	// behind is how long to wait for the cache, when it does not yet show
 	// what this process wrote. Zero when it does.
 	behind time.Duration
@@ -90,24 +83,11 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 		seen.inTheWay = true
 	}
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && terminated(pod) != nil {
-		return r.observeOutput(ctx, at, seen)
-	}
-	return seen, nil
-}
-
-// observeOutput reads the end of the command's output, once it is complete. A
-// result is not held up for ever by a node that does not hand it out, nor by
-// one whose clock is ahead.
-func (r *reconciler) observeOutput(ctx context.Context, at *atv1alpha1.At, seen observation) (observation, error) {
-	end := endOf(seen.pod, seen.now)
-	if complete := end.Add(outputSettles); seen.now.Before(complete) && !seen.now.Before(end) {
-		seen.outputAt = complete
-		return seen, nil
-	}
-	var err error
-	seen.output, err = r.logs.tail(ctx, seen.pod, int64(at.Spec.OutputBytes))
-	if err != nil && seen.now.Before(end.Add(outputPatience)) {
-		return seen, err
+		seen.output, err = r.logs.tail(ctx, seen.pod, int64(at.Spec.OutputBytes))
+		// A result is not held up for ever by a node that does not hand it out.
+		if err != nil && seen.now.Before(endOf(seen.pod, seen.now).Add(outputPatience)) {
+			return seen, err
+		}
 	}
 	return seen, nil
 }

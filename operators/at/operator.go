@@ -74,7 +74,7 @@ var (
 
 // setUp adds the controller of the group's kind to the manager.
 func (g group) setUp(mgr ctrl.Manager) error {
-	if err := registerMetrics(); err != nil {
+	if err := registerMetrics(g.gvk.Group); err != nil {
 		return err
 	}
 	logs, err := newPodLogs(mgr)

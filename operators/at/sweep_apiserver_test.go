@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	firstBackoff, outputSettles = 100*time.Millisecond, 0
+	firstBackoff = 100 * time.Millisecond
 	testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}})
 }
 

@@ -8,7 +8,11 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -20,6 +24,12 @@ const All = "all"
 
 // Version is the version of the program, set by the linker.
 var Version = "dev"
+
+const (
+	// serverPatience is how long the API server may take to answer at first,
+	// and serverPause how long until it is asked again.
+	serverPatience, serverPause = 5 * time.Second, time.Second
+)
 
 var errUsage = errors.New("usage")
 
@@ -74,6 +84,9 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 			return err
 		}
 	}
+	if err := waitForServer(ctx, logger, cfg); err != nil {
+		return err
+	}
 	mgr, err := New(cfg, options, chosen...)
 	if err != nil {
 		return err
@@ -81,6 +94,32 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 	logger.Info("starting", "version", Version, "commit", commit(), "operators", names(chosen),
 		"namespaces", options.Namespaces, "leaderElection", options.Election)
 	return mgr.Start(ctx)
+}
+
+// waitForServer returns once the API server answers. To make a manager takes an
+// API server; a process that ended without one would be restarted later and
+// later, and so come back long after the API server does.
+func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = serverPatience
+	server, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	for told := false; ; told = true {
+		_, err := server.ServerVersion()
+		if err == nil {
+			return nil
+		}
+		if !told {
+			log.Info("waiting for the API server", "host", cfg.Host, "why", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the API server at %s did not answer: %w", cfg.Host, err)
+		case <-time.After(serverPause):
+		}
+	}
 }
 
 // choose finds the operators that the command line names.

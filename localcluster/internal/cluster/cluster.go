@@ -41,6 +41,11 @@ type Cluster struct {
 	Temporary bool
 	// Progress gets a line per step.
 	Progress io.Writer
+
+	// lifeline is what Run's cluster lives by: it ends when this is closed. It
+	// is kept here because a file that nothing refers to is closed by the
+	// garbage collector, some two minutes later.
+	lifeline *os.File
 }
 
 // The parts' folders.

@@ -32,6 +32,7 @@ func (c *Cluster) Run(ctx context.Context, names []string, command []string) (co
 // leave ends the cluster of Run and removes what was made for it: all of a
 // temporary folder, and of another one the state.
 func (c *Cluster) leave() error {
+	defer func() { _ = c.lifeline.Close() }() // nil, if it was not even started
 	if err := c.end(); err != nil {
 		return err
 	}

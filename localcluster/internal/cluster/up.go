@@ -51,7 +51,8 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 		return err
 	}
 	if !stay {
-		return nil // the lifeline stays open for as long as this process lives
+		c.lifeline = started.lifeline // open for as long as this process lives
+		return nil
 	}
 	_, err = started.lifeline.Write([]byte{detach})
 	return errors.Join(err, started.lifeline.Close())
