@@ -17,76 +17,53 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 )
 
-// This file has every write. They come in two halves, with the status write
-// between them: what comes before a claim, and what only a stored status
-// allows.
-
 // The kinds under which writes are remembered.
 const (
 	atKind  = "At"
 	podKind = "Pod"
 )
 
-// prepare does what needs no claim.
-func (r *reconciler) prepare(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation, next step) error {
-	switch next.action { //nolint:exhaustive // the others are conclude's
+// act does what the step says. Every write is here, except that of status: see
+// report. To claim is a status write and nothing else.
+func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation, next step) error {
+	switch next.action {
+	case hold, claim:
+		return nil
 	case create:
-		pod := desiredPod(at, r.group.gvk, r.group.podName(at, at.Status.Attempts+1), seen.now)
-		if err := apply.Create(ctx, r.client, r.live, at, pod); err != nil {
-			return err
-		}
-		r.writes.Note(podKind, pod)
-		log.FromContext(ctx).Info("pod created", "pod", pod.Name, "attempt", at.Status.Attempts+1)
+		return r.createPod(ctx, at, seen)
+	case release:
+		return r.openGate(ctx, seen.pod)
 	case discard:
-		err := r.client.Delete(ctx, seen.pod, exactly(seen.pod))
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		r.writes.NoteDeleted(podKind, seen.pod)
-		log.FromContext(ctx).Info("pod deleted that must not run", "pod", seen.pod.Name, "why", next.news.reason)
+		return r.deletePod(ctx, seen.pod, "it must not run: "+next.news.reason)
+	case abandon:
+		return r.deletePod(ctx, seen.pod, "it could not start")
+	case stop:
+		return r.stopSidecars(ctx, seen.pod)
 	case remove:
 		err := r.client.Delete(ctx, obj, exactly(obj), client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return err
+		if err == nil {
+			log.FromContext(ctx).Info("deleted: it was kept for ttlSecondsAfterFinished")
 		}
-		log.FromContext(ctx).Info("deleted: it was kept for ttlSecondsAfterFinished")
+		return client.IgnoreNotFound(err)
 	}
-	return nil
+	return fmt.Errorf("no such action: %q", next.action)
 }
 
-// conclude does what the status that is now stored allows.
-func (r *reconciler) conclude(ctx context.Context, seen observation, next step) error {
-	switch next.action { //nolint:exhaustive // the others are prepare's
-	case claim, release:
-		return r.openGate(ctx, seen.pod)
-	case stop:
-		// A pod past its active deadline is ended by the kubelet, which keeps
-		// it and its logs, as deleting it would not.
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":1}}`, seen.pod.UID))
-		if err := r.client.Patch(ctx, seen.pod, patch); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		r.writes.Note(podKind, seen.pod)
-		log.FromContext(ctx).Info("sidecars stopped", "pod", seen.pod.Name)
-	case abandon:
-		err := r.client.Delete(ctx, seen.pod, exactly(seen.pod))
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		r.writes.NoteDeleted(podKind, seen.pod)
-		log.FromContext(ctx).Info("pod deleted that could not start", "pod", seen.pod.Name)
+func (r *reconciler) createPod(ctx context.Context, at *atv1alpha1.At, seen observation) error {
+	attempt := at.Status.Attempts + 1
+	pod := desiredPod(at, r.group.gvk, r.group.podName(at, attempt), seen.now)
+	if err := apply.Create(ctx, r.client, r.live, at, pod); err != nil {
+		return err
 	}
+	r.writes.Note(podKind, pod)
+	log.FromContext(ctx).Info("pod created", "pod", pod.Name, "attempt", attempt)
 	return nil
 }
 
 // openGate lets the claimed pod run. The patch tests the UID and the place of
 // the gate, so it does nothing to any other pod, and nothing twice.
 func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
-	i := gateIndex(pod)
-	if i < 0 {
-		return nil
-	}
-	gate := fmt.Sprintf("/spec/schedulingGates/%d", i)
+	gate := fmt.Sprintf("/spec/schedulingGates/%d", gateIndex(pod))
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": pod.UID},
 		{"op": "test", "path": gate + "/name", "value": gateName},
@@ -95,11 +72,36 @@ func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if err := r.client.Patch(ctx, pod, client.RawPatch(types.JSONPatchType, patch)); client.IgnoreNotFound(err) != nil {
+	err = r.client.Patch(ctx, pod, client.RawPatch(types.JSONPatchType, patch))
+	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		return nil // a test failed, or it is gone: the event that tells is on its way
+	}
+	if err != nil {
 		return err
 	}
 	r.writes.Note(podKind, pod)
 	log.FromContext(ctx).Info("pod may run", "pod", pod.Name)
+	return nil
+}
+
+// stopSidecars ends what runs in a pod by its active deadline. The kubelet then
+// keeps the pod and its logs, as deleting it would not.
+func (r *reconciler) stopSidecars(ctx context.Context, pod *corev1.Pod) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":1}}`, pod.UID)
+	if err := r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.writes.Note(podKind, pod)
+	log.FromContext(ctx).Info("sidecars stopped", "pod", pod.Name)
+	return nil
+}
+
+func (r *reconciler) deletePod(ctx context.Context, pod *corev1.Pod, why string) error {
+	if err := r.client.Delete(ctx, pod, exactly(pod)); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.writes.NoteDeleted(podKind, pod)
+	log.FromContext(ctx).Info("pod deleted", "pod", pod.Name, "why", why)
 	return nil
 }
 

@@ -29,8 +29,8 @@ const (
 	killGrace = 45 * time.Second
 )
 
-// action is the one thing that a reconcile does to the cluster, besides
-// writing status.
+// action is the one thing that a step does to the cluster, besides its news for
+// status.
 type action string
 
 const (
@@ -38,7 +38,7 @@ const (
 	hold action = ""
 	// create makes the pod of the next attempt, gated.
 	create action = "create"
-	// claim stores the pod's UID in status, and then opens its gate.
+	// claim stores the pod's UID in status, and does nothing else.
 	claim action = "claim"
 	// release opens the gate of the claimed pod.
 	release action = "release"

@@ -45,5 +45,6 @@
 // An At that waits costs no request and no goroutine: alarms (alarm.go) keeps
 // the next instant of every At in one heap and compares it with the wall
 // clock. When many are due together, all pods are created before the first is
-// claimed, because what follows the create has a lower priority in the queue.
+// claimed, and all are claimed before the first runs: what comes later has a
+// lower priority in the queue, and a pod that runs gives the API server work.
 package at

@@ -25,10 +25,9 @@ func (e events) changed(obj runtime.Object, before, after *atv1alpha1.AtStatus) 
 		e.warn(obj, after, "Run")
 	case after.Phase == atv1alpha1.Done:
 		e.Eventf(obj, nil, corev1.EventTypeNormal, after.Reason, "Run", "%s", readyMessage(after))
-	case after.Attempts > before.Attempts:
-		e.Eventf(obj, nil, corev1.EventTypeNormal, "Started", "Run", "Pod %s may run", after.PodName)
 	case after.Reason == reasonRunning, after.Reason == reasonScheduled, after.Reason == reasonSuspended:
-		// The user asked for it, or sees it.
+		// As it should be, and status shows it: when a thousand Ats start, a
+		// thousand events would be in their way.
 	default:
 		e.warn(obj, after, "Start")
 	}

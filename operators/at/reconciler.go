@@ -30,10 +30,14 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Priorities in the queue. What is due comes first, so that a burst of Ats has
-// all its pods before the first of them takes a worker for its claim.
+// all its pods before the first of them takes a worker for its claim, and all
+// claims before the first pod runs and gives the cluster work of its own.
 const (
-	followUpPriority = -1
-	retryPriority    = -2
+	duePriority = -iota
+	claimPriority
+	releasePriority
+	followUpPriority
+	retryPriority
 )
 
 // conflictWait is when an At is looked at again after a conflict, should the
@@ -70,23 +74,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return afterError(err)
 	}
 	next := decide(at, seen)
-	failure := r.prepare(ctx, obj, at, seen, next)
+	failure := r.act(ctx, obj, at, seen, next)
 	at.Status = summarize(at, seen, next, failure)
 	wakeAt := next.wakeAt
-	if told := isTold(failure); told {
+	if next.action == create && isTold(failure) {
 		wakeAt = sooner(wakeAt, seen.now.Add(refusalBackoff(troubledSince(at, seen.now), seen.now)))
 		failure = nil
 	}
 
-	// Status is written on failure too: that is when people read it. What
-	// follows relies on it being stored.
-	if err := r.report(ctx, obj, before, &at.Status); err != nil {
-		return afterError(errors.Join(failure, err))
-	}
-	if failure != nil {
-		return afterError(failure)
-	}
-	if err := r.conclude(ctx, seen, next); err != nil {
+	// Status is written on failure too: that is when people read it.
+	if err := errors.Join(failure, r.report(ctx, obj, before, &at.Status)); err != nil {
 		return afterError(err)
 	}
 	r.alarms.set(req.NamespacedName, wakeAt)
@@ -145,17 +142,17 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.writes.Forget(atKind, key)
 }
 
-// atEvents wakes an At that changed. Its own status writes come back here too,
-// as follow-ups.
+// atEvents wakes an At that changed. Its status writes come back here too: after
+// a claim it is time to release the pod.
 func atEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			q.Add(requestFor(e.Object))
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			priority := 0
+			priority := duePriority
 			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
-				priority = followUpPriority
+				priority = releasePriority
 			}
 			addWithPriority(q, priority, requestFor(e.ObjectNew))
 		},
@@ -168,24 +165,24 @@ func atEvents() handler.EventHandler {
 // podEvents wakes the At of the group that controls a pod, also one that only
 // has the name of the At that did: it waits for that pod to go.
 func podEvents(gvk schema.GroupVersionKind) handler.EventHandler {
-	wake := func(pod client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	wake := func(pod client.Object, priority int, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil || owner.Kind != gvk.Kind || owner.APIVersion != gvk.GroupVersion().String() {
 			return
 		}
-		addWithPriority(q, followUpPriority, reconcile.Request{
+		addWithPriority(q, priority, reconcile.Request{
 			NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name},
 		})
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, q)
+			wake(e.Object, claimPriority, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.ObjectNew, q)
+			wake(e.ObjectNew, followUpPriority, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, q)
+			wake(e.Object, followUpPriority, q)
 		},
 	}
 }

@@ -24,7 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	firstBackoff = 100 * time.Millisecond
 	testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}})
 }
 
@@ -48,6 +47,9 @@ func startOperator(ctx context.Context, cfg *rest.Config, namespace string) erro
 // TestSweep kills the operator at every write of every story, and shows the
 // contract of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
+	usual := firstBackoff
+	firstBackoff = 100 * time.Millisecond
+	t.Cleanup(func() { firstBackoff = usual })
 	sweep := &testkit.Sweep{
 		Start:  startOperator,
 		Scheme: testScheme(),

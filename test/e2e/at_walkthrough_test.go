@@ -55,7 +55,7 @@ spec:
 	}
 
 	out = kubectl(t, "describe", "at", "sample-at", "-n", ns)
-	for _, word := range []string{"Completed", "Started", "Exit Code:", "Scheduled Time:", "Lateness:"} {
+	for _, word := range []string{"Completed", "Exit Code:", "Scheduled Time:", "Lateness:"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("kubectl describe at does not show %q:\n%s", word, out)
 		}
