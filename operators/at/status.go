@@ -146,7 +146,9 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	if !say.nextAttempt.IsZero() {
 		message += fmt.Sprintf(". Attempt %d of %d follows at %s", st.Attempts+1, at.Spec.BackoffLimit+1, say.nextAttempt.UTC().Format(time.RFC3339))
 	}
-	conditions.Set(atv1alpha1.ConditionComplete, st.Phase == atv1alpha1.Done, say.reason, message)
+	if st.Phase.Finished() {
+		conditions.Set(atv1alpha1.ConditionComplete, st.Phase == atv1alpha1.Done, say.reason, message)
+	}
 	switch {
 	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:
 		conditions.Good(say.reason, message)

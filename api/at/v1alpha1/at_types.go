@@ -201,8 +201,9 @@ const (
 	// ConditionReady is True while all is well: the run is scheduled, or it
 	// is done. It is False while it runs and after it failed.
 	ConditionReady = "Ready"
-	// ConditionComplete is True once the command has ended with exit code 0,
-	// and False until then: kubectl wait --for=condition=Complete.
+	// ConditionComplete is there once the run is over: True if the command
+	// ended with exit code 0, False otherwise. kubectl wait
+	// --for=condition=Complete.
 	ConditionComplete = "Complete"
 	// ConditionReconciling is there, and True, while the run goes on.
 	ConditionReconciling = "Reconciling"
@@ -221,7 +222,8 @@ type AtStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready and Complete, and while they are true Reconciling and Stalled.
+	// Ready; Complete once the run is over; Reconciling and Stalled while they
+	// are true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
