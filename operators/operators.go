@@ -6,9 +6,11 @@ package operators
 import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/at"
+	"example.com/fairlead/operators/webserver"
 )
 
 // All has one line per operator.
 var All = []run.Operator{
 	at.Operator,
+	webserver.Operator,
 }

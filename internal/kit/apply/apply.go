@@ -44,6 +44,11 @@ func Create(ctx context.Context, c client.Client, live client.Reader, owner, chi
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
+	return readOwn(ctx, c, live, owner, child)
+}
+
+// readOwn reads a child from the API server, which must be this owner's.
+func readOwn(ctx context.Context, c client.Client, live client.Reader, owner, child client.Object) error {
 	if err := live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return err
 	}

@@ -1,0 +1,137 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Children applies the children of an operator's objects.
+type Children struct {
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Manager is the operator's field manager.
+	Manager string
+}
+
+// Outcome is what Apply found and did.
+type Outcome struct {
+	// Object is the child as it is now.
+	Object client.Object
+	// Created is true when it was not there.
+	Created bool
+	// Found is true when it was there, but the cache did not show it. Nothing
+	// was written: what is wanted may depend on what is there.
+	Found bool
+	// Applied is true when it was there and not as wanted.
+	Applied bool
+	// Changes are the fields that were not as wanted. There may be none,
+	// although something was applied: fields that are not wanted any more.
+	Changes []Change
+}
+
+// Apply makes a child as want has it, which carries a controller reference to
+// owner. seen is the child as the cache has it, or an empty object of its type
+// if it has none; it becomes the child as it is afterwards.
+//
+// It writes nothing when nothing differs: when the last write, of which the
+// child has a hash in an annotation, wanted the same, and the child still has
+// all of it. Otherwise a child that is not there is created with a POST; one
+// that is there gets a server-side apply, by force, that carries its UID. What
+// want does not mention is left to others, or removed if it was the operator's.
+func (a Children) Apply(ctx context.Context, owner, seen client.Object, want runtime.ApplyConfiguration) (Outcome, error) {
+	child, err := a.marked(want)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if seen.GetUID() == "" {
+		fresh := child.DeepCopy()
+		found, err := createOrFind(ctx, a, owner, fresh)
+		if err != nil {
+			return Outcome{}, err
+		}
+		return Outcome{Object: seen, Created: !found, Found: found}, into(fresh, seen)
+	}
+	if !metav1.IsControlledBy(seen, owner) {
+		return Outcome{}, &ConflictError{Kind: child.GetKind(), Name: child.GetName(), Predecessor: BelongsToPredecessor(seen, owner)}
+	}
+	changes, err := Differences(child, seen)
+	if err != nil || len(changes) == 0 {
+		return Outcome{Object: seen}, err
+	}
+	if err := a.takeOver(ctx, seen); err != nil {
+		return Outcome{}, err
+	}
+	child.SetUID(seen.GetUID())
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.FieldOwner(a.Manager), client.ForceOwnership); err != nil {
+		return Outcome{}, err
+	}
+	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Path == "metadata.annotations."+a.mark() })
+	return Outcome{Object: seen, Applied: true, Changes: changes}, into(child, seen)
+}
+
+// createOrFind creates a child, or reads the one that is there already.
+func createOrFind(ctx context.Context, a Children, owner client.Object, child *unstructured.Unstructured) (found bool, err error) {
+	err = a.Client.Create(ctx, child, client.FieldOwner(a.Manager))
+	if !apierrors.IsAlreadyExists(err) {
+		return false, err
+	}
+	return true, readOwn(ctx, a.Client, a.Live, owner, child)
+}
+
+// takeOver makes what a POST of this manager set its server-side apply's, so
+// that a field which is not wanted any more goes away.
+func (a Children) takeOver(ctx context.Context, seen client.Object) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	return a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
+}
+
+// marked is what is wanted, with its hash as an annotation.
+func (a Children) marked(want runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(want)
+	if err != nil {
+		return nil, fmt.Errorf("encode a child: %w", err)
+	}
+	child := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &child.Object); err != nil {
+		return nil, fmt.Errorf("decode a child: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	annotations := child.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[a.mark()] = hex.EncodeToString(sum[:])[:16]
+	child.SetAnnotations(annotations)
+	return child, nil
+}
+
+func (a Children) mark() string { return a.Manager + "/applied" }
+
+// into makes to, of any type, what from is.
+func into(from *unstructured.Unstructured, to client.Object) error {
+	if u, ok := to.(*unstructured.Unstructured); ok {
+		u.Object = from.Object
+		return nil
+	}
+	// Fields that from does not have must not stay.
+	reflect.ValueOf(to).Elem().SetZero()
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, to)
+}

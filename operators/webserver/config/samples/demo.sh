@@ -1,0 +1,34 @@
+# Sourced by hack/demo.sh: a web server whose page is shown, and shown again
+# while its image is upgraded.
+say "WebServer: a page, and a new image under it"
+bin/localcluster image --dir "$LOCALCLUSTER_DIR" nginx:1.22.1 nginx:1.26.3
+kubectl delete --ignore-not-found --wait webservers.my.domain/demo >/dev/null
+kubectl apply -f - <<YAML
+apiVersion: my.domain/v1
+kind: WebServer
+metadata:
+  name: demo
+spec:
+  image: nginx:1.22.1
+  replicas: 2
+  content:
+    inline: <h1>Hello from a WebServer</h1>
+YAML
+kubectl wait --for=condition=Ready --timeout 120s webservers.my.domain/demo
+kubectl get webservers.my.domain demo
+kubectl get deployment demo
+kubectl get service demo-service
+url=$(kubectl get webservers.my.domain demo -o jsonpath='{.status.url}')
+page() { curl --silent --show-error --max-time 5 "$url"; }
+page || fail "the page cannot be had"
+[[ $(page) == *"Hello from a WebServer"* ]] || fail "the page is not the one that was given"
+echo
+kubectl patch webservers.my.domain demo --type merge -p '{"spec":{"image":"nginx:1.26.3"}}'
+for _ in $(seq 120); do
+	page >/dev/null || fail "a request failed during the upgrade"
+	[[ $(kubectl get webservers.my.domain demo -o jsonpath='{.status.lastGoodImage}') == nginx:1.26.3 ]] && break
+	sleep 0.5
+done
+kubectl wait --for=condition=Ready --timeout 60s webservers.my.domain/demo
+kubectl get webservers.my.domain demo -o wide
+curl --silent --show-error --head --max-time 5 "$url" | grep -i '^server: nginx/1.26.3' || fail "the new image does not serve"

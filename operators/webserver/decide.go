@@ -1,0 +1,226 @@
+package webserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
+)
+
+// optionalPoll is how often a kind that is asked for and missing is looked
+// for.
+const optionalPoll = 30 * time.Second
+
+// plan is what is to be done.
+type plan struct {
+	// wanted are the children, in the order in which they are written.
+	wanted []wanted
+	// unwanted are the children that are not asked for any more.
+	unwanted []client.Object
+	// chosen is the pod template, and why that one.
+	chosen choice
+	// failed is the rollout that is given up. Only status is written then:
+	// what follows from it is the next step.
+	failed *webv1.FailedRollout
+	// rollout is how far the pods are.
+	rollout rollout
+	// wakeAfter is when to look again, if nothing happens; 0 for never.
+	wakeAfter time.Duration
+}
+
+// wanted is a child, and what it is to be.
+type wanted struct {
+	kind   string
+	seen   client.Object
+	config runtime.ApplyConfiguration
+}
+
+// choice is the pod template that the Deployment gets.
+type choice struct {
+	// template is empty when there is none to give.
+	template podTemplate
+	// desired is the template that the spec asks for; empty when an input is
+	// missing.
+	desired podTemplate
+	// lastGood is the one to go back to; empty when there is none.
+	lastGood podTemplate
+	// rolledBack is true when template is lastGood because desired failed.
+	rolledBack bool
+	// adopted is true when the Deployment was made by another operator and
+	// keeps its template, because the spec asks for the revision adoptedFor as
+	// it did when it was taken over.
+	adopted    bool
+	adoptedFor string
+}
+
+// decide is the next step: pure, so that the tests need no cluster.
+func decide(ws *webv1.WebServer, seen observation) (plan, error) {
+	var next plan
+	var desired podTemplate
+	if seen.inputs.trouble == nil {
+		var err error
+		if desired, err = desiredTemplate(ws, seen.inputs); err != nil {
+			return next, err
+		}
+	}
+	next.rollout = judge(ws, seen, desired)
+	if failure := next.rollout.failure; failure != nil {
+		next.failed = failure
+		next.chosen = choice{desired: desired, template: currentTemplate(seen)}
+		return next, nil
+	}
+
+	next.chosen = choose(ws, seen, desired)
+	for _, s := range seen.inputs.all() {
+		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
+			next.wanted = append(next.wanted, wanted{s.kind, emptyCopy(s.kind), copyOf(ws, s)})
+		}
+	}
+	want := func(kind childKind, asked bool, config func() runtime.ApplyConfiguration) {
+		child := seen.children[kind.kind]
+		switch {
+		case child == nil: // the cluster has no such kind
+		case asked:
+			next.wanted = append(next.wanted, wanted{kind.kind, child, config()})
+		case child.GetUID() != "" && metav1.IsControlledBy(child, ws) && child.GetDeletionTimestamp() == nil:
+			next.unwanted = append(next.unwanted, child)
+		}
+	}
+	want(serviceKind, true, func() runtime.ApplyConfiguration { return service(ws, nodePort(ws, seen)) })
+	if next.chosen.adopted || next.chosen.template != "" {
+		d, err := deployment(ws, next.chosen, replicas(ws, seen))
+		if err != nil {
+			return next, err
+		}
+		want(deploymentKind, true, func() runtime.ApplyConfiguration { return d })
+	}
+	want(budgetKind, true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
+	want(autoscalerKind, ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
+	want(ingressKind, ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
+	want(httpRouteKind, ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
+	want(routeKind, ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
+	next.unwanted = append(next.unwanted, uselessCopies(seen, next)...)
+	if len(seen.missing) > 0 {
+		next.wakeAfter = optionalPoll
+	}
+	return next, nil
+}
+
+// choose finds the pod template. What a rollout needs to be put back is in the
+// annotations of the Deployment, and which revision is good is in status.
+func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
+	d := seen.deployment()
+	current, good := currentTemplate(seen), goodTemplate(seen)
+	c := choice{desired: desired, template: desired, lastGood: good}
+	adoptedFor := d.Annotations[adoptedAnnotation]
+	foreign := d.UID != "" && current == ""
+	switch failed := ws.Status.FailedRollout; {
+	case foreign && (desired == "" || adoptedFor == "" || adoptedFor == desired.revision()):
+		c.template, c.adopted, c.adoptedFor = "", true, adoptedFor
+		if adoptedFor == "" {
+			c.adoptedFor = desired.revision()
+		}
+	case foreign:
+		c.lastGood = templateOf(d.Spec.Template)
+	case desired == "":
+		c.template = current
+	case failed != nil && failed.Revision == desired.revision() && good != "":
+		c.template, c.rolledBack = good, true
+	case current != desired && current != "" && current.revision() == ws.Status.LastGoodRevision:
+		c.lastGood = current
+	}
+	return c
+}
+
+// currentTemplate is the template that the Deployment was last given.
+func currentTemplate(seen observation) podTemplate {
+	return podTemplate(seen.deployment().Annotations[templateAnnotation])
+}
+
+// goodTemplate is the last good one before that.
+func goodTemplate(seen observation) podTemplate {
+	return podTemplate(seen.deployment().Annotations[goodAnnotation])
+}
+
+// templateOf makes a template to go back to of one that another operator made.
+func templateOf(template corev1.PodTemplateSpec) podTemplate {
+	data, err := json.Marshal(template)
+	if err != nil {
+		return ""
+	}
+	return podTemplate(data)
+}
+
+// replicas are those of the spec. Where an autoscaler chooses, they are its
+// own: nil once it has set them, and until then those that there are, within
+// its bounds.
+func replicas(ws *webv1.WebServer, seen observation) *int32 {
+	live := seen.deployment().Spec.Replicas
+	if auto := ws.Spec.Autoscaling; auto != nil {
+		if isScaled(seen.deployment()) {
+			return nil
+		}
+		have := auto.MinReplicas
+		if live != nil {
+			have = *live
+		}
+		return new(min(max(have, auto.MinReplicas), auto.MaxReplicas))
+	}
+	if seen.autoscaled {
+		return nil
+	}
+	return ws.Spec.Replicas
+}
+
+// uselessCopies are the copies of inputs that no pod can need any more.
+func uselessCopies(seen observation, next plan) []client.Object {
+	if !next.rollout.complete || next.chosen.adopted || currentTemplate(seen) != next.chosen.template {
+		return nil
+	}
+	var useless []client.Object
+	for i, c := range seen.copies {
+		if !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
+			useless = append(useless, &seen.copies[i])
+		}
+	}
+	return useless
+}
+
+func emptyCopy(kind string) client.Object {
+	if kind == secretKind {
+		return &corev1.Secret{}
+	}
+	return &corev1.ConfigMap{}
+}
+
+// differencesTold is how many fields of an adopted template are named.
+const differencesTold = 8
+
+func tooMany(fields []string) string {
+	if more := len(fields) - differencesTold; more > 0 {
+		return fmt.Sprintf(" and %d more", more)
+	}
+	return ""
+}
+
+// templateDifferences are the fields that the pods do not have as desired.
+func templateDifferences(desired podTemplate, d *appsv1.Deployment) []string {
+	changes, err := apply.Differences(json.RawMessage(desired), d.Spec.Template)
+	if err != nil {
+		return nil
+	}
+	var fields []string
+	for _, change := range changes {
+		fields = append(fields, change.Path)
+	}
+	return fields
+}

@@ -1,0 +1,184 @@
+package webserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+func TestChoose(t *testing.T) {
+	a, b, c := templateFor(image("nginx:a")), templateFor(image("nginx:b")), templateFor(image("nginx:c"))
+	none := podTemplate("")
+	adopted := func(revision string) seenOption {
+		return func(seen *observation) {
+			aDeployment(none, none)(seen)
+			if revision != "" {
+				seen.deployment().Annotations[adoptedAnnotation] = revision
+			}
+		}
+	}
+
+	cases := map[string]struct {
+		ws      *webv1.WebServer
+		seen    observation
+		desired podTemplate
+		want    choice
+	}{
+		"nothing there: what is asked for": {
+			ws: aWeb(), seen: somethingSeen(), desired: a, want: choice{template: a}},
+		"nothing changed": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(a, none)), desired: a, want: choice{template: a}},
+		"another one: the good one is kept": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(a, none)), desired: b, want: choice{template: b, lastGood: a}},
+		"another one, before this one was good": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a)), desired: c, want: choice{template: c, lastGood: a}},
+		"another one, and none was ever good": {
+			ws: aWeb(), seen: somethingSeen(aDeployment(a, none)), desired: b, want: choice{template: b}},
+		"failed: put back": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back: stays so": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and the spec changes": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: c, want: choice{template: c, lastGood: a}},
+		"an input is missing: what there is stays": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(a, none)), want: choice{template: a}},
+		"an input is missing, and nothing there": {
+			ws: aWeb(), seen: somethingSeen(), want: choice{}},
+		"another operator's: left as it is": {
+			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+		"another operator's, known": {
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+		"another operator's, and the spec changes": {
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: b,
+			want: choice{template: b, lastGood: templateOf(corev1.PodTemplateSpec{})}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.want.desired = tc.desired
+			got := choose(tc.ws, tc.seen, tc.desired)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(choice{})); diff != "" {
+				t.Errorf("choose() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	pull := func(template podTemplate) seenOption { return aPod(template, waits("ImagePullBackOff")) }
+	failure := func(reason, message string) *webv1.FailedRollout {
+		return &webv1.FailedRollout{Revision: b.revision(), Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}}
+	}
+	crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashLoop}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}, RestartCount: 2}
+
+	cases := map[string]struct {
+		ws      *webv1.WebServer
+		seen    observation
+		desired podTemplate
+		want    *webv1.FailedRollout
+	}{
+		"on its way":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), pull(b)), desired: b},
+		"too late":                   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
+		"too late, nobody knows why": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
+		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, "", late), pull(b)), desired: b},
+		"too late, known":            {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
+		"the one put back is late":   {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a, late)), desired: b},
+		"another one is asked for":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
+		"the configuration is refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] unknown directive")),
+			desired: b, want: failure("InvalidConfiguration", "nginx: [emerg] unknown directive")},
+		"an old pod refuses its configuration": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(a, "nginx: [emerg]")), desired: b},
+		"good, and crash-loops soon after": {ws: aWeb(good(b, noon.Add(-30*time.Second))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b,
+			want: failure(crashLoop, `healthy at first, and then container "webserver" crashes again and again, with exit code 3`)},
+		"good for long, and crash-loops": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := judge(tc.ws, tc.seen, tc.desired).failure
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("judge() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNodePort(t *testing.T) {
+	asked := func(service webv1.ServiceSpec) webOption {
+		return func(ws *webv1.WebServer) { ws.Spec.Service = &service }
+	}
+	had := func(ws *webv1.WebServer) { ws.Status.NodePort = 31234 }
+	free := func(seen *observation) { seen.guidePort = true }
+
+	cases := map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want int32
+	}{
+		"the first one":           {ws: aWeb(), seen: somethingSeen(free), want: theGuidePort},
+		"the others":              {ws: aWeb(), seen: somethingSeen(), want: 0},
+		"there, not yet told":     {ws: aWeb(), seen: somethingSeen(free, aService(31111)), want: 31111},
+		"changed behind its back": {ws: aWeb(had), seen: somethingSeen(free, aService(31111)), want: 31234},
+		"deleted":                 {ws: aWeb(had), seen: somethingSeen(free), want: 31234},
+		"the user's own":          {ws: aWeb(had, asked(webv1.ServiceSpec{NodePort: 30500})), seen: somethingSeen(free, aService(31234)), want: 30500},
+		"not on nodes":            {ws: aWeb(had, asked(webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP})), seen: somethingSeen(free, aService(31234)), want: 0},
+		"a load balancer's":       {ws: aWeb(asked(webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer})), seen: somethingSeen(free), want: 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := nodePort(tc.ws, tc.seen); got != tc.want {
+				t.Errorf("nodePort() = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	auto := func(ws *webv1.WebServer) {
+		ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 2, MaxReplicas: 5, TargetCPUUtilizationPercentage: 80}
+	}
+	scaled := func(seen *observation) {
+		d := seen.deployment()
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}}}
+	}
+	there := aDeployment(templateFor(), "")
+
+	cases := map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want *int32
+	}{
+		"the spec's":                      {ws: aWeb(), seen: somethingSeen(there), want: new(int32(3))},
+		"scaled by hand":                  {ws: aWeb(), seen: somethingSeen(there, scaled), want: new(int32(3))},
+		"another's autoscaler":            {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
+		"autoscaled from now on":          {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
+		"autoscaled, nothing there":       {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
+		"autoscaled, and it has been set": {ws: aWeb(auto), seen: somethingSeen(there, scaled)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, replicas(tc.ws, tc.seen)); diff != "" {
+				t.Errorf("replicas() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := "a-name-that-is-much-longer-than-what-a-label-or-a-service-may-have-as-a-name"
+	for name, want := range map[string]string{
+		"webserver-sample": "webserver-sample-service",
+		"www.example":      "w-www-example-" + hash("www.example") + "-service",
+		"1st":              "w-1st-" + hash("1st") + "-service",
+		long:               long[:44] + "-" + hash(long) + "-service",
+	} {
+		got := serviceName(aWeb(func(ws *webv1.WebServer) { ws.Name = name }))
+		if got != want || len(got) > maxLabel || !serviceNames.MatchString(got) {
+			t.Errorf("serviceName(%q) = %q (%d bytes), want %q", name, got, len(got), want)
+		}
+	}
+}

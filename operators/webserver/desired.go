@@ -1,0 +1,258 @@
+package webserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/run"
+)
+
+// The annotations of a Deployment. They keep what a rollback and the next
+// leader need.
+const (
+	revisionAnnotation = "webserver-operator/revision"  // of a pod template
+	templateAnnotation = "webserver-operator/template"  // what was applied, as JSON
+	goodAnnotation     = "webserver-operator/last-good" // the same of the last good revision before
+	adoptedAnnotation  = "webserver-operator/adopted"   // the revision asked for when it was taken over
+)
+
+func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(webv1.GroupVersion.String()).
+		WithKind("WebServer").
+		WithName(ws.Name).
+		WithUID(ws.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+// deployment is the Deployment with the chosen pod template. One that was
+// taken over keeps its own.
+func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	spec := appsv1ac.DeploymentSpec().
+		WithMinReadySeconds(1).
+		WithPaused(false).
+		WithProgressDeadlineSeconds(ws.Spec.Rollout.DeadlineSeconds).
+		WithStrategy(appsv1ac.DeploymentStrategy().
+			WithType("RollingUpdate").
+			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+				WithMaxSurge(intstr.FromInt32(ws.Spec.Rollout.MaxSurge)).
+				WithMaxUnavailable(intstr.FromInt32(0))))
+	if replicas != nil {
+		spec.WithReplicas(*replicas)
+	}
+	d := appsv1ac.Deployment(childName(ws), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithOwnerReferences(ownedBy(ws)).
+		WithSpec(spec)
+	if chosen.adopted {
+		return d.WithAnnotations(map[string]string{adoptedAnnotation: chosen.adoptedFor}), nil
+	}
+
+	template := corev1ac.PodTemplateSpec()
+	if err := json.Unmarshal([]byte(chosen.template), template); err != nil {
+		return nil, fmt.Errorf("read the pod template: %w", err)
+	}
+	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision()})
+	spec.WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws))).WithTemplate(template)
+	d.WithAnnotations(map[string]string{templateAnnotation: string(chosen.template)})
+	if chosen.lastGood != "" {
+		d.WithAnnotations(map[string]string{goodAnnotation: string(chosen.lastGood)})
+	}
+	return d, nil
+}
+
+// service is the Service. nodePort 0 leaves the choice to the API server.
+func service(ws *webv1.WebServer, nodePort int32) *corev1ac.ServiceApplyConfiguration {
+	http := corev1ac.ServicePort().
+		WithName("http").
+		WithProtocol(corev1.ProtocolTCP).
+		WithPort(serviceSpec(ws).Port).
+		WithTargetPort(intstr.FromInt32(ws.Spec.Port))
+	if nodePort != 0 {
+		http.WithNodePort(nodePort)
+	}
+	spec := corev1ac.ServiceSpec().
+		WithType(serviceSpec(ws).Type).
+		WithSelector(selector(ws)).
+		WithPorts(http)
+	if ws.Spec.TLS != nil {
+		spec.WithPorts(corev1ac.ServicePort().
+			WithName("https").
+			WithProtocol(corev1.ProtocolTCP).
+			WithPort(httpsPort).
+			WithTargetPort(intstr.FromInt32(httpsPort)))
+	}
+	s := corev1ac.Service(serviceName(ws), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithOwnerReferences(ownedBy(ws)).
+		WithSpec(spec)
+	if len(serviceSpec(ws).Annotations) > 0 {
+		s.WithAnnotations(serviceSpec(ws).Annotations)
+	}
+	return s
+}
+
+// serviceSpec is the service of the spec, with its defaults.
+func serviceSpec(ws *webv1.WebServer) webv1.ServiceSpec {
+	s := webv1.ServiceSpec{}
+	if ws.Spec.Service != nil {
+		s = *ws.Spec.Service
+	}
+	if s.Type == "" {
+		s.Type = corev1.ServiceTypeNodePort
+	}
+	if s.Port == 0 {
+		s.Port = 80
+	}
+	return s
+}
+
+func disruptionBudget(ws *webv1.WebServer) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	spec := policyv1ac.PodDisruptionBudgetSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws)))
+	switch d := ws.Spec.Disruption; {
+	case d == nil:
+		spec.WithMaxUnavailable(intstr.FromInt32(1))
+	case d.MinAvailable != nil:
+		spec.WithMinAvailable(*d.MinAvailable)
+	default:
+		spec.WithMaxUnavailable(*d.MaxUnavailable)
+	}
+	return policyv1ac.PodDisruptionBudget(childName(ws), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithOwnerReferences(ownedBy(ws)).
+		WithSpec(spec)
+}
+
+func autoscaler(ws *webv1.WebServer) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	return autoscalingv2ac.HorizontalPodAutoscaler(childName(ws), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithOwnerReferences(ownedBy(ws)).
+		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
+			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
+				WithAPIVersion("apps/v1").WithKind("Deployment").WithName(childName(ws))).
+			WithMinReplicas(ws.Spec.Autoscaling.MinReplicas).
+			WithMaxReplicas(ws.Spec.Autoscaling.MaxReplicas).
+			WithMetrics(autoscalingv2ac.MetricSpec().
+				WithType("Resource").
+				WithResource(autoscalingv2ac.ResourceMetricSource().
+					WithName(corev1.ResourceCPU).
+					WithTarget(autoscalingv2ac.MetricTarget().
+						WithType("Utilization").
+						WithAverageUtilization(ws.Spec.Autoscaling.TargetCPUUtilizationPercentage)))))
+}
+
+func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
+	asked := ws.Spec.Ingress
+	spec := networkingv1ac.IngressSpec().
+		WithRules(networkingv1ac.IngressRule().
+			WithHost(asked.Host).
+			WithHTTP(networkingv1ac.HTTPIngressRuleValue().
+				WithPaths(networkingv1ac.HTTPIngressPath().
+					WithPath(asked.Path).
+					WithPathType(networkingv1.PathTypePrefix).
+					WithBackend(networkingv1ac.IngressBackend().
+						WithService(networkingv1ac.IngressServiceBackend().
+							WithName(serviceName(ws)).
+							WithPort(networkingv1ac.ServiceBackendPort().WithName("http")))))))
+	if asked.ClassName != "" {
+		spec.WithIngressClassName(asked.ClassName)
+	}
+	if asked.TLSSecretName != "" {
+		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(asked.Host).WithSecretName(asked.TLSSecretName))
+	}
+	i := networkingv1ac.Ingress(childName(ws), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithOwnerReferences(ownedBy(ws)).
+		WithSpec(spec)
+	if len(asked.Annotations) > 0 {
+		i.WithAnnotations(asked.Annotations)
+	}
+	return i
+}
+
+// httpRoute is an HTTPRoute of the Gateway API, whose Go types are not needed
+// for so little.
+func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
+	asked := ws.Spec.Gateway
+	parent := map[string]any{"name": asked.Name}
+	if asked.Namespace != "" {
+		parent["namespace"] = asked.Namespace
+	}
+	spec := map[string]any{
+		"parentRefs": []any{parent},
+		"rules": []any{map[string]any{
+			"backendRefs": []any{map[string]any{"name": serviceName(ws), "port": int64(serviceSpec(ws).Port)}},
+		}},
+	}
+	if len(asked.Hostnames) > 0 {
+		var hostnames []any
+		for _, hostname := range asked.Hostnames {
+			hostnames = append(hostnames, hostname)
+		}
+		spec["hostnames"] = hostnames
+	}
+	return foreign(ws, httpRouteKind.empty(), spec)
+}
+
+// openShiftRoute is a Route of OpenShift's router.
+func openShiftRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
+	spec := map[string]any{
+		"to":   map[string]any{"kind": "Service", "name": serviceName(ws), "weight": int64(100)},
+		"port": map[string]any{"targetPort": "http"},
+	}
+	if ws.Spec.Route.Host != "" {
+		spec["host"] = ws.Spec.Route.Host
+	}
+	if ws.Spec.Route.EdgeTLS {
+		spec["tls"] = map[string]any{"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}
+	}
+	return foreign(ws, routeKind.empty(), spec)
+}
+
+// foreign is a child of a kind without Go types here.
+func foreign(ws *webv1.WebServer, empty client.Object, spec map[string]any) runtime.ApplyConfiguration {
+	u := empty.(*unstructured.Unstructured)
+	u.SetNamespace(ws.Namespace)
+	u.SetName(childName(ws))
+	u.SetLabels(labels(ws))
+	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ownedBy(ws))
+	if err != nil {
+		panic(err) // of strings and booleans
+	}
+	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{owner}
+	u.Object["spec"] = spec
+	return client.ApplyConfigurationFromUnstructured(u)
+}
+
+// copyOf is the object that keeps an input as it was, for as long as pods may
+// start with it.
+func copyOf(ws *webv1.WebServer, s *snapshot) runtime.ApplyConfiguration {
+	all := maps.Clone(labels(ws))
+	if s.kind == secretKind {
+		return corev1ac.Secret(s.name, ws.Namespace).
+			WithLabels(all).WithOwnerReferences(ownedBy(ws)).
+			WithType(corev1.SecretTypeTLS).WithImmutable(true).WithData(s.data)
+	}
+	return corev1ac.ConfigMap(s.name, ws.Namespace).
+		WithLabels(all).WithOwnerReferences(ownedBy(ws)).
+		WithImmutable(true).WithBinaryData(s.data)
+}
+
+var managedBy = run.ManagedBy(name)

@@ -1,0 +1,52 @@
+// Package webserver is the WebServer operator: a web server that scales,
+// upgrades with no failed request, rolls back by itself, and repairs whatever
+// is changed behind its back.
+//
+// # The promise
+//
+//   - No change of a WebServer fails a request, as long as the new pods work:
+//     a new pod is ready before an old one leaves, and one that leaves serves
+//     on until nobody sends it requests any more.
+//   - A revision that does not become healthy, that crash-loops soon after,
+//     or whose configuration the server refuses, is put back, and is not tried
+//     again until the spec, or what it names, changes.
+//   - Every field that the operator sets, and every child that it made, is
+//     repaired. Fields that others set are left to them.
+//   - A node port stays, also when the Service is made anew.
+//
+// # How a rollout goes
+//
+// The pod template is a pure function of the spec and of its inputs: the
+// ConfigMaps and the Secret that it names. Pods do not mount those but copies,
+// immutable and named after their content (inputs.go), so a changed input is a
+// changed template, and the revision before keeps what it started with.
+//
+//	              annotation template   annotation last-good   status
+//	A is good     A                     -                      lastGoodRevision A
+//	spec asks B   B                     A                      lastGoodRevision A
+//	B is good     B                     A                      lastGoodRevision B
+//	B fails       B                     A                      failedRollout B
+//	put back      A                     A                      failedRollout B
+//	spec asks C   C                     A                      -
+//
+// The Deployment carries both templates as annotations, in the same write that
+// changes its template, so no death of the operator can part them. That B
+// failed is written into status first; putting A back follows from it, in a
+// step of its own, by whoever leads then. Whether B failed is read from the
+// Deployment's own progress deadline and from the pods: no clock of the
+// operator's is needed, but for the crash loop of a revision that was healthy.
+//
+// # How children are written
+//
+// The kit's apply.Children has it: a POST first, later a server-side apply
+// with the UID that was seen, nothing when nothing differs. A Deployment that
+// another operator made under this very WebServer is taken over with its pod
+// template as it is: see choose in decide.go.
+//
+// # Ports
+//
+// The first WebServer without a port of its own gets 30010, as in the guide,
+// while that is free. Which one is first is decided by the API server, by
+// asking for it; whoever is refused takes what the API server gives. From then
+// on the port is in status and stays (ports.go).
+package webserver

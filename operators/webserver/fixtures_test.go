@@ -1,0 +1,145 @@
+package webserver
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+type webOption func(*webv1.WebServer)
+
+// aWeb is a WebServer as the API server stores it, with its defaults.
+func aWeb(options ...webOption) *webv1.WebServer {
+	ws := &webv1.WebServer{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "my.domain/v1", Kind: "WebServer"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 1},
+		Spec: webv1.WebServerSpec{
+			Image: "nginx:1", Replicas: new(int32(3)), Port: 80,
+			Rollout: webv1.RolloutSpec{DeadlineSeconds: 60, MaxSurge: 1, DrainSeconds: 5},
+		},
+	}
+	for _, option := range options {
+		option(ws)
+	}
+	return ws
+}
+
+func image(name string) webOption {
+	return func(ws *webv1.WebServer) { ws.Spec.Image = name }
+}
+
+// good has had the revision of a template as its last good one since then.
+func good(template podTemplate, since time.Time) webOption {
+	return func(ws *webv1.WebServer) {
+		ws.Status.LastGoodRevision, ws.Status.LastGoodImage = template.revision(), template.image()
+		ws.Status.LastGoodTime = &metav1.Time{Time: since}
+	}
+}
+
+func failed(template podTemplate) webOption {
+	return func(ws *webv1.WebServer) {
+		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision(), Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there"}
+	}
+}
+
+// templateFor is the template that a WebServer with these options asks for.
+func templateFor(options ...webOption) podTemplate {
+	template, err := desiredTemplate(aWeb(options...), inputs{})
+	if err != nil {
+		panic(err)
+	}
+	return template
+}
+
+type seenOption func(*observation)
+
+// somethingSeen is a cluster without children, but for the options.
+func somethingSeen(options ...seenOption) observation {
+	seen := observation{now: noon, children: map[string]client.Object{}}
+	for _, kind := range builtIn {
+		seen.children[kind.kind] = kind.empty()
+	}
+	for _, option := range options {
+		option(&seen)
+	}
+	return seen
+}
+
+// aDeployment is ours, with three of three pods, and was given a template.
+func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployment)) seenOption {
+	return func(seen *observation) {
+		d := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", UID: "deployment-uid", Generation: 2,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aWeb(), webv1.GroupVersion.WithKind("WebServer"))},
+				Annotations:     map[string]string{},
+			},
+			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(3))},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3},
+		}
+		if current != "" {
+			d.Annotations[templateAnnotation] = string(current)
+		}
+		if lastGood != "" {
+			d.Annotations[goodAnnotation] = string(lastGood)
+		}
+		for _, option := range options {
+			option(d)
+		}
+		seen.children[deploymentKind.kind] = d
+	}
+}
+
+// late is a Deployment whose deadline has passed with two old pods left.
+func late(d *appsv1.Deployment) {
+	d.Status.Replicas, d.Status.UpdatedReplicas = 4, 1
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+}
+
+// aPod of a template has a server container in a state.
+func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
+	return func(seen *observation) {
+		container.Name, container.Image = serverContainer, template.image()
+		seen.pods = append(seen.pods, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
+		})
+	}
+}
+
+func waits(reason string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+}
+
+// refuses is a pod of a template whose check has failed.
+func refuses(template podTemplate, message string) seenOption {
+	return func(seen *observation) {
+		seen.pods = append(seen.pods, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+				Name:  checkContainer,
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
+			}}},
+		})
+	}
+}
+
+// aService is ours, with a node port.
+func aService(port int32) seenOption {
+	return func(seen *observation) {
+		seen.children[serviceKind.kind] = &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web-service", UID: "service-uid",
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aWeb(), webv1.GroupVersion.WithKind("WebServer"))},
+			},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, NodePort: port}}},
+		}
+	}
+}

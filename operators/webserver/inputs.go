@@ -1,0 +1,251 @@
+package webserver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// This file reads what the pods are given: pages, configuration, certificate.
+// Pods never mount the user's own ConfigMap or Secret: they mount a copy that
+// cannot change, named after its content. So a change is a rollout, and the
+// revision before keeps what it started with.
+
+const (
+	configMapKind = "ConfigMap"
+	secretKind    = "Secret"
+)
+
+// inputs are what a WebServer's pods are given.
+type inputs struct {
+	content, config, tls *snapshot
+	// check is the command that checks the configuration.
+	check []string
+	// trouble is why there can be no pod template, if there cannot.
+	trouble *problem
+}
+
+// checked says whether the pods check their configuration before they serve.
+func (in inputs) checked() bool { return in.config != nil }
+
+func (in inputs) all() []*snapshot {
+	return slices.DeleteFunc([]*snapshot{in.content, in.config, in.tls}, func(s *snapshot) bool { return s == nil })
+}
+
+// snapshot is an input as it was at some time.
+type snapshot struct {
+	kind, name string
+	// data is what to copy; nil when the copy is there.
+	data map[string][]byte
+}
+
+// digests remembers what the contents of a source amount to, so that a source
+// is read again only when it has changed.
+type digests struct {
+	mu    sync.Mutex
+	known map[inputSource]digest
+}
+
+type inputSource struct {
+	kind string
+	types.NamespacedName
+}
+
+type digest struct {
+	version, hash string
+	// invalid is what is wrong with it.
+	invalid string
+}
+
+func newDigests() *digests { return &digests{known: map[inputSource]digest{}} }
+
+func (d *digests) get(s inputSource, version string) (digest, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known, ok := d.known[s]
+	return known, ok && known.version == version
+}
+
+func (d *digests) set(s inputSource, value digest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[s] = value
+}
+
+func (d *digests) forget(s inputSource) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, s)
+}
+
+// observeInputs reads the inputs that the spec names. copies are the names of
+// the copies that are there.
+func (r *reconciler) observeInputs(ctx context.Context, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
+	take := func(role, kind, from string) *snapshot {
+		if err != nil {
+			return nil
+		}
+		var s *snapshot
+		var trouble *problem
+		s, trouble, err = r.observeInput(ctx, ws, copies, role, inputSource{kind, types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		if trouble != nil && in.trouble == nil {
+			in.trouble = trouble
+		}
+		return s
+	}
+	if content := ws.Spec.Content; content != nil {
+		if content.Inline != "" {
+			in.content = generated(ws, "content", map[string][]byte{"index.html": []byte(content.Inline)})
+		} else {
+			in.content = take("content", configMapKind, content.ConfigMap)
+		}
+	}
+	if ws.Spec.TLS != nil {
+		in.tls = take("tls", secretKind, ws.Spec.TLS.SecretName)
+		in.config, in.check = generated(ws, "config", map[string][]byte{"default.conf": []byte(tlsConfig(ws))}), []string{"nginx", "-t"}
+	}
+	if config := ws.Spec.Config; config != nil {
+		in.config, in.check = take("config", configMapKind, config.ConfigMap), config.Check
+	}
+	return in, err
+}
+
+func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copies map[string]bool, role string, from inputSource) (*snapshot, *problem, error) {
+	missing := &problem{
+		reason:  from.kind + "NotFound",
+		message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.kind, from.Name),
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(from.kind))
+	err := r.client.Get(ctx, from.NamespacedName, meta)
+	if apierrors.IsNotFound(err) {
+		r.digests.forget(from)
+		return nil, missing, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	version := string(meta.UID) + "/" + meta.ResourceVersion
+	known, ok := r.digests.get(from, version)
+	if s := snapshotOf(ws, role, from.kind, known.hash); ok && (known.invalid != "" || copies[s.name]) {
+		if known.invalid != "" {
+			return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
+		}
+		return s, nil, nil
+	}
+
+	data, read, err := r.read(ctx, from)
+	if apierrors.IsNotFound(err) {
+		return nil, missing, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	known = digest{version: read, hash: hashOf(data)}
+	if from.kind == secretKind {
+		if _, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err != nil {
+			known.invalid = fmt.Sprintf("Secret %q has no certificate and key that fit together: %v", from.Name, err)
+		}
+		data = map[string][]byte{corev1.TLSCertKey: data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: data[corev1.TLSPrivateKeyKey]}
+		known.hash = hashOf(data)
+	}
+	r.digests.set(from, known)
+	if known.invalid != "" {
+		return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
+	}
+	s := snapshotOf(ws, role, from.kind, known.hash)
+	if !copies[s.name] {
+		s.data = data
+	}
+	return s, nil, nil
+}
+
+// read reads the contents of a source from the API server, which is asked for
+// them only when they have changed: they are not worth a cache.
+func (r *reconciler) read(ctx context.Context, from inputSource) (data map[string][]byte, version string, err error) {
+	data = map[string][]byte{}
+	if from.kind == secretKind {
+		var secret corev1.Secret
+		err := r.live.Get(ctx, from.NamespacedName, &secret)
+		maps.Copy(data, secret.Data)
+		return data, string(secret.UID) + "/" + secret.ResourceVersion, err
+	}
+	var configMap corev1.ConfigMap
+	err = r.live.Get(ctx, from.NamespacedName, &configMap)
+	maps.Copy(data, configMap.BinaryData)
+	for name, text := range configMap.Data {
+		data[name] = []byte(text)
+	}
+	return data, string(configMap.UID) + "/" + configMap.ResourceVersion, err
+}
+
+// generated is an input that the operator writes itself.
+func generated(ws *webv1.WebServer, role string, data map[string][]byte) *snapshot {
+	s := snapshotOf(ws, role, configMapKind, hashOf(data))
+	s.data = data
+	return s
+}
+
+func snapshotOf(ws *webv1.WebServer, role, kind, hash string) *snapshot {
+	return &snapshot{kind: kind, name: fmt.Sprintf("%s-%s-%s", childName(ws), role, hash)}
+}
+
+func hashOf(data map[string][]byte) string {
+	all := ""
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		all += fmt.Sprintf("%q=%q\n", name, data[name])
+	}
+	return hash(all)
+}
+
+// configPath is where the configuration goes.
+func configPath(ws *webv1.WebServer) string {
+	if ws.Spec.Config != nil {
+		return ws.Spec.Config.Path
+	}
+	return "/etc/nginx/conf.d"
+}
+
+// tlsConfig is nginx's usual configuration, with HTTPS.
+func tlsConfig(ws *webv1.WebServer) string {
+	root := "/usr/share/nginx/html"
+	if ws.Spec.Content != nil {
+		root = ws.Spec.Content.Path
+	}
+	return fmt.Sprintf(`server {
+    listen %d;
+    listen %d ssl;
+    ssl_certificate %s/tls.crt;
+    ssl_certificate_key %s/tls.key;
+    location / {
+        root %s;
+        index index.html index.htm;
+    }
+}
+`, ws.Spec.Port, httpsPort, ws.Spec.TLS.Path, ws.Spec.TLS.Path, root)
+}
+
+// sourcesOf are the objects whose change is news for a WebServer, for an index.
+func sourcesOf(obj client.Object) []string {
+	ws := obj.(*webv1.WebServer)
+	var names []string
+	if ws.Spec.Content != nil && ws.Spec.Content.ConfigMap != "" {
+		names = append(names, configMapKind+"/"+ws.Spec.Content.ConfigMap)
+	}
+	if ws.Spec.Config != nil {
+		names = append(names, configMapKind+"/"+ws.Spec.Config.ConfigMap)
+	}
+	if ws.Spec.TLS != nil {
+		names = append(names, secretKind+"/"+ws.Spec.TLS.SecretName)
+	}
+	return names
+}

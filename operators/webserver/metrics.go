@@ -1,0 +1,32 @@
+package webserver
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Metrics have no label with an object's name: their number does not grow with
+// the number of WebServers.
+var (
+	childWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_webserver_child_writes_total",
+		Help: "Children that were created, or changed because of the spec or to repair them.",
+	}, []string{"kind", "verb"})
+	rollbacks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_webserver_rollbacks_total",
+		Help: "Rollouts that were put back, by reason.",
+	}, []string{"reason"})
+)
+
+// registerMetrics may be called more than once in a process.
+func registerMetrics() error {
+	for _, collector := range []prometheus.Collector{childWrites, rollbacks} {
+		var registered prometheus.AlreadyRegisteredError
+		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package webserver
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// observation is all that decide goes by, besides the WebServer.
+type observation struct {
+	now time.Time
+	// behind is how long to wait for the cache, when it does not yet show what
+	// this process wrote. Zero when it does.
+	behind time.Duration
+	// children are the children by kind; an empty object where there is none.
+	children map[string]client.Object
+	// pods are those with the WebServer's label, by name.
+	pods []corev1.Pod
+	// inputs are what the pods are to be given.
+	inputs inputs
+	// copies are the copies of inputs that are there.
+	copies []metav1.PartialObjectMetadata
+	// guidePort is true when port 30010 seems free.
+	guidePort bool
+	// autoscaled is true when an autoscaler that is not ours sets the
+	// replicas.
+	autoscaled bool
+	// missing are the kinds that are asked for and that the cluster has not.
+	missing []*optionalKind
+}
+
+func (o observation) deployment() *appsv1.Deployment {
+	return o.children[deploymentKind.kind].(*appsv1.Deployment)
+}
+
+func (o observation) service() *corev1.Service {
+	return o.children[serviceKind.kind].(*corev1.Service)
+}
+
+// observe reads everything that the next step depends on.
+func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observation, error) {
+	seen := observation{now: r.now().Round(0), children: map[string]client.Object{}}
+	if wait, behind := r.writes.Behind(webServerKind, key(ws), ws); behind {
+		seen.behind = wait
+		return seen, nil
+	}
+	kinds := slices.Clone(builtIn)
+	for _, optional := range r.optional {
+		asked := optional.asked(ws)
+		if asked && !optional.isFound() {
+			served, err := optional.served()
+			if err != nil {
+				return seen, err
+			}
+			if !served {
+				seen.missing = append(seen.missing, optional)
+			}
+		}
+		if optional.isFound() {
+			kinds = append(kinds, optional.childKind)
+		}
+	}
+	for _, kind := range kinds {
+		child, err := get(ctx, r.cache, ws, kind)
+		if err != nil {
+			return seen, err
+		}
+		var cached client.Object
+		if child.GetUID() != "" {
+			cached = child.DeepCopyObject().(client.Object)
+		}
+		if wait, behind := r.writes.Behind(kind.kind, client.ObjectKey{Namespace: ws.Namespace, Name: kind.name(ws)}, cached); behind {
+			seen.behind = max(seen.behind, wait)
+		}
+		seen.children[kind.kind] = child
+	}
+	if seen.behind > 0 {
+		return seen, nil
+	}
+	if err := r.observePods(ctx, ws, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeCopies(ctx, ws, &seen); err != nil {
+		return seen, err
+	}
+	there := map[string]bool{}
+	for _, c := range seen.copies {
+		there[c.Name] = true
+	}
+	var err error
+	if seen.inputs, err = r.observeInputs(ctx, ws, there); err != nil {
+		return seen, err
+	}
+	if seen.guidePort, err = r.guidePort.seemsFree(ctx, r.cache, seen.now); err != nil {
+		return seen, err
+	}
+	seen.autoscaled, err = r.observeAutoscaler(ctx, ws, seen.deployment())
+	return seen, err
+}
+
+func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+	var pods corev1.PodList
+	if err := r.cache.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+		return err
+	}
+	seen.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	slices.SortFunc(seen.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// observeCopies lists the copies of inputs that belong to the WebServer.
+func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+	for _, kind := range []string{configMapKind, secretKind} {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := r.cache.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+			return err
+		}
+		for _, c := range list.Items {
+			if metav1.IsControlledBy(&c, ws) && c.DeletionTimestamp == nil {
+				c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+				seen.copies = append(seen.copies, c)
+			}
+		}
+	}
+	return nil
+}
+
+// observeAutoscaler looks for somebody else's autoscaler, when the replicas
+// are not the spec's and were last set through the scale subresource.
+func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer, d *appsv1.Deployment) (bool, error) {
+	if ws.Spec.Autoscaling != nil || !isScaled(d) || *d.Spec.Replicas == *ws.Spec.Replicas {
+		return false, nil
+	}
+	var list autoscalingv2.HorizontalPodAutoscalerList
+	if err := r.live.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.Items, func(hpa autoscalingv2.HorizontalPodAutoscaler) bool {
+		target := hpa.Spec.ScaleTargetRef
+		return target.Kind == deploymentKind.kind && target.Name == d.Name && !metav1.IsControlledBy(&hpa, ws)
+	}), nil
+}
+
+// isScaled says whether the replicas were set through the scale subresource,
+// as autoscalers and kubectl scale do.
+func isScaled(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "scale" && f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.Raw), `"f:replicas"`)
+	})
+}

@@ -1,0 +1,169 @@
+package webserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// This file judges a rollout by the Deployment and its pods.
+
+// rollout is how far the pods are with the template that the Deployment has.
+type rollout struct {
+	// complete is true when all pods have it and are available.
+	complete bool
+	// trouble is what keeps a pod from serving; nil if nothing is known.
+	trouble *problem
+	// failure is set when the rollout is to be given up.
+	failure *webv1.FailedRollout
+}
+
+// judge reads the rollout. It is given up only where there is a revision to go
+// back to, and only if it is the one that the spec asks for.
+func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
+	d := seen.deployment()
+	current := currentTemplate(seen)
+	var pods []corev1.Pod
+	for _, pod := range seen.pods {
+		if current == "" || pod.Annotations[revisionAnnotation] == current.revision() {
+			pods = append(pods, pod)
+		}
+	}
+	r := rollout{complete: isComplete(d), trouble: troubleOf(pods)}
+	good := goodTemplate(seen)
+	known := ws.Status.FailedRollout
+	if good == "" || current == "" || current != desired || d.Status.ObservedGeneration < d.Generation ||
+		good == current || known != nil && known.Revision == current.revision() {
+		return r
+	}
+	fail := func(why problem) rollout {
+		r.failure = &webv1.FailedRollout{
+			Revision: current.revision(), Image: current.image(),
+			Reason: why.reason, Message: why.message, Time: metav1.Time{Time: seen.now},
+		}
+		return r
+	}
+	if refused := checkFailure(pods); refused != nil {
+		return fail(*refused)
+	}
+	if passed := isPast(d); passed {
+		why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
+		if r.trouble != nil {
+			why = *r.trouble
+		}
+		why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
+		return fail(why)
+	}
+	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
+	onProbation := ws.Status.LastGoodRevision == current.revision() && ws.Status.LastGoodTime != nil &&
+		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
+	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop {
+		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.trouble.message})
+	}
+	return r
+}
+
+// isComplete says whether all pods have the template and are available.
+func isComplete(d *appsv1.Deployment) bool {
+	if d.UID == "" || d.Spec.Replicas == nil {
+		return false
+	}
+	s := d.Status
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
+		s.Replicas == s.UpdatedReplicas && s.AvailableReplicas == s.UpdatedReplicas
+}
+
+// isPast says whether the Deployment's progress deadline has passed.
+func isPast(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
+	})
+}
+
+const crashLoop = "CrashLoopBackOff"
+
+// troubleOf is what keeps the first of the pods in trouble from serving. The
+// kubelet alternates between an error and the wait for the next try; both give
+// the same words, so that status does not change with every turn.
+func troubleOf(pods []corev1.Pod) *problem {
+	for _, pod := range pods {
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if p := containerTrouble(container); p != nil {
+				return p
+			}
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+				return &problem{reason: "Unschedulable", message: "no node takes the pod: " + shortened(condition.Message)}
+			}
+		}
+	}
+	return nil
+}
+
+func containerTrouble(container corev1.ContainerStatus) *problem {
+	if end := container.State.Terminated; end != nil && end.ExitCode != 0 && container.RestartCount > 0 {
+		return crashing(container, end)
+	}
+	wait := container.State.Waiting
+	if wait == nil {
+		return nil
+	}
+	switch wait.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+		return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
+	case crashLoop:
+		return crashing(container, container.LastTerminationState.Terminated)
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, shortened(wait.Message))}
+	}
+	return nil
+}
+
+// crashing tells how a container ends again and again.
+func crashing(container corev1.ContainerStatus, end *corev1.ContainerStateTerminated) *problem {
+	p := &problem{reason: crashLoop, message: fmt.Sprintf("container %q crashes again and again", container.Name)}
+	if end != nil {
+		p.message += fmt.Sprintf(", with exit code %d", end.ExitCode)
+		if text := shortened(end.Message); text != "" {
+			p.message += ": " + text
+		}
+	}
+	return p
+}
+
+// checkFailure is what the check of the configuration said, if it refused it.
+func checkFailure(pods []corev1.Pod) *problem {
+	for _, pod := range pods {
+		for _, init := range pod.Status.InitContainerStatuses {
+			if init.Name != checkContainer {
+				continue
+			}
+			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
+				if end != nil && end.ExitCode != 0 {
+					return &problem{reason: "InvalidConfiguration", message: shortened(end.Message)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// longestMessage bounds what is taken over from other components.
+const longestMessage = 1024
+
+// shortened bounds a message from elsewhere and makes it one line.
+func shortened(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
+	}
+	return message
+}

@@ -1,0 +1,274 @@
+package webserver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons in status and in events that are not Kubernetes' own.
+const (
+	reasonReady       = "Ready"
+	reasonRollingOut  = "RollingOut"
+	reasonRolledBack  = "RolledBack"
+	reasonConflict    = "NameConflict"
+	reasonPortTaken   = "PortTaken"
+	reasonRefused     = "Refused"
+	reasonUnavailable = "PodsNotReady"
+	reasonServing     = "Serving"
+	reasonNoPods      = "NoPodReady"
+	reasonStopped     = "ScaledToZero"
+	reasonAdopted     = "TakenOver"
+)
+
+// problem is something to tell.
+type problem struct {
+	reason, message string
+	// passes is true when it is worked on, or tried again, and false when
+	// nothing will happen until somebody acts.
+	passes bool
+}
+
+// summarize is the status of a WebServer after a step. failure is what went
+// wrong with the step's writes, if something did.
+func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) webv1.WebServerStatus {
+	st := *ws.Status.DeepCopy()
+	d := seen.deployment()
+	st.ObservedGeneration = ws.Generation
+	st.Selector = k8slabels.SelectorFromSet(selector(ws)).String()
+	st.DesiredReplicas = desiredReplicas(ws, seen)
+	st.ReadyReplicas = d.Status.ReadyReplicas
+	switch s := seen.service(); {
+	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
+		st.NodePort = 0
+	case serviceSpec(ws).NodePort != 0 && failure != nil: // not there yet, perhaps
+	case s.UID != "" && metav1.IsControlledBy(s, ws):
+		st.NodePort = currentNodePort(s)
+	}
+	st.URL = url(ws, seen, st)
+	settle(&st, ws, seen, next)
+
+	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
+	switch p := firstProblem(ws, seen, next, &st, failure); {
+	case p == nil:
+		conditions.Good(reasonReady, readyMessage(st))
+	case p.passes:
+		conditions.Busy(p.reason, p.message)
+	default:
+		conditions.Bad(p.reason, p.message)
+	}
+	switch {
+	case st.ReadyReplicas > 0:
+		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
+	case st.DesiredReplicas == 0:
+		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, "No pod is asked for")
+	default:
+		conditions.Set(webv1.ConditionAvailable, false, reasonNoPods, "No pod is ready")
+	}
+	if next.chosen.adopted {
+		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, adoptedMessage(seen, next.chosen.desired))
+	} else {
+		meta.RemoveStatusCondition(&st.Conditions, webv1.ConditionAdopted)
+	}
+	return st
+}
+
+// settle writes into status which revision there is, which is good, and which
+// one failed.
+func settle(st *webv1.WebServerStatus, ws *webv1.WebServer, seen observation, next plan) {
+	if next.failed != nil {
+		st.FailedRollout = next.failed
+		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {
+			st.LastGoodRevision, st.LastGoodImage = good.revision(), good.image()
+		}
+		return
+	}
+	current := currentTemplate(seen)
+	st.Revision = current.revision()
+	if d := next.chosen.desired; st.FailedRollout != nil && d != "" && st.FailedRollout.Revision != d.revision() {
+		st.FailedRollout = nil
+	}
+	failed := st.FailedRollout != nil && st.FailedRollout.Revision == st.Revision
+	complete := isComplete(seen.deployment()) && *seen.deployment().Spec.Replicas > 0
+	if complete && st.Revision != "" && !failed && st.Revision != st.LastGoodRevision {
+		st.LastGoodRevision, st.LastGoodImage = st.Revision, current.image()
+		st.LastGoodTime = &metav1.Time{Time: seen.now}
+	}
+}
+
+// firstProblem goes through what may be wrong, the worst first. The list is
+// the specification of the condition Ready.
+func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.WebServerStatus, failure error) *problem {
+	for _, check := range []func() *problem{
+		func() *problem { return writeProblem(failure) },
+		func() *problem { return seen.inputs.trouble },
+		func() *problem { return rolledBack(seen, next, st) },
+		func() *problem { return missingKind(seen) },
+		func() *problem { return unavailable(ws, seen, next) },
+	} {
+		if p := check(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// writeProblem tells of a write that was refused.
+func writeProblem(failure error) *problem {
+	var conflict *apply.ConflictError
+	switch {
+	case failure == nil:
+		return nil
+	case errors.As(failure, &conflict):
+		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
+	case anyOf(failure, isPortTaken):
+		return &problem{reason: reasonPortTaken, passes: true,
+			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + shortened(failure.Error())}
+	case anyOf(failure, isRefusal):
+		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + shortened(failure.Error())}
+	}
+	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + shortened(failure.Error()), passes: true}
+}
+
+// anyOf says whether is holds for one of the errors that are joined in err.
+func anyOf(err error, is func(error) bool) bool {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(many.Unwrap(), func(e error) bool { return anyOf(e, is) })
+	}
+	return is(err)
+}
+
+func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem {
+	failed := st.FailedRollout
+	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
+		return nil
+	}
+	return &problem{reason: reasonRolledBack,
+		message: fmt.Sprintf("Image %s (revision %s) was put back: %s: %s. Image %s is kept until the spec, or what it names, changes",
+			failed.Image, failed.Revision, failed.Reason, failed.Message, goodTemplate(seen).image())}
+}
+
+func missingKind(seen observation) *problem {
+	for _, kind := range seen.missing {
+		return &problem{reason: kind.kind + "NotInstalled",
+			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind.kind, kind.from, kind.field)}
+	}
+	return nil
+}
+
+// unavailable tells what keeps the pods from being as asked for.
+func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
+	if isComplete(seen.deployment()) {
+		return nil
+	}
+	current := currentTemplate(seen)
+	p := &problem{reason: reasonRollingOut, message: fmt.Sprintf("Image %s is being rolled out", ws.Spec.Image), passes: true}
+	if current != "" && current.revision() == ws.Status.LastGoodRevision {
+		p = &problem{reason: reasonUnavailable, message: "Not all pods are ready", passes: true}
+	}
+	if t := next.rollout.trouble; t != nil {
+		p.reason = t.reason
+		p.message += ": " + t.message
+	}
+	return p
+}
+
+func readyMessage(st webv1.WebServerStatus) string {
+	if st.DesiredReplicas == 0 {
+		return "No pod is asked for"
+	}
+	return "All pods are ready"
+}
+
+// desiredReplicas is how many pods there should be, by whoever decides it.
+func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
+	if n := replicas(ws, seen); n != nil {
+		return *n
+	}
+	if n := seen.deployment().Spec.Replicas; n != nil {
+		return *n
+	}
+	return 1
+}
+
+// url is where to look at the WebServer: the host name that it has, or the
+// port on a node that runs one of its pods. It keeps to its node.
+func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string {
+	scheme := func(secure bool) string {
+		if secure {
+			return "https://"
+		}
+		return "http://"
+	}
+	switch {
+	case ws.Spec.Ingress != nil:
+		return scheme(ws.Spec.Ingress.TLSSecretName != "") + ws.Spec.Ingress.Host + strings.TrimSuffix(ws.Spec.Ingress.Path, "/")
+	case ws.Spec.Route != nil && routeHost(seen) != "":
+		return scheme(ws.Spec.Route.EdgeTLS) + routeHost(seen)
+	case ws.Spec.Gateway != nil && len(ws.Spec.Gateway.Hostnames) > 0:
+		return scheme(false) + ws.Spec.Gateway.Hostnames[0]
+	}
+	s := seen.service()
+	for _, at := range s.Status.LoadBalancer.Ingress {
+		if host := at.Hostname + at.IP; host != "" {
+			return scheme(false) + withPort(host, serviceSpec(ws).Port)
+		}
+	}
+	if st.NodePort == 0 {
+		return scheme(false) + withPort(serviceName(ws)+"."+ws.Namespace+".svc", serviceSpec(ws).Port)
+	}
+	hosts := map[string]bool{}
+	for _, pod := range seen.pods {
+		if pod.Status.HostIP != "" {
+			hosts[scheme(false)+withPort(pod.Status.HostIP, st.NodePort)] = true
+		}
+	}
+	if len(hosts) == 0 || hosts[st.URL] {
+		return st.URL
+	}
+	return slices.Min(slices.Collect(maps.Keys(hosts)))
+}
+
+func withPort(host string, port int32) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == 80 {
+		return host
+	}
+	return fmt.Sprintf("%s:%d", host, port)
+}
+
+// routeHost is the host name that OpenShift has given to the Route.
+func routeHost(seen observation) string {
+	if route, ok := seen.children[routeKind.kind].(*unstructured.Unstructured); ok {
+		host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
+		return host
+	}
+	return ""
+}
+
+// adoptedMessage tells what the next change of the spec will change besides.
+func adoptedMessage(seen observation, desired podTemplate) string {
+	const told = "The Deployment was made by another operator: its pods stay as they are until the spec changes."
+	if desired == "" {
+		return told
+	}
+	fields := templateDifferences(desired, seen.deployment())
+	if len(fields) == 0 {
+		return told
+	}
+	return fmt.Sprintf("%s Then they get, too: %s%s", told, strings.Join(fields[:min(len(fields), differencesTold)], ", "), tooMany(fields))
+}

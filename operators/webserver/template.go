@@ -1,0 +1,241 @@
+package webserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/run"
+)
+
+const (
+	// serverContainer is the container that serves; its name is the guide's.
+	serverContainer = "webserver"
+	// checkContainer checks the configuration before the server starts.
+	checkContainer = "check-config"
+	// nginxUser is the user and group nginx of the nginx images.
+	nginxUser = 101
+
+	httpsPort = 443
+	// stopSeconds is how long a pod has for the requests at hand, once it is
+	// drained.
+	stopSeconds = 30
+)
+
+// writable are the folders that nginx writes to, as built by its own project
+// and by Debian. Everything else is read-only.
+var writable = map[string]string{"cache": "/var/cache/nginx", "lib": "/var/lib/nginx", "run": "/run", "tmp": "/tmp"}
+
+// podTemplate is a pod template as it is kept and compared: its JSON, without
+// the revision that follows from it.
+type podTemplate string
+
+// revision is the hash of all that the pods are made of.
+func (t podTemplate) revision() string {
+	if t == "" {
+		return ""
+	}
+	return hash(string(t))
+}
+
+// image is the image of the server.
+func (t podTemplate) image() string {
+	var template corev1.PodTemplateSpec
+	if json.Unmarshal([]byte(t), &template) == nil {
+		for _, container := range template.Spec.Containers {
+			if container.Name == serverContainer {
+				return container.Image
+			}
+		}
+	}
+	return ""
+}
+
+// uses says whether the pods mount a snapshot of that name.
+func (t podTemplate) uses(snapshot string) bool {
+	var template corev1.PodTemplateSpec
+	if json.Unmarshal([]byte(t), &template) != nil {
+		return false
+	}
+	return slices.ContainsFunc(template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.ConfigMap != nil && v.ConfigMap.Name == snapshot || v.Secret != nil && v.Secret.SecretName == snapshot
+	})
+}
+
+// desiredTemplate is the pod template that a WebServer asks for: the user's
+// with the server put in, and what keeps requests safe put around it.
+func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
+	pod := &corev1.PodTemplateSpec{}
+	if ws.Spec.PodTemplate != nil {
+		pod = ws.Spec.PodTemplate.DeepCopy()
+	}
+	pod.ObjectMeta.Name, pod.ObjectMeta.Namespace = "", ""
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	for name, value := range labels(ws) {
+		pod.Labels[name] = value
+	}
+
+	spec := &pod.Spec
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == serverContainer })
+	if i < 0 {
+		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: serverContainer})
+		i = 0
+	}
+	drain := ws.Spec.Rollout.DrainSeconds
+	if spec.TerminationGracePeriodSeconds == nil {
+		spec.TerminationGracePeriodSeconds = new(drain + stopSeconds)
+	}
+	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(false)
+	}
+	server := &spec.Containers[i]
+	setServer(server, ws, drain)
+	mount(spec, server, ws, in)
+	if in.checked() {
+		check := corev1.Container{
+			Name: checkContainer, Image: server.Image, ImagePullPolicy: server.ImagePullPolicy, Command: in.check,
+			Env: server.Env, EnvFrom: server.EnvFrom, VolumeMounts: server.VolumeMounts, SecurityContext: server.SecurityContext,
+			// What it prints is what the user is told.
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		}
+		spec.InitContainers = append(spec.InitContainers, check)
+	}
+	secure(spec)
+
+	data, err := json.Marshal(pod)
+	if err != nil {
+		return "", fmt.Errorf("encode the pod template: %w", err)
+	}
+	return podTemplate(data), nil
+}
+
+// setServer sets what the spec says about the server's container.
+func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
+	server.Image = ws.Spec.Image
+	if server.ImagePullPolicy == "" {
+		server.ImagePullPolicy = corev1.PullIfNotPresent
+	}
+	ports := []corev1.ContainerPort{{Name: "http", ContainerPort: ws.Spec.Port, Protocol: corev1.ProtocolTCP}}
+	if ws.Spec.TLS != nil {
+		ports = append(ports, corev1.ContainerPort{Name: "https", ContainerPort: httpsPort, Protocol: corev1.ProtocolTCP})
+	}
+	for _, port := range ports {
+		server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
+			return p.Name == port.Name || p.ContainerPort == port.ContainerPort
+		})
+	}
+	server.Ports = append(ports, server.Ports...)
+	for _, variable := range ws.Spec.Env {
+		server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
+	}
+	server.Env = append(server.Env, ws.Spec.Env...)
+	if r := ws.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
+		server.Resources = *r.DeepCopy()
+	}
+	if probes := ws.Spec.Probes; probes != nil {
+		for to, from := range map[**corev1.Probe]*corev1.Probe{
+			&server.ReadinessProbe: probes.Readiness, &server.LivenessProbe: probes.Liveness, &server.StartupProbe: probes.Startup,
+		} {
+			if from != nil {
+				*to = from.DeepCopy()
+			}
+		}
+	}
+	if server.ReadinessProbe == nil {
+		server.ReadinessProbe = &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(ws.Spec.Port)}},
+			PeriodSeconds: 1,
+		}
+	}
+	if server.Lifecycle == nil {
+		server.Lifecycle = &corev1.Lifecycle{}
+	}
+	if server.Lifecycle.PreStop == nil {
+		// The server goes on while everybody learns that it is leaving. Built
+		// into the kubelet, so the image needs no shell.
+		server.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}
+	}
+}
+
+// mount gives the server its files and the folders that it writes to, except
+// where the user's template already mounts something.
+func mount(spec *corev1.PodSpec, server *corev1.Container, ws *webv1.WebServer, in inputs) {
+	add := func(name, path string, source corev1.VolumeSource, readOnly bool) {
+		if slices.ContainsFunc(server.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
+			return
+		}
+		name = "webserver-" + name
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+	}
+	configMap := func(s *snapshot) corev1.VolumeSource {
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: s.name}}}
+	}
+	if in.content != nil {
+		add("content", ws.Spec.Content.Path, configMap(in.content), true)
+	}
+	if in.config != nil {
+		add("config", configPath(ws), configMap(in.config), true)
+	}
+	if in.tls != nil {
+		add("tls", ws.Spec.TLS.Path, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: in.tls.name}}, true)
+	}
+	for _, name := range []string{"cache", "lib", "run", "tmp"} {
+		add(name, writable[name], corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
+	}
+}
+
+// secure makes the pod meet the restricted Pod Security Standard, wherever the
+// template has no security context of its own. The sysctl lets a user that is
+// not root listen on port 80.
+func secure(spec *corev1.PodSpec) {
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(int64(nginxUser)),
+			RunAsGroup:     new(int64(nginxUser)),
+			FSGroup:        new(int64(nginxUser)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+		if !spec.HostNetwork {
+			spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if containers[i].SecurityContext == nil {
+				containers[i].SecurityContext = &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				}
+				if name := containers[i].Name; name == serverContainer || name == checkContainer {
+					containers[i].SecurityContext.ReadOnlyRootFilesystem = new(true)
+				}
+			}
+		}
+	}
+}
+
+// selector is what the guide's operator selects by, so that its objects can be
+// taken over.
+func selector(ws *webv1.WebServer) map[string]string {
+	return map[string]string{"app": "webserver", podsOf: labelValue(ws.Name)}
+}
+
+// podsOf is the label that says whose pod it is.
+const podsOf = "webserver_cr"
+
+// labels are on everything that a WebServer owns.
+func labels(ws *webv1.WebServer) map[string]string {
+	all := selector(ws)
+	all["app.kubernetes.io/name"] = "webserver"
+	all["app.kubernetes.io/instance"] = labelValue(ws.Name)
+	all[run.ManagedByLabel] = run.ManagedBy(name)
+	return all
+}
