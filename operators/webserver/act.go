@@ -52,10 +52,10 @@ func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *obser
 	}
 	was := child.seen.DeepCopyObject().(client.Object)
 	outcome, err := r.children.Apply(ctx, ws, child.seen, child.config)
-	if err != nil {
-		if isPortTaken(err) && r.triedGuidePort(ws, seen, was) {
-			return errAgain
-		}
+	switch {
+	case isPortTaken(err):
+		return r.whoHasThePort(ctx, ws, seen, was, err)
+	case err != nil:
 		return err
 	}
 	switch {
@@ -72,15 +72,28 @@ func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *obser
 
 func isCopy(kind string) bool { return kind == configMapKind || kind == secretKind }
 
-// triedGuidePort says whether the port that is taken was only the guide's, and
-// then remembers that.
-func (r *reconciler) triedGuidePort(ws *webv1.WebServer, seen *observation, was client.Object) bool {
-	if serviceSpec(ws).NodePort != 0 || ws.Status.NodePort != 0 || was.GetUID() != "" || !seen.guidePort {
-		return false
+// whoHasThePort settles a refusal because of the node port. It may be this
+// very Service that has it, without the label by which the cache shows it: the
+// API server looks at the port before it looks at the name. And if only the
+// guide's port is taken, the next try asks for any.
+func (r *reconciler) whoHasThePort(ctx context.Context, ws *webv1.WebServer, seen *observation, was client.Object, refusal error) error {
+	if was.GetUID() != "" {
+		return refusal
+	}
+	hidden, err := get(ctx, r.live, ws, serviceKind)
+	if err != nil {
+		return err
+	}
+	if hidden.GetUID() != "" {
+		seen.children[serviceKind.kind] = hidden
+		return errAgain
+	}
+	if serviceSpec(ws).NodePort != 0 || ws.Status.NodePort != 0 || !seen.guidePort {
+		return refusal
 	}
 	seen.guidePort = false
 	r.guidePort.isTaken(seen.now)
-	return true
+	return errAgain
 }
 
 // clearPorts takes away the ports of a Service of which somebody has changed

@@ -54,7 +54,10 @@ func setUp(mgr ctrl.Manager) error {
 		client:    mgr.GetClient(),
 		cache:     mgr.GetCache(),
 		live:      mgr.GetAPIReader(),
-		children:  apply.Children{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Manager: managedBy},
+		children: apply.Children{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Manager: managedBy,
+			Settled: []string{"nodePort", "replicas"}, // by the API server, by an autoscaler
+		},
 		events:    events{mgr.GetEventRecorder(managedBy)},
 		writes:    apply.NewMemory(),
 		digests:   newDigests(),

@@ -49,7 +49,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	st.ObservedGeneration = ws.Generation
 	st.Selector = k8slabels.SelectorFromSet(selector(ws)).String()
 	st.DesiredReplicas = desiredReplicas(ws, seen)
-	st.ReadyReplicas = d.Status.ReadyReplicas
+	st.ReadyReplicas = d.Status.AvailableReplicas // ready for a second
 	switch s := seen.service(); {
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
 		st.NodePort = 0
@@ -235,7 +235,7 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 			hosts[scheme(false)+withPort(pod.Status.HostIP, st.NodePort)] = true
 		}
 	}
-	if len(hosts) == 0 || hosts[st.URL] {
+	if len(hosts) == 0 || hosts[st.URL] || st.ReadyReplicas == 0 {
 		return st.URL
 	}
 	return slices.Min(slices.Collect(maps.Keys(hosts)))

@@ -26,6 +26,9 @@ type Children struct {
 	Live client.Reader
 	// Manager is the operator's field manager.
 	Manager string
+	// Settled names fields of which the value is found out by the first write,
+	// such as nodePort: that one comes to be wanted is no reason to write.
+	Settled []string
 }
 
 // Outcome is what Apply found and did.
@@ -113,7 +116,11 @@ func (a Children) marked(want runtime.ApplyConfiguration) (*unstructured.Unstruc
 	if err := json.Unmarshal(data, &child.Object); err != nil {
 		return nil, fmt.Errorf("decode a child: %w", err)
 	}
-	sum := sha256.Sum256(data)
+	hashed, err := json.Marshal(without(child.Object, a.Settled))
+	if err != nil {
+		return nil, fmt.Errorf("encode a child: %w", err)
+	}
+	sum := sha256.Sum256(hashed)
 	annotations := child.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -121,6 +128,27 @@ func (a Children) marked(want runtime.ApplyConfiguration) (*unstructured.Unstruc
 	annotations[a.mark()] = hex.EncodeToString(sum[:])[:16]
 	child.SetAnnotations(annotations)
 	return child, nil
+}
+
+// without is a value without the fields of these names, wherever they are.
+func without(value any, names []string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		rest := map[string]any{}
+		for field, v := range value {
+			if !slices.Contains(names, field) {
+				rest[field] = without(v, names)
+			}
+		}
+		return rest
+	case []any:
+		var rest []any
+		for _, v := range value {
+			rest = append(rest, without(v, names))
+		}
+		return rest
+	}
+	return value
 }
 
 func (a Children) mark() string { return a.Manager + "/applied" }

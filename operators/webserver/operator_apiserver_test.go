@@ -1,0 +1,348 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// stage is a namespace with an operator, and with pods that pretend to run.
+type stage struct {
+	*testing.T
+	client.Client
+	run     *testkit.Run
+	counter *testkit.Counter
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	server := testkit.Server(t)
+	ns := server.NewNamespace(t)
+	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: testScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	kubelet, err := testkit.StartKubelet(ctx, server.Config, ns, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, Client: c, run: &testkit.Run{Namespace: ns, Client: c, Kubelet: kubelet}, counter: &testkit.Counter{}}
+	ended := make(chan error, 1)
+	go func() { ended <- startOperator(ctx, s.counter.Wrap(server.Config), ns) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the operator ended: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// within waits until check succeeds, and returns how long that took.
+func (s *stage) within(limit time.Duration, check func() error) time.Duration {
+	s.Helper()
+	began := time.Now()
+	for {
+		err := check()
+		took := time.Since(began)
+		if err == nil && took <= limit {
+			return took
+		}
+		if took > limit {
+			s.Fatalf("not within %v: %v", limit, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (s *stage) settled(reason, image string) {
+	s.Helper()
+	s.within(30*time.Second, func() error { return isReady(reason, image)(context.Background(), s.run) })
+}
+
+// waitsFor waits until the condition Ready has a reason, and returns it.
+func (s *stage) waitsFor(reason string) *metav1.Condition {
+	s.Helper()
+	var ready *metav1.Condition
+	s.within(20*time.Second, func() error {
+		ws, err := current(context.Background(), s.run)
+		if err != nil {
+			return err
+		}
+		if ready = meta.FindStatusCondition(ws.Status.Conditions, status.Ready); ready == nil || ready.Reason != reason {
+			return fmt.Errorf("Ready is %+v, want %s", ready, reason)
+		}
+		return nil
+	})
+	return ready
+}
+
+// TestRepair spoils or deletes every child, and looks how fast it is back.
+func TestRepair(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.settled(reasonReady, "nginx:1")
+	svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
+	s.must(err)
+	port := currentNodePort(svc)
+
+	object := func(obj client.Object, name string) client.Object {
+		obj.SetNamespace(s.run.Namespace)
+		obj.SetName(name)
+		return obj
+	}
+	serviceIsRight := func() error {
+		got, err := read(ctx, s.run, "web-service", &corev1.Service{})
+		if err != nil {
+			return err
+		}
+		p := got.Spec.Ports
+		if got.Spec.Type != corev1.ServiceTypeNodePort || len(p) != 1 || p[0].Port != 80 || p[0].NodePort != port || p[0].TargetPort.IntValue() != 80 ||
+			got.Spec.Selector["webserver_cr"] != "web" || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil {
+			return fmt.Errorf("Service %+v %+v", got.Spec, got.Labels)
+		}
+		return nil
+	}
+	deploymentIsRight := func() error {
+		got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		if err != nil {
+			return err
+		}
+		c := got.Spec.Template.Spec.Containers[0]
+		if *got.Spec.Replicas != 1 || c.Image != "nginx:1" || c.ReadinessProbe == nil || c.Lifecycle == nil || got.Spec.Paused ||
+			got.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || !metav1.IsControlledBy(got, mustCurrent(s)) {
+			return fmt.Errorf("Deployment %+v", got.Spec)
+		}
+		return nil
+	}
+	budgetIsRight := func() error {
+		got, err := read(ctx, s.run, "web", &policyv1.PodDisruptionBudget{})
+		if err != nil {
+			return err
+		}
+		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 {
+			return fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
+		}
+		return nil
+	}
+	cases := []struct {
+		name  string
+		obj   client.Object
+		patch string // a JSON patch; "" deletes
+		right func() error
+	}{
+		{"Service deleted", object(&corev1.Service{}, "web-service"), "", serviceIsRight},
+		{"type", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/type","value":"ClusterIP"},{"op":"remove","path":"/spec/ports/0/nodePort"}]`, serviceIsRight},
+		{"node port", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/spec/ports/0/nodePort"}]`, serviceIsRight},
+		{"port", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`, serviceIsRight},
+		{"target port", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`, serviceIsRight},
+		{"selector", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/selector/webserver_cr","value":"other"}]`, serviceIsRight},
+		{"no selector", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/spec/selector"}]`, serviceIsRight},
+		{"labels", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/metadata/labels"}]`, serviceIsRight},
+		{"replicas", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/replicas","value":3}]`, deploymentIsRight},
+		{"image", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nginx:2"}]`, deploymentIsRight},
+		{"probe", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe"}]`, deploymentIsRight},
+		{"drain", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/spec/template/spec/containers/0/lifecycle"}]`, deploymentIsRight},
+		{"strategy", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/strategy/rollingUpdate/maxUnavailable","value":1}]`, deploymentIsRight},
+		{"paused", object(&appsv1.Deployment{}, "web"), `[{"op":"add","path":"/spec/paused","value":true}]`, deploymentIsRight},
+		{"Deployment deleted", object(&appsv1.Deployment{}, "web"), "", deploymentIsRight},
+		{"budget", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
+		{"budget deleted", object(&policyv1.PodDisruptionBudget{}, "web"), "", budgetIsRight},
+	}
+	for _, tc := range cases {
+		if tc.patch == "" {
+			s.must(s.Delete(ctx, tc.obj))
+		} else {
+			s.must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
+		}
+		t.Logf("%s: repaired after %v", tc.name, s.within(time.Second, tc.right))
+	}
+	s.settled(reasonReady, "nginx:1")
+	s.must(s.counter.Silence(ctx, 3*time.Second))
+}
+
+func mustCurrent(s *stage) *webv1.WebServer {
+	ws, err := current(context.Background(), s.run)
+	s.must(err)
+	return ws
+}
+
+// TestLeavesOthersAlone: what others add stays, and is no reason to write.
+func TestLeavesOthersAlone(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.settled(reasonReady, "nginx:1")
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web"}}
+	s.must(s.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}},"spec":{"template":{"spec":{
+		"containers":[{"name":"mesh","image":"mesh:1","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`))))
+	s.settled(reasonReady, "nginx:1")
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+	got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+	s.must(err)
+	if len(got.Spec.Template.Spec.Containers) != 2 || got.Annotations["theirs"] != "1" {
+		t.Errorf("the sidecar or the annotation is gone: %+v", got.Spec.Template.Spec.Containers)
+	}
+}
+
+// TestConflict: what belongs to somebody else is not touched, and the rest is
+// there; when it goes away, all is well.
+func TestConflict(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	theirs := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web-service"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
+	}
+	s.must(s.Create(ctx, theirs))
+	before := theirs.ResourceVersion
+	s.must(s.Create(ctx, story(s.run)))
+	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "web-service" exists and belongs to somebody else: delete or rename it` {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", &appsv1.Deployment{}); return err })
+	got, err := read(ctx, s.run, "web-service", &corev1.Service{})
+	s.must(err)
+	if got.ResourceVersion != before {
+		t.Errorf("the foreign Service was changed: %+v", got)
+	}
+	s.must(s.Delete(ctx, theirs))
+	s.settled(reasonReady, "nginx:1")
+}
+
+// TestPortTaken: a port that is taken is told, and had when it is free.
+func TestPortTaken(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	holder := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "holder"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30555}}},
+	}
+	s.must(s.Create(ctx, holder))
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30555} })))
+	s.waitsFor(reasonPortTaken)
+	s.must(s.Delete(ctx, holder))
+	s.settled(reasonReady, "nginx:1")
+	if port := mustCurrent(s).Status.NodePort; port != 30555 {
+		t.Errorf("node port %d", port)
+	}
+}
+
+// TestTheGuidesPort: one WebServer has 30010, the other one another port.
+func TestTheGuidesPort(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	var all corev1.ServiceList
+	s.must(s.List(ctx, &all))
+	for i := range all.Items { // of other tests
+		if len(hasGuidePort(&all.Items[i])) > 0 {
+			s.must(client.IgnoreNotFound(s.Delete(ctx, &webv1.WebServer{ObjectMeta: metav1.ObjectMeta{Namespace: all.Items[i].Namespace, Name: "web"}})))
+			s.must(client.IgnoreNotFound(s.Delete(ctx, &all.Items[i])))
+		}
+	}
+	first, second := story(s.run), story(s.run)
+	second.Name = "web2"
+	s.must(s.Create(ctx, first))
+	s.settled(reasonReady, "nginx:1")
+	s.must(s.Create(ctx, second))
+	s.within(10*time.Second, func() error {
+		one, err := read(ctx, s.run, "web-service", &corev1.Service{})
+		two, err2 := read(ctx, s.run, "web2-service", &corev1.Service{})
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		if a, b := currentNodePort(one), currentNodePort(two); a != theGuidePort || b == 0 || b == theGuidePort {
+			return fmt.Errorf("node ports %d and %d", a, b)
+		}
+		return nil
+	})
+}
+
+// TestInputs: a ConfigMap that is missing is told, and noticed when it comes
+// and when it changes; what the pods mount is a copy.
+func TestInputs(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+		ws.Spec.Content = &webv1.ContentSpec{ConfigMap: "pages", Path: "/www"}
+	})))
+	if ready := s.waitsFor("ConfigMapNotFound"); ready.Message != `ConfigMap "pages" does not exist: create it, or correct its name` {
+		t.Errorf("message %q", ready.Message)
+	}
+	if _, err := read(ctx, s.run, "web", &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("there is a Deployment without its pages: %v", err)
+	}
+	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "pages"}, Data: map[string]string{"index.html": "one"}}
+	s.must(s.Create(ctx, pages))
+	s.settled(reasonReady, "nginx:1")
+	first := mustCurrent(s).Status.Revision
+	pages.Data["index.html"] = "two"
+	s.must(s.Update(ctx, pages))
+	s.within(20*time.Second, func() error {
+		if ws := mustCurrent(s); ws.Status.LastGoodRevision == first {
+			return errors.New("the new page is not served")
+		}
+		return nil
+	})
+	s.must(s.Delete(ctx, pages))
+	s.waitsFor("ConfigMapNotFound")
+	d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+	s.must(err)
+	if d.Status.AvailableReplicas != 1 {
+		t.Errorf("without the ConfigMap the pods are gone: %+v", d.Status)
+	}
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+}
+
+// TestWrites: one write for each child and two of status, and nothing after.
+func TestWrites(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.settled(reasonReady, "nginx:1")
+	counts := s.counter.Counts()
+	for request, most := range map[string]int{
+		"create deployments": 1, "create services": 2, "create poddisruptionbudgets": 1, "update webservers/status": 2,
+		"patch deployments": 0, "patch services": 0, "patch poddisruptionbudgets": 0,
+	} {
+		if counts[request] > most {
+			t.Errorf("%d × %s, want %d at most", counts[request], request, most)
+		}
+	}
+	t.Log(counts)
+	s.must(s.counter.Silence(ctx, 3*time.Second))
+}
+
+// TestTakeOver: the guide's objects are taken over without a new pod, and the
+// next change of the spec makes them ours.
+func TestTakeOver(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	ws := mustCurrent(s)
+	s.must(makeTheGuides(ctx, s.Client, ws))
+	s.settled(reasonReady, "nginx:1")
+	s.must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
+	s.settled(reasonReady, "nginx:2")
+	if meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAdopted) != nil {
+		t.Error("it still says that it was taken over")
+	}
+}

@@ -1,0 +1,299 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.Main(m, testkit.Options{
+		CRDs:        []string{"config/crd"},
+		Controllers: []string{"deployment-controller", "replicaset-controller"},
+		// All pods meet the strictest of Kubernetes' standards.
+		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	})
+}
+
+func testScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), Operator.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	return scheme
+}
+
+// startOperator runs the operator for one namespace until ctx ends.
+func startOperator(ctx context.Context, cfg *rest.Config, namespace string) error {
+	mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, Operator)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// TestSweep kills the operator at every write of every story, and shows the
+// promise of doc.go to hold all the same.
+func TestSweep(t *testing.T) {
+	sweep := &testkit.Sweep{
+		Start:  startOperator,
+		Scheme: testScheme(),
+		Kinds:  []client.Object{&webv1.WebServer{}},
+		Late:   []string{"webservers", "deployments", "services"},
+	}
+	sweep.Run(t, comesUp(), isTakenOver(), isRepaired(), changesItsInputs(), isPutBack())
+	sweep.RequireAllWritesCut(t)
+}
+
+// story is a WebServer called "web" with one pod.
+func story(r *testkit.Run, options ...webOption) *webv1.WebServer {
+	ws := aWeb(options...)
+	ws.Namespace, ws.UID, ws.Generation, ws.Spec.Replicas = r.Namespace, "", 0, new(int32(1))
+	return ws
+}
+
+func arranged(options ...webOption) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r, options...)) }
+}
+
+func current(ctx context.Context, r *testkit.Run) (*webv1.WebServer, error) {
+	var ws webv1.WebServer
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "web"}, &ws)
+	return &ws, err
+}
+
+func read[O client.Object](ctx context.Context, r *testkit.Run, name string, obj O) (O, error) {
+	return obj, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, obj)
+}
+
+// isReady is settled when the condition Ready has the reason, for what the
+// spec now is, and the Deployment has the image.
+func isReady(reason, image string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		ws, err := current(ctx, r)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(ws.Status.Conditions, status.Ready)
+		if ready == nil || ready.Reason != reason || ready.ObservedGeneration != ws.Generation {
+			return fmt.Errorf("generation %d: Ready is %+v, want %s", ws.Generation, ready, reason)
+		}
+		d, err := read(ctx, r, "web", &appsv1.Deployment{})
+		if err != nil {
+			return err
+		}
+		if have := templateOf(d.Spec.Template).image(); have != image {
+			return fmt.Errorf("the Deployment has image %s, want %s", have, image)
+		}
+		if d.Status.AvailableReplicas != 1 || d.Status.Replicas != 1 {
+			return fmt.Errorf("%d of %d pods are available", d.Status.AvailableReplicas, d.Status.Replicas)
+		}
+		return nil
+	}
+}
+
+func patched(patch string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, story(r), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+}
+
+// nothingTwice holds at the end of every story: there is one of each child, and
+// no copy of an input that nobody needs.
+func nothingTwice(copies int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		for _, kind := range []struct {
+			list client.ObjectList
+			want int
+		}{
+			{&appsv1.DeploymentList{}, 1}, {&policyv1.PodDisruptionBudgetList{}, 1}, {&corev1.ServiceList{}, 1}, {&corev1.ConfigMapList{}, copies},
+			{&autoscalingv2.HorizontalPodAutoscalerList{}, 0}, {&networkingv1.IngressList{}, 0},
+		} {
+			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{podsOf}); err != nil {
+				return err
+			}
+			if n := meta.LenList(kind.list); n != kind.want {
+				return fmt.Errorf("%d in %T, want %d", n, kind.list, kind.want)
+			}
+		}
+		return nil
+	}
+}
+
+// comesUp is the plain story, with what is asked for only for a while.
+func comesUp() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "comes-up",
+		Arrange: arranged(func(ws *webv1.WebServer) {
+			ws.Spec.Ingress = &webv1.IngressSpec{Host: "www.example.com", Path: "/"}
+			ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80}
+		}),
+		Steps: []testkit.Step{{
+			Name: "another image, and less beside it", When: isReady(reasonReady, "nginx:1"),
+			Do: patched(`{"spec":{"image":"nginx:2","ingress":null,"autoscaling":null}}`),
+		}},
+		Settled: isReady(reasonReady, "nginx:2"),
+		Check:   nothingTwice(0),
+	}
+}
+
+// isTakenOver begins with what the guide's operator made.
+func isTakenOver() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "is-taken-over",
+		Pods: func(*corev1.Pod) testkit.Outcome { return testkit.Stays() },
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			ws := story(r)
+			if err := r.Client.Create(ctx, ws); err != nil {
+				return err
+			}
+			return makeTheGuides(ctx, r.Client, ws)
+		},
+		Settled:  isReady(reasonReady, "nginx:1"),
+		Variants: []string{"plain", "late-all", "twins"},
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			if starts := r.Kubelet.Starts(); len(starts) != 1 {
+				return fmt.Errorf("%d pods were started, want 1", len(starts))
+			}
+			ws, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			if meta.FindStatusCondition(ws.Status.Conditions, webv1.ConditionAdopted) == nil {
+				return errors.New("no condition tells that the Deployment was taken over")
+			}
+			return nil
+		},
+	}
+}
+
+// makeTheGuides makes a Deployment as the guide's operator makes it.
+func makeTheGuides(ctx context.Context, c client.Client, ws *webv1.WebServer) error {
+	labels := map[string]string{"app": "webserver", "webserver_cr": ws.Name}
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(ws, webv1.GroupVersion.WithKind("WebServer"))}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ws.Namespace, Name: ws.Name, OwnerReferences: owner},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ws.Spec.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers: []corev1.Container{{
+						Name: "webserver", Image: ws.Spec.Image,
+						SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+					}},
+				},
+			},
+		},
+	}
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ws.Namespace, Name: ws.Name + "-service", OwnerReferences: owner},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Selector: labels,
+			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}}},
+	}
+	return errors.Join(client.IgnoreAlreadyExists(c.Create(ctx, d)), client.IgnoreAlreadyExists(c.Create(ctx, s)))
+}
+
+// isRepaired has its Service and its Deployment changed behind its back.
+func isRepaired() testkit.Scenario {
+	return testkit.Scenario{
+		Name:    "is-repaired",
+		Arrange: arranged(),
+		Steps: []testkit.Step{{
+			Name: "spoil", When: isReady(reasonReady, "nginx:1"),
+			Do: func(ctx context.Context, r *testkit.Run) error {
+				s, d := &corev1.Service{}, &appsv1.Deployment{}
+				s.Namespace, s.Name, d.Namespace, d.Name = r.Namespace, "web-service", r.Namespace, "web"
+				return errors.Join(
+					r.Client.Patch(ctx, s, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`))),
+					r.Client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"webserver","image":"nginx:3"}]}}}}`))))
+			},
+		}},
+		Settled: func(ctx context.Context, r *testkit.Run) error {
+			s, err := read(ctx, r, "web-service", &corev1.Service{})
+			if err != nil {
+				return err
+			}
+			if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 80 {
+				return fmt.Errorf("the Service has ports %+v", s.Spec.Ports)
+			}
+			return isReady(reasonReady, "nginx:1")(ctx, r)
+		},
+		Check:    nothingTwice(0),
+		Variants: []string{"plain", "late-all", "twins"},
+	}
+}
+
+// changesItsInputs has a page that changes, and then none.
+func changesItsInputs() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "changes-its-inputs",
+		Arrange: arranged(func(ws *webv1.WebServer) {
+			ws.Spec.Content = &webv1.ContentSpec{Inline: "one", Path: "/www"}
+		}),
+		Steps: []testkit.Step{
+			{Name: "another page", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"content":{"inline":"two"}}}`)},
+			{Name: "no page", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"content":null}}`)},
+			{Name: "another image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:2"}}`)},
+		},
+		Settled:  isReady(reasonReady, "nginx:2"),
+		Check:    nothingTwice(0),
+		Variants: []string{"plain", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+// isPutBack gets an image that becomes ready and then crashes.
+func isPutBack() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "is-put-back",
+		Pods: func(pod *corev1.Pod) testkit.Outcome {
+			if pod.Spec.Containers[0].Image == "nginx:bad" {
+				return testkit.Fails(1500*time.Millisecond, 3)
+			}
+			return testkit.Stays()
+		},
+		Arrange: arranged(),
+		Steps: []testkit.Step{{
+			Name: "a bad image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:bad"}}`),
+		}},
+		Settled: isReady(reasonRolledBack, "nginx:1"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			ws, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			if f := ws.Status.FailedRollout; f == nil || f.Image != "nginx:bad" || f.Reason != crashLoop || ws.Status.LastGoodImage != "nginx:1" {
+				return fmt.Errorf("failed rollout %+v, last good image %s", f, ws.Status.LastGoodImage)
+			}
+			return nothingTwice(0)(ctx, r)
+		},
+		Variants: []string{"plain", "twins"},
+		Timeout:  time.Minute,
+	}
+}
