@@ -51,9 +51,9 @@ func setUp(mgr ctrl.Manager) error {
 		return err
 	}
 	r := &reconciler{
-		client:    mgr.GetClient(),
-		cache:     mgr.GetCache(),
-		live:      mgr.GetAPIReader(),
+		client: mgr.GetClient(),
+		cache:  mgr.GetCache(),
+		live:   mgr.GetAPIReader(),
 		children: apply.Children{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Manager: managedBy,
 			Settled: []string{"nodePort", "replicas"}, // by the API server, by an autoscaler
@@ -86,12 +86,13 @@ func setUp(mgr ctrl.Manager) error {
 		return err
 	}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &webv1.WebServer{}, handler.OnlyControllerOwner())
+	children := func(kind string) handler.EventHandler { return childEvents{owner, r.writes, kind} }
 	sources := []source.Source{
 		source.Kind(mgr.GetCache(), client.Object(&webv1.WebServer{}), &handler.EnqueueRequestForObject{}),
 		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner)),
 	}
 	for _, kind := range builtIn {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), children(kind.kind)))
 	}
 	for _, kind := range []string{configMapKind, secretKind} {
 		sources = append(sources,
@@ -104,7 +105,9 @@ func setUp(mgr ctrl.Manager) error {
 		}
 	}
 
-	watch := func(obj client.Object) error { return c.Watch(source.Kind(mgr.GetCache(), obj, owner)) }
+	watch := func(obj client.Object) error {
+		return c.Watch(source.Kind(mgr.GetCache(), obj, children(obj.GetObjectKind().GroupVersionKind().Kind)))
+	}
 	r.optional = []*optionalKind{
 		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", mapper: mgr.GetRESTMapper(), watch: watch,
 			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},

@@ -83,6 +83,7 @@ func (s *stage) within(limit time.Duration, check func() error) time.Duration {
 func (s *stage) settled(reason, image string) {
 	s.Helper()
 	s.within(30*time.Second, func() error { return isReady(reason, image)(context.Background(), s.run) })
+	time.Sleep(300 * time.Millisecond) // what is under way, such as an event
 }
 
 // waitsFor waits until the condition Ready has a reason, and returns it.
@@ -198,7 +199,7 @@ func TestLeavesOthersAlone(t *testing.T) {
 	s.must(s.Create(ctx, story(s.run)))
 	s.settled(reasonReady, "nginx:1")
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web"}}
-	s.must(s.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}},"spec":{"template":{"spec":{
+	s.must(s.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}},"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"webserver"},{"name":"mesh"}],
 		"containers":[{"name":"mesh","image":"mesh:1","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`))))
 	s.settled(reasonReady, "nginx:1")
 	s.must(s.counter.Silence(ctx, 2*time.Second))

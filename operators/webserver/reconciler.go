@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -139,6 +141,19 @@ func (r *reconciler) forget(req ctrl.Request) {
 	for _, kind := range kinds {
 		r.writes.Forget(kind.kind, client.ObjectKey{Namespace: req.Namespace, Name: kind.name(ws)})
 	}
+}
+
+// childEvents wakes the WebServer that owns a child. One that is gone is not
+// waited for.
+type childEvents struct {
+	handler.EventHandler
+	writes *apply.Memory
+	kind   string
+}
+
+func (h childEvents) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	h.writes.Deleted(h.kind, e.Object)
+	h.EventHandler.Delete(ctx, e, q)
 }
 
 // The indexes of the WebServers in the cache.

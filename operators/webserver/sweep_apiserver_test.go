@@ -108,7 +108,7 @@ func isReady(reason, image string) func(context.Context, *testkit.Run) error {
 		if have := templateOf(d.Spec.Template).image(); have != image {
 			return fmt.Errorf("the Deployment has image %s, want %s", have, image)
 		}
-		if d.Status.AvailableReplicas != 1 || d.Status.Replicas != 1 {
+		if !isComplete(d) || d.Status.Replicas != 1 {
 			return fmt.Errorf("%d of %d pods are available", d.Status.AvailableReplicas, d.Status.Replicas)
 		}
 		return nil

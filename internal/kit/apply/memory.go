@@ -85,6 +85,17 @@ func (m *Memory) Forget(kind string, key types.NamespacedName) {
 	delete(m.notes, noteKey{kind, key})
 }
 
+// Deleted drops what is remembered of an object that a watch tells is gone,
+// unless it has been written anew since.
+func (m *Memory) Deleted(kind string, gone client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := noteKey{kind, client.ObjectKeyFromObject(gone)}
+	if written, ok := m.notes[k]; ok && (written.gone == gone.GetUID() || written.shownBy(gone)) {
+		delete(m.notes, k)
+	}
+}
+
 func (n note) shownBy(cached client.Object) bool {
 	switch {
 	case n.gone != "":
