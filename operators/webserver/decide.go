@@ -17,8 +17,8 @@ import (
 )
 
 // optionalPoll is how often a kind that is asked for and missing is looked
-// for.
-const optionalPoll = 30 * time.Second
+// for. A variable, so that tests need not wait.
+var optionalPoll = 30 * time.Second
 
 // plan is what is to be done.
 type plan struct {

@@ -1,0 +1,93 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// crdOf is a CRD that takes anything, in the place of a kind that the test's
+// API server has not.
+func crdOf(kind childKind) *apiextensionsv1.CustomResourceDefinition {
+	gvk := kind.empty().GetObjectKind().GroupVersionKind()
+	plural := strings.ToLower(gvk.Kind) + "s"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = plural + "." + gvk.Group
+	crd.Annotations = map[string]string{"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"}
+	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: gvk.Group, Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind, ListKind: gvk.Kind + "List", Plural: plural, Singular: strings.ToLower(gvk.Kind)},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: gvk.Version, Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		}},
+	}
+	return crd
+}
+
+// TestOptionalKinds: what the cluster has no kind for is told, made once the
+// kind appears, repaired, and removed when it is not asked for any more.
+func TestOptionalKinds(t *testing.T) {
+	usual := optionalPoll
+	optionalPoll = 500 * time.Millisecond
+	t.Cleanup(func() { optionalPoll = usual })
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+		ws.Spec.Gateway = &webv1.GatewaySpec{Name: "public", Namespace: "gateways", Hostnames: []string{"www.example.com"}}
+		ws.Spec.Route = &webv1.RouteSpec{Host: "www.example.com", EdgeTLS: true}
+	})))
+	if ready := s.waitsFor("HTTPRouteNotInstalled"); ready.Message != "The cluster has no kind HTTPRoute: install the Gateway API, or leave spec.gateway out" {
+		t.Errorf("message %q", ready.Message)
+	}
+	_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
+	s.must(err)
+	s.settled(reasonReady, "nginx:1")
+	for _, kind := range []childKind{httpRouteKind, routeKind} {
+		right := func() error {
+			got, err := read(ctx, s.run, "web", kind.empty())
+			if err != nil {
+				return err
+			}
+			spec, _, _ := unstructured.NestedMap(got.(*unstructured.Unstructured).Object, "spec")
+			if text := fmt.Sprint(spec); !strings.Contains(text, "web-service") || !strings.Contains(text, "www.example.com") {
+				return fmt.Errorf("%s %v", kind.kind, spec)
+			}
+			return nil
+		}
+		s.within(5*time.Second, right)
+		obj := kind.empty()
+		obj.SetNamespace(s.run.Namespace)
+		obj.SetName("web")
+		s.must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
+		t.Logf("%s: repaired after %v", kind.kind, s.within(time.Second, right))
+		s.must(s.Delete(ctx, obj))
+		t.Logf("%s: back after %v", kind.kind, s.within(time.Second, right))
+	}
+	s.settled(reasonReady, "nginx:1")
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
+	s.within(5*time.Second, func() error {
+		for _, kind := range []childKind{httpRouteKind, routeKind} {
+			if _, err := read(ctx, s.run, "web", kind.empty()); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("%s is still there: %w", kind.kind, err)
+			}
+		}
+		return nil
+	})
+}
