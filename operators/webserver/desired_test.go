@@ -1,0 +1,130 @@
+package webserver
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+func podOf(t *testing.T, ws *webv1.WebServer, in inputs) corev1.PodSpec {
+	t.Helper()
+	template, err := desiredTemplate(ws, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pod corev1.PodTemplateSpec
+	if err := json.Unmarshal([]byte(template), &pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod.Spec
+}
+
+func TestPodsAreUnprivileged(t *testing.T) {
+	spec := podOf(t, aWeb(), inputs{})
+	if s := spec.SecurityContext; !*s.RunAsNonRoot || *s.RunAsUser != 101 || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+		s.Sysctls[0] != (corev1.Sysctl{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}) {
+		t.Errorf("pod security context %+v", s)
+	}
+	if s := spec.Containers[0].SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" {
+		t.Errorf("security context %+v", s)
+	}
+
+	theirs := podOf(t, aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(0))}}}
+	}), inputs{})
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, theirs.SecurityContext); diff != "" {
+		t.Errorf("the template's own security context (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodsDrain(t *testing.T) {
+	spec := podOf(t, aWeb(func(ws *webv1.WebServer) { ws.Spec.Rollout.DrainSeconds = 7 }), inputs{})
+	if got := spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds; got != 7 {
+		t.Errorf("a pod drains for %d s, want 7", got)
+	}
+	if got := *spec.TerminationGracePeriodSeconds; got != 37 {
+		t.Errorf("a pod has %d s to stop, want 37", got)
+	}
+}
+
+func TestTheTemplateIsMerged(t *testing.T) {
+	probe := &corev1.Probe{PeriodSeconds: 9}
+	spec := podOf(t, aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.Port = 8080
+		ws.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "spec"}}
+		ws.Spec.Probes = &webv1.ProbesSpec{Liveness: probe}
+		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "log", Image: "busybox"},
+			{Name: serverContainer, Image: "ignored", Env: []corev1.EnvVar{{Name: "A", Value: "template"}, {Name: "B", Value: "template"}}},
+		}}}
+	}), inputs{})
+	server := spec.Containers[1]
+	if len(spec.Containers) != 2 || server.Image != "nginx:1" {
+		t.Errorf("containers %+v", spec.Containers)
+	}
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "B", Value: "template"}, {Name: "A", Value: "spec"}}, server.Env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if server.Ports[0].ContainerPort != 8080 || server.ReadinessProbe.TCPSocket.Port.IntValue() != 8080 {
+		t.Errorf("port %+v, probe %+v", server.Ports, server.ReadinessProbe)
+	}
+	if diff := cmp.Diff(probe, server.LivenessProbe); diff != "" {
+		t.Errorf("liveness probe (-want +got):\n%s", diff)
+	}
+}
+
+func TestInputsAreMounted(t *testing.T) {
+	ws := aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.Content = &webv1.ContentSpec{Inline: "hello", Path: "/www"}
+		ws.Spec.Config = &webv1.ConfigSpec{ConfigMap: "c", Path: "/etc/nginx/conf.d", Check: []string{"nginx", "-t"}}
+		ws.Spec.TLS = &webv1.TLSSpec{SecretName: "s", Path: "/etc/nginx/tls"}
+	})
+	in := inputs{
+		content: snapshotOf(ws, "content", configMapKind, "1"),
+		config:  snapshotOf(ws, "config", configMapKind, "2"),
+		tls:     snapshotOf(ws, "tls", secretKind, "3"),
+		check:   []string{"nginx", "-t"},
+	}
+	spec := podOf(t, ws, in)
+	got := map[string]string{}
+	for _, m := range spec.Containers[0].VolumeMounts {
+		for _, v := range spec.Volumes {
+			switch {
+			case v.Name != m.Name:
+			case v.ConfigMap != nil:
+				got[m.MountPath] = v.ConfigMap.Name
+			case v.Secret != nil:
+				got[m.MountPath] = v.Secret.SecretName
+			}
+		}
+	}
+	want := map[string]string{"/www": "web-content-1", "/etc/nginx/conf.d": "web-config-2", "/etc/nginx/tls": "web-tls-3"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	check := spec.InitContainers[0]
+	if diff := cmp.Diff(spec.Containers[0].VolumeMounts, check.VolumeMounts); diff != "" || check.Image != "nginx:1" || check.Command[0] != "nginx" {
+		t.Errorf("the check %+v", check)
+	}
+	template, _ := desiredTemplate(ws, in)
+	if !template.uses("web-tls-3") || template.uses("web-tls-4") {
+		t.Error("the template does not know what it uses")
+	}
+}
+
+// TestTheSameSpecTheSameRevision: a revision is a pure function of what the
+// pods are made of.
+func TestTheSameSpecTheSameRevision(t *testing.T) {
+	first := templateFor()
+	scaled := templateFor(func(ws *webv1.WebServer) { ws.Spec.Replicas, ws.Generation = new(int32(9)), 7 })
+	if first.revision() != scaled.revision() {
+		t.Error("a change of the replicas is a new revision")
+	}
+	if first.revision() == templateFor(image("nginx:2")).revision() {
+		t.Error("a change of the image is no new revision")
+	}
+}
