@@ -32,7 +32,14 @@ type load struct {
 	ticker           sync.WaitGroup
 }
 
-func startLoad(url string) *load {
+func startLoad(t *testing.T, url string) *load {
+	t.Helper()
+	// Ready is about pods: that the node passes requests on to them takes its
+	// kube-proxy a moment more, once.
+	for answered := 0; answered < 20; answered++ {
+		eventually(t, 10*time.Second, func() error { _, err := page(url); return err })
+		time.Sleep(50 * time.Millisecond)
+	}
 	l := &load{stop: make(chan struct{})}
 	fresh := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	kept := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
@@ -135,7 +142,7 @@ spec:
   config: {configMap: slow}
   content: {configMap: files}
 `)
-	l := startLoad(webURL(t, ns, "busy"))
+	l := startLoad(t, webURL(t, ns, "busy"))
 	set := func(patch string) {
 		kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", patch)
 	}
@@ -189,7 +196,7 @@ spec:
   content: {configMap: files}
   rollout: {deadlineSeconds: 10}
 `)
-	l := startLoad(webURL(t, ns, "steady"))
+	l := startLoad(t, webURL(t, ns, "steady"))
 	message := func(reason string, words ...string) {
 		t.Helper()
 		eventually(t, time.Minute, func() error {

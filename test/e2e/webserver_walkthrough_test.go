@@ -109,7 +109,7 @@ spec:
 		}
 		return err
 	}
-	eventually(t, time.Second, wantService)
+	eventually(t, 10*time.Second, wantService)
 	first := podNames(t, ns, "webserver-sample")
 	for _, pod := range first {
 		if !regexp.MustCompile(`^webserver-sample-[a-z0-9]+-[a-z0-9]{5}$`).MatchString(pod) {
@@ -142,14 +142,14 @@ spec:
 	wantDeployment(t, ns, "webserver-sample", 4)
 
 	kubectl(t, "delete", "service/webserver-sample-service", "-n", ns)
-	eventually(t, 3*time.Second, wantService)
+	eventually(t, 5*time.Second, wantService)
 	for _, patch := range []string{
 		`[{"op":"replace","path":"/spec/type","value":"ClusterIP"},{"op":"remove","path":"/spec/ports/0/nodePort"}]`,
 		`[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`,
 		`[{"op":"replace","path":"/spec/selector/app","value":"somebody-else"}]`,
 	} {
 		kubectl(t, "patch", "service", "webserver-sample-service", "-n", ns, "--type=json", "-p", patch)
-		eventually(t, 3*time.Second, wantService)
+		eventually(t, 5*time.Second, wantService)
 	}
 
 	kubectl(t, "scale", "webserver/webserver-sample", "-n", ns, "--replicas=0")
