@@ -91,7 +91,7 @@ func (m *Memory) Deleted(kind string, gone client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := noteKey{kind, client.ObjectKeyFromObject(gone)}
-	if written, ok := m.notes[k]; ok && (written.gone == gone.GetUID() || written.shownBy(gone)) {
+	if written, ok := m.notes[k]; ok && (written.gone != "" && written.gone == gone.GetUID() || written.gone == "" && written.shownBy(gone)) {
 		delete(m.notes, k)
 	}
 }

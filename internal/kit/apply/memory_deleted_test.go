@@ -1,0 +1,33 @@
+package apply
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestMemoryDeleted(t *testing.T) {
+	pod := func(version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", ResourceVersion: version}}
+	}
+	key := types.NamespacedName{Namespace: "n", Name: "p"}
+	cases := map[string]struct {
+		written, gone string
+		behind        bool
+	}{
+		"deleted after the write": {written: "5", gone: "6", behind: false},
+		"written anew after that": {written: "7", gone: "6", behind: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := NewMemory()
+			m.Note("Pod", pod(tc.written))
+			m.Deleted("Pod", pod(tc.gone))
+			if _, behind := m.Behind("Pod", key, nil); behind != tc.behind {
+				t.Errorf("behind is %t, want %t", behind, tc.behind)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// scaleDeployment sets the replicas as an autoscaler does.
+func scaleDeployment(s *stage, replicas int32) {
+	s.Helper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web"}}
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	s.must(s.SubResource("scale").Update(context.Background(), d, client.WithSubResourceBody(scale)))
+}
+
+func hasReplicas(s *stage, want int32) func() error {
+	return func() error {
+		d, err := read(context.Background(), s.run, "web", &appsv1.Deployment{})
+		if err == nil && *d.Spec.Replicas != want {
+			err = fmt.Errorf("%d replicas, want %d", *d.Spec.Replicas, want)
+		}
+		return err
+	}
+}
+
+// TestAutoscaling: our own autoscaler sets the replicas, nobody takes them
+// back, and turning it on or off does not drop them to one.
+func TestAutoscaling(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.settled(reasonReady, "nginx:1")
+	patch := func(text string) {
+		s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(text))))
+	}
+	patch(`{"spec":{"replicas":3}}`)
+	s.within(5*time.Second, hasReplicas(s, 3))
+	patch(`{"spec":{"autoscaling":{"minReplicas":2,"maxReplicas":5}}}`)
+	s.within(5*time.Second, func() error {
+		_, err := read(ctx, s.run, "web", &autoscalingv2.HorizontalPodAutoscaler{})
+		return err
+	})
+	s.must(hasReplicas(s, 3)())
+	scaleDeployment(s, 4)
+	time.Sleep(500 * time.Millisecond)
+	s.must(hasReplicas(s, 4)())
+	patch(`{"spec":{"image":"nginx:2"}}`)
+	s.within(10*time.Second, func() error {
+		if ws := mustCurrent(s); ws.Status.LastGoodImage != "nginx:2" || ws.Status.DesiredReplicas != 4 {
+			return fmt.Errorf("status %+v", ws.Status)
+		}
+		return nil
+	})
+	s.must(hasReplicas(s, 4)())
+	patch(`{"spec":{"autoscaling":null}}`)
+	s.within(5*time.Second, hasReplicas(s, 3))
+	s.within(20*time.Second, func() error { // no pod less than asked for, at any time
+		if ws := mustCurrent(s); ws.Status.ReadyReplicas != 3 {
+			return fmt.Errorf("%d pods are ready", ws.Status.ReadyReplicas)
+		}
+		return nil
+	})
+	time.Sleep(500 * time.Millisecond)
+	s.must(s.counter.Silence(ctx, time.Second))
+}
+
+// TestAnothersAutoscaler: one that somebody made sets the replicas, too; kubectl
+// scale of the Deployment without one is repaired.
+func TestAnothersAutoscaler(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(*webv1.WebServer) {})))
+	s.settled(reasonReady, "nginx:1")
+	scaleDeployment(s, 2)
+	s.within(time.Second, hasReplicas(s, 1))
+
+	s.must(s.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "theirs"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			MaxReplicas:    5,
+		},
+	}))
+	scaleDeployment(s, 3)
+	s.within(20*time.Second, func() error {
+		if ws := mustCurrent(s); ws.Status.ReadyReplicas != 3 || ws.Status.DesiredReplicas != 3 {
+			return fmt.Errorf("status %+v", ws.Status)
+		}
+		return nil
+	})
+	s.must(hasReplicas(s, 3)())
+	time.Sleep(500 * time.Millisecond)
+	s.must(s.counter.Silence(ctx, time.Second))
+}
