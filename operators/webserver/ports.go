@@ -18,7 +18,7 @@ const (
 	theGuidePort = 30010
 	// guidePortPause is how long it counts as taken after the API server said
 	// so.
-	guidePortPause = 10 * time.Second
+	guidePortPause = 2 * time.Second
 	// guidePortIndex is an index of the Services that have it.
 	guidePortIndex = "guidePort"
 )

@@ -76,8 +76,22 @@ func wantDeployment(t *testing.T, namespace, name string, replicas int) {
 	})
 }
 
+// freeTheGuidesPort removes the WebServers of other tests.
+func freeTheGuidesPort(t *testing.T) {
+	t.Helper()
+	kubectl(t, "delete", "webservers", "--all", "--all-namespaces")
+	eventually(t, 30*time.Second, func() error {
+		if out := kubectl(t, "get", "services", "--all-namespaces"); strings.Contains(out, ":30010/") {
+			return fmt.Errorf("port 30010 is still taken:\n%s", out)
+		}
+		return nil
+	})
+	time.Sleep(3 * time.Second) // until the operator asks for it again
+}
+
 func TestWebServerWalkthrough(t *testing.T) {
 	needImages(t, oldNginx, newNginx)
+	freeTheGuidesPort(t)
 	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	manifest := func(image string, replicas int) string {
 		return fmt.Sprintf(`
