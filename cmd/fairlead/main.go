@@ -1,6 +1,6 @@
 // Command fairlead runs one operator, or all of them:
 //
-//	fairlead [flags] at|all
+//	fairlead [flags] at|webserver|all
 //	fairlead version
 package main
 

@@ -143,7 +143,7 @@ func TestReplicas(t *testing.T) {
 	}
 	scaled := func(seen *observation) {
 		d := seen.deployment()
-		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}}}
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
 	there := aDeployment(templateFor(), "")
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,11 +96,8 @@ func (o *optionalKind) isFound() bool {
 func get(ctx context.Context, from client.Reader, ws *webv1.WebServer, kind childKind) (client.Object, error) {
 	obj := kind.empty()
 	err := from.Get(ctx, client.ObjectKey{Namespace: ws.Namespace, Name: kind.name(ws)}, obj)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		return kind.empty(), nil
 	}
-	return obj, nil
+	return obj, err
 }

@@ -155,6 +155,6 @@ func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer,
 // as autoscalers and kubectl scale do.
 func isScaled(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Subresource == "scale" && f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.Raw), `"f:replicas"`)
+		return f.Subresource == "scale" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:replicas"`)
 	})
 }

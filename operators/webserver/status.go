@@ -58,7 +58,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 		st.NodePort = currentNodePort(s)
 	}
 	st.URL = url(ws, seen, st)
-	settle(&st, ws, seen, next)
+	settle(&st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
@@ -87,7 +87,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 
 // settle writes into status which revision there is, which is good, and which
 // one failed.
-func settle(st *webv1.WebServerStatus, ws *webv1.WebServer, seen observation, next plan) {
+func settle(st *webv1.WebServerStatus, seen observation, next plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
 		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {

@@ -73,7 +73,7 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	if ws.Spec.PodTemplate != nil {
 		pod = ws.Spec.PodTemplate.DeepCopy()
 	}
-	pod.ObjectMeta.Name, pod.ObjectMeta.Namespace = "", ""
+	pod.Name, pod.Namespace = "", ""
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
