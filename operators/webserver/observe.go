@@ -29,7 +29,7 @@ type observation struct {
 	inputs inputs
 	// copies are the copies of inputs that are there.
 	copies []metav1.PartialObjectMetadata
-	// guidePort is true when port 30010 seems free.
+	// guidePort is true when port 30010 seems free, and this one may ask.
 	guidePort bool
 	// autoscaled is true when an autoscaler that is not ours sets the
 	// replicas.
@@ -100,8 +100,10 @@ func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observat
 	if seen.inputs, err = r.observeInputs(ctx, ws, there); err != nil {
 		return seen, err
 	}
-	if seen.guidePort, err = r.guidePort.seemsFree(ctx, r.cache, seen.now); err != nil {
-		return seen, err
+	if wantsGuidePort(ws, seen.service()) {
+		if seen.guidePort, err = r.guidePort.mayAsk(ctx, r.cache, ws, seen.now); err != nil {
+			return seen, err
+		}
 	}
 	seen.autoscaled, err = r.observeAutoscaler(ctx, ws, seen.deployment())
 	return seen, err

@@ -86,13 +86,12 @@ func setUp(mgr ctrl.Manager) error {
 		return err
 	}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &webv1.WebServer{}, handler.OnlyControllerOwner())
-	children := func(kind string) handler.EventHandler { return childEvents{owner, r.writes, kind} }
 	sources := []source.Source{
 		source.Kind(mgr.GetCache(), client.Object(&webv1.WebServer{}), &handler.EnqueueRequestForObject{}),
 		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner)),
 	}
 	for _, kind := range builtIn {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), children(kind.kind)))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, noted(r.writes, kind.kind)))
 	}
 	for _, kind := range []string{configMapKind, secretKind} {
 		sources = append(sources,
@@ -106,7 +105,7 @@ func setUp(mgr ctrl.Manager) error {
 	}
 
 	watch := func(obj client.Object) error {
-		return c.Watch(source.Kind(mgr.GetCache(), obj, children(obj.GetObjectKind().GroupVersionKind().Kind)))
+		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, noted(r.writes, kindOf(obj))))
 	}
 	r.optional = []*optionalKind{
 		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", mapper: mgr.GetRESTMapper(), watch: watch,

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -16,36 +17,48 @@ import (
 const (
 	// theGuidePort is the node port of the guide's WebServer.
 	theGuidePort = 30010
-	// guidePortPause is how long it counts as taken after the API server said
-	// so.
+	// guidePortPause is how long one WebServer has to get it, and how long it
+	// counts as taken after the API server said so. Of many that come at once,
+	// so few are refused.
 	guidePortPause = 2 * time.Second
 	// guidePortIndex is an index of the Services that have it.
 	guidePortIndex = "guidePort"
 )
 
-// guidePort knows whether it is worth asking for port 30010.
+// guidePort knows whether it is worth asking for port 30010: one WebServer at a
+// time does.
 type guidePort struct {
-	mu         sync.Mutex
-	takenUntil time.Time
+	mu    sync.Mutex
+	asker types.NamespacedName // nobody, when the port is known to be taken
+	until time.Time
 }
 
-func (p *guidePort) seemsFree(ctx context.Context, cache client.Reader, now time.Time) (bool, error) {
+// mayAsk says whether a WebServer may ask for the port.
+func (p *guidePort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
+	var holders corev1.ServiceList
+	if err := cache.List(ctx, &holders, client.MatchingFields{guidePortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
+		return false, err
+	}
 	p.mu.Lock()
-	taken := now.Before(p.takenUntil)
-	p.mu.Unlock()
-	if taken {
+	defer p.mu.Unlock()
+	if now.Before(p.until) && p.asker != key(ws) {
 		return false, nil
 	}
-	var holders corev1.ServiceList
-	err := cache.List(ctx, &holders, client.MatchingFields{guidePortIndex: "yes"})
-	return len(holders.Items) == 0, err
+	p.asker, p.until = key(ws), now.Add(guidePortPause)
+	return true, nil
 }
 
 // isTaken notes that the port is not free, whoever has it.
 func (p *guidePort) isTaken(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.takenUntil = now.Add(guidePortPause)
+	p.asker, p.until = types.NamespacedName{}, now.Add(guidePortPause)
+}
+
+// wantsGuidePort says whether a WebServer is one for the guide's port: it has
+// no port, and asks for none.
+func wantsGuidePort(ws *webv1.WebServer, s *corev1.Service) bool {
+	return serviceSpec(ws).Type == corev1.ServiceTypeNodePort && serviceSpec(ws).NodePort == 0 && ws.Status.NodePort == 0 && s.UID == ""
 }
 
 func hasGuidePort(obj client.Object) []string {
@@ -72,7 +85,7 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 		return ws.Status.NodePort
 	case live != 0:
 		return live
-	case seen.guidePort && s.Type == corev1.ServiceTypeNodePort && seen.service().UID == "":
+	case seen.guidePort && wantsGuidePort(ws, seen.service()):
 		return theGuidePort
 	}
 	return 0

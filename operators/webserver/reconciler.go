@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -143,17 +143,13 @@ func (r *reconciler) forget(req ctrl.Request) {
 	}
 }
 
-// childEvents wakes the WebServer that owns a child. One that is gone is not
-// waited for.
-type childEvents struct {
-	handler.EventHandler
-	writes *apply.Memory
-	kind   string
-}
-
-func (h childEvents) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	h.writes.Deleted(h.kind, e.Object)
-	h.EventHandler.Delete(ctx, e, q)
+// noted keeps the memory of writes up with deletions, before the WebServer is
+// woken: a child that is gone is not waited for.
+func noted(writes *apply.Memory, kind string) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		writes.Deleted(kind, e.Object)
+		return true
+	}}
 }
 
 // The indexes of the WebServers in the cache.
