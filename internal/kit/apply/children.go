@@ -97,13 +97,27 @@ func createOrFind(ctx context.Context, a Children, owner client.Object, child *u
 }
 
 // takeOver makes what a POST of this manager set its server-side apply's, so
-// that a field which is not wanted any more goes away.
+// that a field which is not wanted any more goes away. It is done once for each
+// object, under its resource version; where somebody writes at the same time,
+// as controllers do that follow the change, the object is read anew.
 func (a Children) takeOver(ctx context.Context, seen client.Object) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
-	if err != nil || len(patch) == 0 {
-		return err
+	uid := seen.GetUID()
+	for attempt := 0; ; attempt++ {
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
+		if err != nil || len(patch) == 0 {
+			return err
+		}
+		err = a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
+		if !apierrors.IsConflict(err) || attempt == 2 {
+			return err
+		}
+		if getErr := a.Live.Get(ctx, client.ObjectKeyFromObject(seen), seen); getErr != nil {
+			return getErr
+		}
+		if seen.GetUID() != uid {
+			return err
+		}
 	}
-	return a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
 }
 
 // marked is what is wanted, with its hash as an annotation.
