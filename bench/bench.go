@@ -41,6 +41,7 @@ type options struct {
 // bench is the cluster that is measured on. Its clients are unthrottled.
 type bench struct {
 	options
+	cfg    *rest.Config
 	client client.WithWatch
 	kube   kubernetes.Interface
 	node   string
@@ -70,11 +71,11 @@ func newBench(options options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubernetes.NewForConfig(rest.CopyConfig(cfg))
+	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: options, client: c, kube: kube, dir: dir}
+	b := &bench{options: options, cfg: cfg, client: c, kube: kube, dir: dir}
 	return b, b.findNode(context.Background())
 }
 
