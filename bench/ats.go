@@ -22,9 +22,9 @@ const (
 // farOff is a time that does not come.
 var farOff = time.Date(2999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-func newAt(namespace, name string, due time.Time) *atv1alpha1.At {
+func newAt(name string, due time.Time) *atv1alpha1.At {
 	at := &atv1alpha1.At{}
-	at.Namespace, at.Name = namespace, name
+	at.Namespace, at.Name = workload, name
 	at.Spec.Schedule = due.UTC().Format(time.RFC3339Nano)
 	at.Spec.Command = new("echo hello")
 	return at
@@ -42,7 +42,7 @@ func (b *bench) pendingAts(ctx context.Context, n int, due func(i int) time.Time
 	}
 	defer ats.stop()
 	if err := parallel(ctx, n, func(i int) error {
-		return b.client.Create(ctx, newAt(workload, atName(i), due(i)))
+		return b.client.Create(ctx, newAt(atName(i), due(i)))
 	}); err != nil {
 		return err
 	}

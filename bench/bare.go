@@ -69,7 +69,7 @@ func (b *bench) newBarePods(ctx context.Context) (*barePods, error) {
 		return nil, err
 	}
 	defer pods.stop()
-	at := newAt(workload, atName(sample), time.Now().Truncate(time.Second))
+	at := newAt(atName(sample), time.Now().Truncate(time.Second))
 	if err := b.client.Create(ctx, at); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (p *barePods) create(ctx context.Context, b *bench, n int) (time.Duration, 
 	if err := b.clear(ctx, workload); err != nil {
 		return 0, err
 	}
-	owner := newAt(workload, ownerName, farOff)
+	owner := newAt(ownerName, farOff)
 	if err := b.client.Create(ctx, owner); err != nil {
 		return 0, err
 	}

@@ -66,7 +66,7 @@ type broken struct{ ats []*atv1alpha1.At }
 func (b *bench) createBroken(ctx context.Context, n int, due time.Time) (broken, error) {
 	made := broken{ats: make([]*atv1alpha1.At, n)}
 	err := parallel(ctx, n, func(i int) error {
-		at := newAt(workload, fmt.Sprintf("broken-%06d", i), due)
+		at := newAt(fmt.Sprintf("broken-%06d", i), due)
 		how := breakages[i%len(breakages)]
 		how.do(at)
 		made.ats[i] = at

@@ -20,7 +20,7 @@ func burst(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.prepareBurst(ctx); err != nil {
 		return nil, err
 	}
-	defer b.cordon(context.WithoutCancel(ctx), false)
+	defer func() { _ = b.cordon(context.WithoutCancel(ctx), false) }()
 	bare, err := b.newBarePods(ctx)
 	if err != nil {
 		return nil, err

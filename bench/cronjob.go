@@ -20,7 +20,7 @@ func cronJobs(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.prepareBurst(ctx); err != nil {
 		return nil, err
 	}
-	defer b.cordon(context.WithoutCancel(ctx), false)
+	defer func() { _ = b.cordon(context.WithoutCancel(ctx), false) }()
 
 	// Due at the second minute from now: the next one may be too close.
 	due := time.Now().Truncate(time.Minute).Add(2 * time.Minute)

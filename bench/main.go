@@ -46,7 +46,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 	}
 	if err != nil || !ok {
-		os.Exit(1)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
 	}
 }
 

@@ -27,7 +27,7 @@ func (b *bench) restart(ctx context.Context, how string, end func(context.Contex
 	if err := end(ctx); err != nil {
 		return 0, err
 	}
-	if err := b.client.Create(ctx, newAt(workload, name, ended)); err != nil {
+	if err := b.client.Create(ctx, newAt(name, ended)); err != nil {
 		return 0, err
 	}
 	times, err := pods.wait(ctx, 5*time.Minute, mayRun, 1)

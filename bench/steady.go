@@ -22,7 +22,7 @@ func steady(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.cordon(ctx, true); err != nil {
 		return nil, err
 	}
-	defer b.cordon(context.WithoutCancel(ctx), false)
+	defer func() { _ = b.cordon(context.WithoutCancel(ctx), false) }()
 
 	var p50, p99, most []time.Duration
 	early := 0

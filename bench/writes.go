@@ -62,7 +62,7 @@ func (b *bench) runToTheEnd(ctx context.Context, outputBytes int32) ([]request, 
 	defer ats.stop()
 	due := time.Now().Add(5 * time.Second).Truncate(time.Second)
 	if err := parallel(ctx, completed, func(i int) error {
-		at := newAt(workload, atName(i), due)
+		at := newAt(atName(i), due)
 		at.Spec.OutputBytes = outputBytes
 		return b.client.Create(ctx, at)
 	}); err != nil {
