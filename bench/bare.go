@@ -125,7 +125,7 @@ func asSent(pod *corev1.Pod) *corev1.Pod {
 // create creates n pods as fast as the API server takes them, and returns how
 // long it took from the first request until the last was answered.
 func (p *barePods) create(ctx context.Context, b *bench, n int) (time.Duration, error) {
-	if err := b.clear(ctx, workload); err != nil {
+	if err := b.clear(ctx, burstNamespaces...); err != nil {
 		return 0, err
 	}
 	owner := newAt(ownerName, farOff)

@@ -86,6 +86,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 			err = errors.Join(err, fmt.Errorf("measure %s: %w", m.name, failure))
 		}
 		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
 			break
 		}
 	}

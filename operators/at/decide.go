@@ -18,7 +18,7 @@ const (
 
 	// A pod that was refused, or whose name is taken, is tried again after
 	// half the time that this has lasted, within these bounds.
-	firstRefusal, longestRefusal = time.Second, time.Minute
+	firstRefusal, longestRefusal = 5 * time.Second, time.Minute
 
 	// trouble is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.

@@ -228,7 +228,7 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 
 func TestRefusalBackoffGrowsWithTheTrouble(t *testing.T) {
 	for lasted, want := range map[time.Duration]time.Duration{
-		0: time.Second, 10 * time.Second: 5 * time.Second, time.Hour: time.Minute,
+		0: 5 * time.Second, 20 * time.Second: 10 * time.Second, time.Hour: time.Minute,
 	} {
 		if got := refusalBackoff(noon, noon.Add(lasted)); got != want {
 			t.Errorf("refusalBackoff after %v = %v, want %v", lasted, got, want)

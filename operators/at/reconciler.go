@@ -76,9 +76,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next := decide(at, seen)
 	failure := r.act(ctx, obj, at, seen, next)
 	at.Status = summarize(at, seen, next, failure)
-	wakeAt := next.wakeAt
+	var result ctrl.Result
 	if next.action == create && isTold(failure) {
-		wakeAt = sooner(wakeAt, seen.now.Add(refusalBackoff(troubledSince(at, seen.now), seen.now)))
+		result.RequeueAfter, result.Priority = refusalBackoff(troubledSince(at, seen.now), seen.now), new(retryPriority)
 		failure = nil
 	}
 
@@ -86,8 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := errors.Join(failure, r.report(ctx, obj, before, &at.Status)); err != nil {
 		return afterError(err)
 	}
-	r.alarms.set(req.NamespacedName, wakeAt)
-	return ctrl.Result{}, nil
+	r.alarms.set(req.NamespacedName, next.wakeAt)
+	return result, nil
 }
 
 // report stores the status if it differs, and tells of it once it is stored.
@@ -126,14 +126,6 @@ func troubledSince(at *atv1alpha1.At, now time.Time) time.Time {
 		}
 	}
 	return now
-}
-
-// sooner is the earlier of two instants, of which the first may be zero.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // forget drops what is kept in memory about an At that is gone.
