@@ -15,8 +15,7 @@ const (
 	memoryBound  = 4096 // bytes for each At
 	restartBound = 30 * time.Second
 	// The kubelet looks every 10 s or so, and Go collects at least every two
-	// minutes and hands memory back little by little: settled is what has not
-	// changed for a while.
+	// minutes and hands memory back little by little.
 	memoryInterval = 15 * time.Second
 	memoryRounds   = 10
 )
@@ -97,8 +96,8 @@ func (m memory) String() string {
 	return fmt.Sprintf("working set %d MiB, resident %d MiB, peak %d MiB", m.workingSet>>20, m.resident>>20, m.peak>>20)
 }
 
-// settledMemory waits until the working set has stayed within 1% over three
-// looks and Go has had time for a collection, or long enough.
+// settledMemory is the memory after Go has had time for a collection, and the
+// highest that was seen until then.
 func (b *bench) settledMemory(ctx context.Context) (memory, error) {
 	var looks []memory
 	var peak uint64
