@@ -4,5 +4,6 @@
 //	run      one manager for one or several operators
 //	apply    writing children without touching what is foreign
 //	status   conditions and the status write
+//	names    names and label values within their bounds
 //	testkit  a real API server for tests, and the crash-point sweep
 package kit

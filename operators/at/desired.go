@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -42,7 +43,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 	}
 	pod.Labels[run.ManagedByLabel] = run.ManagedBy("at")
 	pod.Labels[nameLabel] = "at"
-	pod.Labels[instanceLabel] = labelValue(at.Name)
+	pod.Labels[instanceLabel] = names.LabelValue(at.Name)
 
 	spec := &pod.Spec
 	spec.SchedulingGates = append(spec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})

@@ -1,25 +1,20 @@
 package at
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/names"
 )
 
 const (
-	// maxLabel is how long the value of a label may be.
-	maxLabel = 63
 	// maxPodFolder is how long the name of a pod's log folder on the node may
 	// be, which the kubelet makes of namespace, name and UID with an
 	// underscore between them. A longer one keeps the pod from starting.
 	maxPodFolder = 255
 	uidLength    = 36
-	hashLength   = 10
 )
 
 // podName is the name of the pod of an attempt, counted from 1. The first
@@ -29,27 +24,10 @@ const (
 func (g group) podName(at *atv1alpha1.At, attempt int32) string {
 	suffix := ""
 	if attempt > 1 {
-		suffix = fmt.Sprintf("-%d-%s", attempt, hash(string(at.UID)))
+		suffix = fmt.Sprintf("-%d-%s", attempt, names.Hash(string(at.UID)))
 	}
 	limit := maxPodFolder - len(at.Namespace) - uidLength - 2 - len(suffix)
-	return bounded(g.podNameFor(at.Name), limit) + suffix
-}
-
-// labelValue is the name of an At as the value of a label.
-func labelValue(name string) string { return bounded(name, maxLabel) }
-
-// bounded is name if it is no longer than limit, and otherwise its beginning
-// with a hash of the whole.
-func bounded(name string, limit int) string {
-	if len(name) <= limit {
-		return name
-	}
-	return strings.TrimRight(name[:limit-hashLength-1], "-.") + "-" + hash(name)
-}
-
-func hash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])[:hashLength]
+	return names.Bounded(g.podNameFor(at.Name), limit) + suffix
 }
 
 // key is the key of an At in queue, alarms and memory.

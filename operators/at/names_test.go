@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/names"
 )
 
 func TestNamesStayWithinTheirBounds(t *testing.T) {
 	long := strings.Repeat("a", 253)
-	names := []string{"sample", "with.dots.in-it", long, strings.Repeat("a.", 126) + "b", strings.Repeat("a", 63) + "1", strings.Repeat("a", 63) + "2"}
+	samples := []string{"sample", "with.dots.in-it", long, strings.Repeat("a.", 126) + "b", strings.Repeat("a", 63) + "1", strings.Repeat("a", 63) + "2"}
 	namespaces := []string{"default", strings.Repeat("n", 63)}
 	labels, pods := map[string]string{}, map[string]string{}
-	for _, name := range names {
-		label := labelValue(name)
+	for _, name := range samples {
+		label := names.LabelValue(name)
 		if errs := validation.IsValidLabelValue(label); errs != nil {
 			t.Errorf("label value of %q: %v", name, errs)
 		}

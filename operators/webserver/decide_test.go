@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/names"
 )
 
 func TestChoose(t *testing.T) {
@@ -172,12 +173,12 @@ func TestNames(t *testing.T) {
 	long := "a-name-that-is-much-longer-than-what-a-label-or-a-service-may-have-as-a-name"
 	for name, want := range map[string]string{
 		"webserver-sample": "webserver-sample-service",
-		"www.example":      "w-www-example-" + hash("www.example") + "-service",
-		"1st":              "w-1st-" + hash("1st") + "-service",
-		long:               long[:44] + "-" + hash(long) + "-service",
+		"www.example":      "w-www-example-" + names.Hash("www.example") + "-service",
+		"1st":              "w-1st-" + names.Hash("1st") + "-service",
+		long:               long[:44] + "-" + names.Hash(long) + "-service",
 	} {
 		got := serviceName(aWeb(func(ws *webv1.WebServer) { ws.Name = name }))
-		if got != want || len(got) > maxLabel || !serviceNames.MatchString(got) {
+		if got != want || len(got) > names.MaxLabel || !serviceNames.MatchString(got) {
 			t.Errorf("serviceName(%q) = %q (%d bytes), want %q", name, got, len(got), want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/names"
 )
 
 // This file reads what the pods are given: pages, configuration, certificate.
@@ -204,7 +205,7 @@ func hashOf(data map[string][]byte) string {
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		all += fmt.Sprintf("%q=%q\n", name, data[name])
 	}
-	return hash(all)
+	return names.Hash(all)
 }
 
 // configPath is where the configuration goes.

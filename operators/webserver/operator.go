@@ -19,6 +19,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -70,7 +71,7 @@ func setUp(mgr ctrl.Manager) error {
 		values client.IndexerFunc
 	}{
 		{&webv1.WebServer{}, sourceIndex, sourcesOf},
-		{&webv1.WebServer{}, podsIndex, func(obj client.Object) []string { return []string{labelValue(obj.GetName())} }},
+		{&webv1.WebServer{}, podsIndex, func(obj client.Object) []string { return []string{names.LabelValue(obj.GetName())} }},
 		{&corev1.Service{}, guidePortIndex, hasGuidePort},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.name, index.values); err != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -39,7 +40,7 @@ func (t podTemplate) revision() string {
 	if t == "" {
 		return ""
 	}
-	return hash(string(t))
+	return names.Hash(string(t))
 }
 
 // image is the image of the server.
@@ -225,7 +226,7 @@ func secure(spec *corev1.PodSpec) {
 // selector is what the guide's operator selects by, so that its objects can be
 // taken over.
 func selector(ws *webv1.WebServer) map[string]string {
-	return map[string]string{"app": "webserver", podsOf: labelValue(ws.Name)}
+	return map[string]string{"app": "webserver", podsOf: names.LabelValue(ws.Name)}
 }
 
 // podsOf is the label that says whose pod it is.
@@ -235,7 +236,7 @@ const podsOf = "webserver_cr"
 func labels(ws *webv1.WebServer) map[string]string {
 	all := selector(ws)
 	all["app.kubernetes.io/name"] = "webserver"
-	all["app.kubernetes.io/instance"] = labelValue(ws.Name)
+	all["app.kubernetes.io/instance"] = names.LabelValue(ws.Name)
 	all[run.ManagedByLabel] = run.ManagedBy(name)
 	return all
 }

@@ -1,0 +1,33 @@
+// Package names bounds names and label values, whatever users call their
+// objects: cut where they would be too long, with a hash of the whole at the
+// end, so that two long names never become one.
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// MaxLabel is how long the value of a label may be, and a DNS label.
+const MaxLabel = 63
+
+const hashLength = 10
+
+// LabelValue is the name of an object as the value of a label.
+func LabelValue(name string) string { return Bounded(name, MaxLabel) }
+
+// Bounded is name if it is no longer than limit bytes, and otherwise its
+// beginning with a hash of the whole. A limit must leave room for the hash.
+func Bounded(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	return strings.TrimRight(name[:limit-hashLength-1], "-.") + "-" + Hash(name)
+}
+
+// Hash is short, and fit for the end of a name.
+func Hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])[:hashLength]
+}
