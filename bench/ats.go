@@ -22,12 +22,22 @@ const (
 // farOff is a time that does not come.
 var farOff = time.Date(2999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-func newAt(name string, due time.Time) *atv1alpha1.At {
+func newAt(name string, due time.Time, options ...func(*atv1alpha1.At)) *atv1alpha1.At {
 	at := &atv1alpha1.At{}
 	at.Namespace, at.Name = workload, name
 	at.Spec.Schedule = due.UTC().Format(time.RFC3339Nano)
 	at.Spec.Command = new("echo hello")
+	for _, option := range options {
+		option(at)
+	}
 	return at
+}
+
+// unscheduled gives the pod to a scheduler that does not exist. The bare client's
+// pods stay gated, so the scheduler has nothing to do for them; without this it
+// would have, for those of the Ats, and take the API server's time.
+func unscheduled(at *atv1alpha1.At) {
+	at.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SchedulerName: "nobody"}}
 }
 
 func atName(i int) string { return fmt.Sprintf(atPrefix+"%06d", i) }
@@ -35,14 +45,14 @@ func atName(i int) string { return fmt.Sprintf(atPrefix+"%06d", i) }
 // pendingAts creates n Ats with their dues, and waits until the operator has
 // said in status that they are scheduled: what follows is about their time, and
 // no longer about their creation.
-func (b *bench) pendingAts(ctx context.Context, n int, due func(i int) time.Time) error {
+func (b *bench) pendingAts(ctx context.Context, n int, due func(i int) time.Time, options ...func(*atv1alpha1.At)) error {
 	ats, err := b.followAts(ctx, workload)
 	if err != nil {
 		return err
 	}
 	defer ats.stop()
 	if err := parallel(ctx, n, func(i int) error {
-		return b.client.Create(ctx, newAt(atName(i), due(i)))
+		return b.client.Create(ctx, newAt(atName(i), due(i), options...))
 	}); err != nil {
 		return err
 	}

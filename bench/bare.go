@@ -69,7 +69,7 @@ func (b *bench) newBarePods(ctx context.Context) (*barePods, error) {
 		return nil, err
 	}
 	defer pods.stop()
-	at := newAt(atName(sample), time.Now().Truncate(time.Second))
+	at := newAt(atName(sample), time.Now().Truncate(time.Second), unscheduled)
 	if err := b.client.Create(ctx, at); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,10 @@ func asSent(pod *corev1.Pod) *corev1.Pod {
 		Spec: *pod.Spec.DeepCopy(),
 	}
 	spec := &sent.Spec
-	spec.DNSPolicy, spec.SchedulerName = "", ""
+	spec.DNSPolicy = ""
+	if spec.SchedulerName == corev1.DefaultSchedulerName {
+		spec.SchedulerName = ""
+	}
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
 	spec.TerminationGracePeriodSeconds, spec.EnableServiceLinks = nil, nil
 	spec.Tolerations, spec.Priority, spec.PreemptionPolicy = nil, nil, nil

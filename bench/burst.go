@@ -121,7 +121,7 @@ func (b *bench) burstOfAts(ctx context.Context, n, broken int) (burstTimes, erro
 	if err != nil {
 		return times, err
 	}
-	if err := b.pendingAts(ctx, n, func(int) time.Time { return due }); err != nil {
+	if err := b.pendingAts(ctx, n, func(int) time.Time { return due }, unscheduled); err != nil {
 		return times, err
 	}
 	if left := time.Until(due); left < 3*time.Second {
@@ -159,7 +159,7 @@ func (b *bench) burstOfAts(ctx context.Context, n, broken int) (burstTimes, erro
 // one that takes its scheduling gate away. They count when they are answered.
 const (
 	createPod = "create pods"
-	openGate  = "patch pods"
+	openGate  = "update pods"
 )
 
 // allMayRun checks that the requests did what they are taken for.

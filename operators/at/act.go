@@ -2,13 +2,15 @@ package at
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,6 +25,8 @@ const (
 	podKind = "Pod"
 )
 
+var errLate = errors.New("the cache is late")
+
 // act does what the step says. Every write is here, except that of status: see
 // report. To claim is a status write and nothing else.
 func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation, next step) error {
@@ -34,6 +38,9 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 	case release:
 		return r.openGate(ctx, seen.pod)
 	case discard:
+		if err := r.isCurrent(ctx, obj); err != nil {
+			return err
+		}
 		return r.deletePod(ctx, seen.pod, "it must not run: "+next.news.reason)
 	case abandon:
 		return r.deletePod(ctx, seen.pod, "it could not start")
@@ -60,28 +67,38 @@ func (r *reconciler) createPod(ctx context.Context, at *atv1alpha1.At, seen obse
 	return nil
 }
 
-// openGate lets the claimed pod run. The patch tests the UID and the place of
-// the gate, so it does nothing to any other pod, and nothing twice.
+// openGate lets the claimed pod run. An update costs the API server much less than
+// a patch, and nothing else is as dear when many Ats are due at once. It is refused
+// where the cache is late, or where the pod has fields that this program is too
+// old to know; then a patch does it, which tests the UID and the place of the
+// gate. So it is this pod in any case, and nothing is done twice.
 func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
-	gate := fmt.Sprintf("/spec/schedulingGates/%d", gateIndex(pod))
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": pod.UID},
-		{"op": "test", "path": gate + "/name", "value": gateName},
-		{"op": "remove", "path": gate},
-	})
-	if err != nil {
-		return err
+	index := gateIndex(pod)
+	open := pod.DeepCopy()
+	open.Spec.SchedulingGates = slices.Delete(open.Spec.SchedulingGates, index, index+1)
+	// An empty entry clears them, and the API server then keeps none. They are
+	// for those who share an object by server-side apply; to keep them up costs
+	// as much as all the rest of the update.
+	open.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	err := r.client.Update(ctx, open)
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		err = r.client.Patch(ctx, open, client.RawPatch(types.JSONPatchType, gatePatch(pod, index)))
 	}
-	err = r.client.Patch(ctx, pod, client.RawPatch(types.JSONPatchType, patch))
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		return nil // a test failed, or it is gone: the event that tells is on its way
 	}
 	if err != nil {
 		return err
 	}
-	r.writes.Note(podKind, pod)
+	r.writes.Note(podKind, open)
 	log.FromContext(ctx).Info("pod may run", "pod", pod.Name)
 	return nil
+}
+
+func gatePatch(pod *corev1.Pod, index int) []byte {
+	gate := fmt.Sprintf("/spec/schedulingGates/%d", index)
+	return fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":"%s/name","value":%q},{"op":"remove","path":%[2]q}]`,
+		pod.UID, gate, gateName)
 }
 
 // stopSidecars ends what runs in a pod by its active deadline. The kubelet then
@@ -102,6 +119,20 @@ func (r *reconciler) deletePod(ctx context.Context, pod *corev1.Pod, why string)
 	}
 	r.writes.NoteDeleted(podKind, pod)
 	log.FromContext(ctx).Info("pod deleted", "pod", pod.Name, "why", why)
+	return nil
+}
+
+// isCurrent returns a conflict if the cache's At is not the API server's. Two
+// caches are not equally late: one may show a pod before the other shows that
+// the At was changed and that another operator has claimed this pod for it.
+func (r *reconciler) isCurrent(ctx context.Context, obj client.Object) error {
+	now := r.group.newObject()
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
+		return err
+	}
+	if now.GetResourceVersion() != obj.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{Group: r.group.gvk.Group, Resource: "ats"}, obj.GetName(), errLate)
+	}
 	return nil
 }
 

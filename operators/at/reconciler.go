@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats/status,verbs=update
 // +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

@@ -57,7 +57,7 @@ func TestSweep(t *testing.T) {
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},
 	}
-	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), outlived(), neverStarts(), againByName(), missesItsDeadline())
+	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), outlived(), neverStarts(), againByName(), missesItsDeadline(), changedByOthers())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -223,6 +223,35 @@ func movedAfterItsPod() testkit.Scenario {
 			Do: func(ctx context.Context, r *testkit.Run) error {
 				at := story(r)
 				return r.Client.Patch(ctx, at, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`)))
+			},
+		}},
+		Settled: settledAs(atv1alpha1.Done, "Completed"),
+		Check:   ranOnce(1),
+	}
+}
+
+// changedByOthers has a pod that somebody keeps changing while it waits for its
+// gate, faster than a late cache shows: no update of it gets through.
+func changedByOthers() testkit.Scenario {
+	key := func(r *testkit.Run) client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: "at"} }
+	return testkit.Scenario{
+		Name:     "changed-by-others",
+		Variants: []string{"late-pods"},
+		Arrange:  arranged(),
+		Steps: []testkit.Step{{
+			Name: "change the pod until it may run",
+			When: func(ctx context.Context, r *testkit.Run) error { return r.Client.Get(ctx, key(r), &corev1.Pod{}) },
+			Do: func(ctx context.Context, r *testkit.Run) error {
+				var pod corev1.Pod
+				for i := 0; ; i++ {
+					if err := r.Client.Get(ctx, key(r), &pod); err != nil || gateIndex(&pod) < 0 {
+						return client.IgnoreNotFound(err)
+					}
+					patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"seen":"%d"}}}`, i)
+					if err := r.Client.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
+						return client.IgnoreNotFound(err)
+					}
+				}
 			},
 		}},
 		Settled: settledAs(atv1alpha1.Done, "Completed"),

@@ -181,7 +181,9 @@ func TestRepair(t *testing.T) {
 		} else {
 			s.must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
 		}
-		t.Logf("%s: repaired after %v", tc.name, s.within(time.Second, tc.right))
+		// Less than what the operator waits for a cache; how fast it really is
+		// shows the benchmark, on a machine that is not busy.
+		t.Logf("%s: repaired after %v", tc.name, s.within(5*time.Second, tc.right))
 	}
 	s.settled(reasonReady, "nginx:1")
 	s.must(s.counter.Silence(ctx, 3*time.Second))

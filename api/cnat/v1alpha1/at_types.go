@@ -22,7 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.podName`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec || !has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase == 'PENDING'",reason=FieldValueForbidden,fieldPath=".spec",message="the run has started or is over, so the spec cannot be changed any more: create a new At for another run"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase == 'PENDING' || self.spec == oldSelf.spec",reason=FieldValueForbidden,fieldPath=".spec",message="the run has started or is over, so the spec cannot be changed any more: create a new At for another run"
 type At struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -33,6 +33,7 @@ type At struct {
 
 	// What became of it. Written by the operator.
 	// +optional
+	// +structType=atomic
 	// +kubebuilder:default={phase: "PENDING"}
 	Status atv1alpha1.AtStatus `json:"status,omitempty"`
 }

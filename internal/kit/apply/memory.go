@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type Memory struct {
 
 	mu    sync.Mutex
 	notes map[noteKey]note
+	// gone are the deletions that a watch told lately: the answer to a write
+	// may come after the event that its object was deleted.
+	gone map[noteKey]note
 }
 
 type noteKey struct {
@@ -40,7 +44,7 @@ type note struct {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{now: time.Now, notes: map[noteKey]note{}}
+	return &Memory{now: time.Now, notes: map[noteKey]note{}, gone: map[noteKey]note{}}
 }
 
 // Note remembers a write of the named kind, after it was answered: obj has the
@@ -48,7 +52,12 @@ func NewMemory() *Memory {
 func (m *Memory) Note(kind string, obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{version: obj.GetResourceVersion(), until: m.now().Add(memoryLasts)}
+	k := noteKey{kind, client.ObjectKeyFromObject(obj)}
+	written := note{version: obj.GetResourceVersion(), until: m.now().Add(memoryLasts)}
+	if gone, ok := m.gone[k]; ok && written.isAtMost(gone.version) {
+		return
+	}
+	m.notes[k] = written
 }
 
 // NoteDeleted remembers that an object of the named kind was deleted: the cache
@@ -86,11 +95,15 @@ func (m *Memory) Forget(kind string, key types.NamespacedName) {
 }
 
 // Deleted drops what is remembered of an object that a watch tells is gone,
-// unless it has been written anew since.
+// unless it has been written anew since. A write of the time before whose
+// answer is still to come is not remembered either.
 func (m *Memory) Deleted(kind string, gone client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := m.now()
+	maps.DeleteFunc(m.gone, func(_ noteKey, gone note) bool { return !now.Before(gone.until) })
 	k := noteKey{kind, client.ObjectKeyFromObject(gone)}
+	m.gone[k] = note{version: gone.GetResourceVersion(), until: now.Add(memoryLasts)}
 	if written, ok := m.notes[k]; ok && (written.gone != "" && written.gone == gone.GetUID() || written.gone == "" && written.shownBy(gone)) {
 		delete(m.notes, k)
 	}
@@ -103,6 +116,12 @@ func (n note) shownBy(cached client.Object) bool {
 	case cached == nil:
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), n.version)
-	return err != nil || order >= 0
+	return n.isAtMost(cached.GetResourceVersion())
+}
+
+// isAtMost says whether the write is part of a version, or cannot be compared
+// with it.
+func (n note) isAtMost(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(n.version, version)
+	return err != nil || order <= 0
 }

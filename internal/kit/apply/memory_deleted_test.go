@@ -15,16 +15,24 @@ func TestMemoryDeleted(t *testing.T) {
 	key := types.NamespacedName{Namespace: "n", Name: "p"}
 	cases := map[string]struct {
 		written, gone string
+		lateAnswer    bool // the write is answered after the event of the deletion
 		behind        bool
 	}{
-		"deleted after the write": {written: "5", gone: "6", behind: false},
-		"written anew after that": {written: "7", gone: "6", behind: true},
+		"deleted after the write":              {written: "5", gone: "6", behind: false},
+		"written anew after that":              {written: "7", gone: "6", behind: true},
+		"deleted after the write, late answer": {written: "5", gone: "6", lateAnswer: true, behind: false},
+		"written anew, late answer":            {written: "7", gone: "6", lateAnswer: true, behind: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := NewMemory()
-			m.Note("Pod", pod(tc.written))
+			if !tc.lateAnswer {
+				m.Note("Pod", pod(tc.written))
+			}
 			m.Deleted("Pod", pod(tc.gone))
+			if tc.lateAnswer {
+				m.Note("Pod", pod(tc.written))
+			}
 			if _, behind := m.Behind("Pod", key, nil); behind != tc.behind {
 				t.Errorf("behind is %t, want %t", behind, tc.behind)
 			}
