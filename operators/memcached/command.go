@@ -1,0 +1,95 @@
+package memcached
+
+import (
+	"strconv"
+	"strings"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// This file is about how memcached is started and stopped in its container.
+
+const portName = "memcached"
+
+// arguments are memcached's. Kubernetes puts the values of $(…) in at each
+// start of the container.
+func arguments(mc *v1alpha1.Memcached) []string {
+	threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
+	if isWarm(mc) {
+		threads, connections = "$(THREADS)", "$(MAX_CONNECTIONS)"
+	}
+	args := []string{
+		"-m", strconv.FormatInt(mc.Spec.Memory.Value()>>20, 10),
+		"-I", strconv.FormatInt(mc.Spec.MaxItemSize.Value(), 10),
+		"-c", connections,
+		"-t", threads,
+		"-p", strconv.Itoa(int(mc.Spec.Port)),
+	}
+	if mc.Spec.Auth != nil {
+		args = append(args, "-Y", secretsPath+"auth/"+usersFile)
+	}
+	if mc.Spec.TLS != nil {
+		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key")
+	}
+	if isWarm(mc) {
+		args = append(args, "-e", cachePath+"/memory")
+	}
+	return append(args, mc.Spec.ExtraArgs...)
+}
+
+// The start script ends as memcached, so memcached has its process number and
+// gets its signals. What has to happen while memcached runs is done by a loop
+// beside it, once a second, without a program where the shell alone can.
+const (
+	// waitScript: memcached refuses its memory when it starts in the second in
+	// which it stopped. The file is there only after a stop that kept the cache.
+	waitScript = `
+stopped=$(sed -n 's/^Kstop_time //p' /cache/memory.meta 2>/dev/null)
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+	[ "$(date +%s)" -gt "${stopped:-0}" ] && break
+	sleep 0.1
+done
+echo $$ >/cache/pid
+`
+	// settingsScript: other settings are a stop that keeps the cache. Kubernetes
+	// starts the container again, with the new ones. At first the file may still
+	// have those of before this start: only a change counts.
+	settingsScript = `
+	read -r now </etc/memcached/settings/hash
+	if [ "$now" != "$settings" ]; then
+		settings=$now
+		[ "$now" = "$SETTINGS" ] || kill -USR1 $$
+	fi
+`
+	// linkScript and reloadScript: a Secret's volume changes by a link to another
+	// folder.
+	linkScript   = "ROLE=$(cd -P /etc/memcached/ROLE/..data && pwd)\n"
+	reloadScript = `
+	now=$(cd -P /etc/memcached/ROLE/..data && pwd)
+	if [ "$now" != "$ROLE" ]; then
+		ROLE=$now
+		kill -HUP $$
+	fi
+`
+	// stopScript must not return before memcached is gone: a SIGTERM, which the
+	// kubelet sends next, would overtake the stop and lose the cache.
+	stopScript = `pid=$(cat /cache/pid); kill -USR1 "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done`
+)
+
+// startScript is empty where memcached can be started without a shell.
+func startScript(mc *v1alpha1.Memcached) string {
+	var begin, loop string
+	if isWarm(mc) {
+		begin, loop = waitScript+"read -r settings </etc/memcached/settings/hash\n", settingsScript
+	}
+	for _, role := range roles(mc) {
+		begin += strings.ReplaceAll(linkScript, "ROLE", role.name)
+		loop += strings.ReplaceAll(reloadScript, "ROLE", role.name)
+	}
+	if loop == "" {
+		return ""
+	}
+	script := strings.TrimPrefix(begin, "\n") + "(while sleep 1; do" + strings.TrimSuffix(strings.ReplaceAll(loop, "\n\n", "\n"), "\n") + "\ndone) &\nexec memcached \"$@\"\n"
+	// Kubernetes makes $$ in a command $, so that $$(NAME) can be written.
+	return strings.ReplaceAll(script, "$$", "$$$$")
+}
