@@ -52,6 +52,7 @@ type change struct {
 	pod      *corev1.Pod
 	template podTemplate
 	revision string // the StatefulSet's name for the template
+	now      time.Time
 }
 
 // decide is the next step: pure, so that the tests need no cluster.

@@ -24,9 +24,15 @@ func TestInPlace(t *testing.T) {
 	had := func(pod *corev1.Pod) { // a restart that is over
 		pod.Annotations[replacedAnnotation] = "memcached-2-0"
 	}
+	crashed := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Time{Time: noon}}
+	}
+	upgraded := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon}}
+	}
 	restartedAt := func(at time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: at}}
+			pod.Annotations[endedAnnotation] = at.Format(time.RFC3339)
 		}
 	}
 	moreThreads := aPool(warm, threads(8))
@@ -106,12 +112,22 @@ func TestInPlace(t *testing.T) {
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2)),
 			want: step{Named: "cache-2"},
 		},
-		"settings only, restarted a while ago: Kubernetes would hold it back": {
+		"settings only, and so a while ago: Kubernetes would hold it back": {
 			mc:   moreThreads,
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Minute)))),
-			want: step{Waits: "would hold back another start for 10 s or more, until 12:09:30"},
+			want: step{Waits: "hold back its next start for 10 s or more, until 12:09:30"},
 		},
-		"settings only, restarted long ago": {
+		"settings only, crashed a while ago": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
+			want: step{Waits: "until 12:10:30"},
+		},
+		"settings only, upgraded a while ago": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, upgraded)),
+			want: step{Named: "cache-2"},
+		},
+		"settings only, and so long ago": {
 			mc:   moreThreads,
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Hour)))),
 			want: step{Named: "cache-2"},
@@ -305,7 +321,7 @@ func TestChanged(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), exporting("e:1")), aPool(warm, threads(8), exporting("e:1"))
 	seen := somethingSeen(aServer(old, 0, func(pod *corev1.Pod) { pod.UID, pod.ResourceVersion = "u", "7" }))
 	template := mustTemplate(now)
-	got := change{&seen.pods[0], template, "cache-new"}.changed()
+	got := change{&seen.pods[0], template, "cache-new", noon}.changed()
 	want := map[string]any{
 		"metadata": map[string]any{
 			"uid": seen.pods[0].UID, "resourceVersion": "7",

@@ -25,8 +25,11 @@ const (
 	// pullPause is for how long a pull that has failed for good stays, so that
 	// it can be looked at, until it is tried again.
 	pullPause = 30 * time.Second
-	// backOffLasts is for how long Kubernetes holds back the second start of a
-	// container that ends by itself.
+	// endedAnnotation of a pod has when its server was last made to end by
+	// itself, for other settings.
+	endedAnnotation = "memcached-operator/ended"
+	// backOffLasts is for how long Kubernetes remembers that a container ended
+	// by itself, and holds back its next start.
 	backOffLasts = 10*time.Minute + 30*time.Second
 )
 
@@ -64,7 +67,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			if isSettled(named) && len(others) > 0 {
 				next.waits = fmt.Sprintf("servers are away: %s", strings.Join(others, ", "))
 			} else if mayChange(seen, named, t, next) {
-				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision}
+				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision, seen.now}
 			}
 			return
 		case !isSettled(named):
@@ -149,19 +152,28 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) boo
 	}
 	// Only settings: the container ends by itself, which Kubernetes answers at
 	// once the first time, and later ever more slowly.
-	for _, c := range pod.Status.ContainerStatuses {
-		end := c.LastTerminationState.Terminated
-		if c.Name != serverContainer || end == nil || !isSettled(pod) {
-			continue
-		}
-		if wait := end.FinishedAt.Add(backOffLasts).Sub(seen.now); wait > 0 {
-			next.wakeAfter = wait
-			next.waits = fmt.Sprintf("server %s was restarted at %s: Kubernetes would hold back another start for 10 s or more, until %s",
-				pod.Name, end.FinishedAt.UTC().Format(time.TimeOnly), end.FinishedAt.Add(backOffLasts).UTC().Format(time.TimeOnly))
-			return false
-		}
+	if until := lastEnd(pod).Add(backOffLasts); until.After(seen.now) && isSettled(pod) {
+		next.wakeAfter = until.Sub(seen.now)
+		next.waits = fmt.Sprintf("server %s has ended by itself lately: Kubernetes would hold back its next start for 10 s or more, until %s",
+			pod.Name, until.UTC().Format(time.TimeOnly))
+		return false
 	}
 	return true
+}
+
+// lastEnd is when the server last ended by itself, be it that it was made to or
+// that it crashed. An end that the kubelet brought about does not count.
+func lastEnd(pod *corev1.Pod) time.Time {
+	last, err := time.Parse(time.RFC3339, pod.Annotations[endedAnnotation])
+	if err != nil {
+		last = time.Time{}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if end := c.LastTerminationState.Terminated; c.Name == serverContainer && end != nil && end.ExitCode != 0 && end.FinishedAt.After(last) {
+			last = end.FinishedAt.Time
+		}
+	}
+	return last
 }
 
 // pull adds the pods that pull the image on every node that it will be needed
@@ -270,6 +282,9 @@ func (c change) changed() map[string]any {
 		}
 	}
 	annotations[replacedAnnotation] = strings.Join(replaced, ",")
+	if changesSettings(c.pod, c.template) && container(&c.pod.Spec, serverContainer).Image == c.template.server().Image {
+		annotations[endedAnnotation] = c.now.UTC().Format(time.RFC3339)
+	}
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations,
 		"labels": map[string]any{revisionLabel: c.revision},
