@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -29,12 +30,23 @@ func arguments(mc *v1alpha1.Memcached) []string {
 		args = append(args, "-Y", secretsPath+"auth/"+usersFile)
 	}
 	if mc.Spec.TLS != nil {
-		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key")
+		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key",
+			"-l", fmt.Sprintf("$(POD_IP),127.0.0.1,notls:127.0.0.1:%d", localPort(mc)))
 	}
 	if isWarm(mc) {
 		args = append(args, "-e", cachePath+"/memory")
 	}
 	return append(args, mc.Spec.ExtraArgs...)
+}
+
+// localPort is where a server with TLS takes plain connections, from within its
+// pod only: for the reload of its certificate and for the exporter.
+func localPort(mc *v1alpha1.Memcached) int32 {
+	port := int32(11210)
+	for port == mc.Spec.Port || mc.Spec.Metrics != nil && port == mc.Spec.Metrics.Port {
+		port--
+	}
+	return port
 }
 
 // The start script ends as memcached, so memcached has its process number and
@@ -61,15 +73,40 @@ echo $$ >/cache/pid
 		[ "$now" = "$SETTINGS" ] || kill -USR1 $$
 	fi
 `
-	// linkScript and reloadScript: a Secret's volume changes by a link to another
-	// folder.
-	linkScript   = "ROLE=$(cd -P /etc/memcached/ROLE/..data && pwd)\n"
-	reloadScript = `
-	now=$(cd -P /etc/memcached/ROLE/..data && pwd)
-	if [ "$now" != "$ROLE" ]; then
-		ROLE=$now
+	// linkScript: a Secret's volume changes by a link to another folder.
+	linkScript = `ROLE=$(cd -P /etc/memcached/ROLE/..data && pwd)
+`
+	// usersScript: SIGHUP makes memcached read its users again.
+	usersScript = `
+	now=$(cd -P /etc/memcached/auth/..data && pwd)
+	if [ "$now" != "$auth" ]; then
+		auth=$now
 		kill -HUP $$
 	fi
+`
+	// certificateScript: only a command makes memcached read its certificate
+	// again. It is repeated until it is answered: the users may be new, too.
+	certificateScript = `
+	now=$(cd -P /etc/memcached/tls/..data && pwd)
+	if [ "$now" != "$tls" ] && refresh | grep -q '^OK'; then
+		tls=$now
+	fi
+`
+	// refreshScript logs in as the first user, if there are users. Alpine's
+	// image has nc, Debian's has bash.
+	refreshScript = `refresh() {
+	{
+		if [ -f /etc/memcached/auth/users ]; then
+			IFS=: read -r user password </etc/memcached/auth/users
+			printf 'set login 0 0 %d\r\n%s %s\r\n' $((${#user} + ${#password} + 1)) "$user" "$password"
+		fi
+		printf 'refresh_certs\r\nquit\r\n'
+	} | if command -v nc >/dev/null; then
+		timeout 5 nc 127.0.0.1 PORT
+	else
+		timeout 5 bash -c 'exec 3<>/dev/tcp/127.0.0.1/PORT && cat >&3 && cat <&3'
+	fi
+}
 `
 	// stopScript must not return before memcached is gone: a SIGTERM, which the
 	// kubelet sends next, would overtake the stop and lose the cache.
@@ -84,7 +121,13 @@ func startScript(mc *v1alpha1.Memcached) string {
 	}
 	for _, role := range roles(mc) {
 		begin += strings.ReplaceAll(linkScript, "ROLE", role.name)
-		loop += strings.ReplaceAll(reloadScript, "ROLE", role.name)
+	}
+	if mc.Spec.Auth != nil {
+		loop += usersScript
+	}
+	if mc.Spec.TLS != nil {
+		begin += strings.ReplaceAll(refreshScript, "PORT", strconv.Itoa(int(localPort(mc))))
+		loop += certificateScript
 	}
 	if loop == "" {
 		return ""

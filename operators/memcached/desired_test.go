@@ -22,7 +22,7 @@ func TestArguments(t *testing.T) {
 		"warm":        {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
 		"users":       {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s"} }), basic + " -Y /etc/memcached/auth/users"},
 		"a certificate": {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }),
-			basic + " -Z -o ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key"},
+			basic + " -Z -o ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key -l $(POD_IP),127.0.0.1,notls:127.0.0.1:11210"},
 	} {
 		if diff := cmp.Diff(tc.want, strings.Join(arguments(tc.mc), " ")); diff != "" {
 			t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
@@ -95,7 +95,7 @@ func TestScripts(t *testing.T) {
 	}
 	tls := func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }
 	for name, script := range map[string]string{"warm": startScript(aPool(warm)), "tls": startScript(aPool(tls)), "both": startScript(aPool(warm, tls))} {
-		if strings.Contains(strings.ReplaceAll(script, "$$$$", ""), "$$") || !strings.Contains(script, "$$$$") || !strings.HasSuffix(script, "exec memcached \"$@\"\n") {
+		if strings.Contains(strings.ReplaceAll(script, "$$$$", ""), "$$") || strings.Contains(script, "$$$$") != (name != "tls") || !strings.HasSuffix(script, "exec memcached \"$@\"\n") {
 			t.Errorf("%s: %s", name, script)
 		}
 	}

@@ -66,7 +66,9 @@
 // Pods mount copies of the Secrets, which are written only with what memcached
 // can read (secrets.go). A change of the copy is followed by an annotation on
 // each pod, which makes its kubelet look at the pod's volumes at once. The loop
-// in the container sees the volume change and sends SIGHUP. So the operator
+// in the container sees the volume change and sends SIGHUP, which makes memcached
+// read its users, and for a certificate the command refresh_certs, through a
+// port that only the pod itself can reach. So the operator
 // needs no right to run commands in pods, no process in the pod is more
 // privileged than memcached, and it works where the operator cannot reach the
 // pods' network.

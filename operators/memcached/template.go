@@ -186,6 +186,9 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 			Secret: &corev1.SecretVolumeSource{SecretName: copyName(mc, role.name), DefaultMode: new(int32(0o440))},
 		})
 	}
+	if mc.Spec.TLS != nil {
+		setEnv(server, "POD_IP", &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"})
+	}
 	if !isWarm(mc) {
 		return
 	}
@@ -198,16 +201,18 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	mount(spec, server, "settings", settingsPath, corev1.VolumeSource{
 		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: "hash", FieldRef: annotation(settingsAnnotation)}}},
 	})
-	for _, v := range []struct{ name, annotation string }{
-		{"THREADS", threadsAnnotation}, {"MAX_CONNECTIONS", connectionsAnnotation}, {"SETTINGS", settingsAnnotation},
-	} {
-		server.Env = slices.DeleteFunc(server.Env, func(have corev1.EnvVar) bool { return have.Name == v.name })
-		server.Env = append(server.Env, corev1.EnvVar{Name: v.name, ValueFrom: &corev1.EnvVarSource{FieldRef: annotation(v.annotation)}})
-	}
+	setEnv(server, "THREADS", annotation(threadsAnnotation))
+	setEnv(server, "MAX_CONNECTIONS", annotation(connectionsAnnotation))
+	setEnv(server, "SETTINGS", annotation(settingsAnnotation))
 	if server.Lifecycle == nil {
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
 	server.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stopScript}}}
+}
+
+func setEnv(server *corev1.Container, name string, from *corev1.ObjectFieldSelector) {
+	server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+	server.Env = append(server.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: from}})
 }
 
 func annotation(name string) *corev1.ObjectFieldSelector {
@@ -238,18 +243,18 @@ func mount(spec *corev1.PodSpec, server *corev1.Container, name, path string, so
 
 // exporter is the container with the metrics.
 func exporter(mc *v1alpha1.Memcached) corev1.Container {
-	c := corev1.Container{
+	address := mc.Spec.Port
+	if mc.Spec.TLS != nil {
+		address = localPort(mc)
+	}
+	return corev1.Container{
 		Name: exporterContainer, Image: mc.Spec.Metrics.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Args: []string{
-			fmt.Sprintf("--memcached.address=localhost:%d", mc.Spec.Port),
+			fmt.Sprintf("--memcached.address=127.0.0.1:%d", address),
 			fmt.Sprintf("--web.listen-address=:%d", mc.Spec.Metrics.Port),
 		},
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: mc.Spec.Metrics.Port, Protocol: corev1.ProtocolTCP}},
 	}
-	if mc.Spec.TLS != nil {
-		c.Args = append(c.Args, "--memcached.tls.enable", "--memcached.tls.insecure-skip-verify")
-	}
-	return c
 }
 
 // secure makes the pod meet the restricted Pod Security Standard, wherever the
