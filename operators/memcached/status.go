@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
@@ -126,7 +127,7 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
 		func() *problem { return next.trouble },
-		func() *problem { return upgrading(next) },
+		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
 	} {
 		if p := check(); p != nil {
@@ -150,7 +151,7 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + shortened(failure.Error()), passes: true}
 }
 
-func upgrading(next plan) *problem {
+func upgrading(seen observation, next plan) *problem {
 	up := next.upgrade
 	if up == nil {
 		return nil
@@ -158,6 +159,9 @@ func upgrading(next plan) *problem {
 	message := fmt.Sprintf("%s: %s. %d updated", up.Kind, up.Message, up.Updated)
 	if next.waits != "" {
 		message += "; " + next.waits
+	}
+	if t := troubleOf(seen); t != "" {
+		message += "; " + t
 	}
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
 }
@@ -169,16 +173,21 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 		return nil
 	}
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
-	if t := troubleOf(seen.pods); t != "" {
+	if t := troubleOf(seen); t != "" {
 		p.message += ": " + t
 	}
 	return p
 }
 
-// troubleOf is what keeps the first of the pods in trouble from serving, in
-// words that do not change with every try.
-func troubleOf(pods []corev1.Pod) string {
-	for _, pod := range pods {
+// troubleOf is what keeps the first of the pods in trouble from serving, or from
+// being made, in words that do not change with every try.
+func troubleOf(seen observation) string {
+	for _, condition := range seen.deployment().Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return "no pod can be made: " + shortened(condition.Message)
+		}
+	}
+	for _, pod := range seen.pods {
 		for _, c := range pod.Status.ContainerStatuses {
 			wait := c.State.Waiting
 			if wait == nil {
