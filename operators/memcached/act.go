@@ -49,6 +49,9 @@ func (r *reconciler) act(ctx context.Context, mc *v1alpha1.Memcached, next plan)
 	for _, pod := range next.told {
 		failures = append(failures, r.tell(ctx, pod, next.secretsHash))
 	}
+	if next.resize != nil {
+		failures = append(failures, r.resize(ctx, *next.resize))
+	}
 	if next.change != nil {
 		failures = append(failures, r.change(ctx, *next.change))
 	}
@@ -121,6 +124,22 @@ func (r *reconciler) change(ctx context.Context, c change) error {
 	}
 	serverChanges.Inc()
 	log.FromContext(ctx).Info("server changed in place", "server", c.pod.Name, "image", c.template.server().Image)
+	return nil
+}
+
+// resize gives a server's container more memory.
+func (r *reconciler) resize(ctx context.Context, want resize) error {
+	patch, err := json.Marshal(want.changed())
+	if err != nil {
+		return err
+	}
+	pod := want.pod.DeepCopy()
+	err = r.client.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(managedBy))
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.writes.Note(podKind, pod)
+	log.FromContext(ctx).Info("server gets more memory", "server", pod.Name, "limit", want.memory.String())
 	return nil
 }
 

@@ -19,8 +19,12 @@ func arguments(mc *v1alpha1.Memcached) []string {
 	if isWarm(mc) {
 		threads, connections = "$(THREADS)", "$(MAX_CONNECTIONS)"
 	}
+	memory := mebibytes(mc)
+	if growsLive(mc) {
+		memory = "$(MEMORY)"
+	}
 	args := []string{
-		"-m", strconv.FormatInt(mc.Spec.Memory.Value()>>20, 10),
+		"-m", memory,
 		"-I", strconv.FormatInt(mc.Spec.MaxItemSize.Value(), 10),
 		"-c", connections,
 		"-t", threads,
@@ -38,6 +42,14 @@ func arguments(mc *v1alpha1.Memcached) []string {
 	}
 	return append(args, mc.Spec.ExtraArgs...)
 }
+
+func mebibytes(mc *v1alpha1.Memcached) string {
+	return strconv.FormatInt(mc.Spec.Memory.Value()>>20, 10)
+}
+
+// growsLive says whether a server can be given more memory while it runs. With a
+// memory file memcached cannot, and a Deployment's pods are all of one template.
+func growsLive(mc *v1alpha1.Memcached) bool { return isStable(mc) && !isWarm(mc) }
 
 // localPort is where a server with TLS takes plain connections, from within its
 // pod only: for the reload of its certificate and for the exporter.
@@ -88,19 +100,26 @@ echo $$ >/cache/pid
 	// again. It is repeated until it is answered: the users may be new, too.
 	certificateScript = `
 	now=$(cd -P /etc/memcached/tls/..data && pwd)
-	if [ "$now" != "$tls" ] && refresh | grep -q '^OK'; then
+	if [ "$now" != "$tls" ] && ask refresh_certs | grep -q '^OK'; then
 		tls=$now
 	fi
 `
-	// refreshScript logs in as the first user, if there are users. Alpine's
-	// image has nc, Debian's has bash.
-	refreshScript = `refresh() {
+	// memoryScript: more memory is a command, too.
+	memoryScript = `
+	read -r now </etc/memcached/settings/memory
+	if [ "$now" != "$memory" ] && ask "cache_memlimit $now" | grep -q '^OK'; then
+		memory=$now
+	fi
+`
+	// askScript logs in as the first user, if there are users. Alpine's image
+	// has nc, Debian's has bash.
+	askScript = `ask() {
 	{
 		if [ -f /etc/memcached/auth/users ]; then
 			IFS=: read -r user password </etc/memcached/auth/users
 			printf 'set login 0 0 %d\r\n%s %s\r\n' $((${#user} + ${#password} + 1)) "$user" "$password"
 		fi
-		printf 'refresh_certs\r\nquit\r\n'
+		printf '%s\r\nquit\r\n' "$1"
 	} | if command -v nc >/dev/null; then
 		timeout 5 nc 127.0.0.1 PORT
 	else
@@ -125,9 +144,17 @@ func startScript(mc *v1alpha1.Memcached) string {
 	if mc.Spec.Auth != nil {
 		loop += usersScript
 	}
+	port := mc.Spec.Port
 	if mc.Spec.TLS != nil {
-		begin += strings.ReplaceAll(refreshScript, "PORT", strconv.Itoa(int(localPort(mc))))
+		port = localPort(mc)
 		loop += certificateScript
+	}
+	if growsLive(mc) {
+		begin += "memory=$MEMORY\n"
+		loop += memoryScript
+	}
+	if mc.Spec.TLS != nil || growsLive(mc) {
+		begin += strings.ReplaceAll(askScript, "PORT", strconv.Itoa(int(port)))
 	}
 	if loop == "" {
 		return ""

@@ -29,6 +29,8 @@ type plan struct {
 	pulls []*corev1.Pod
 	// change is the server that is changed in place now, if one is.
 	change *change
+	// resize is the server whose container is given more memory now.
+	resize *resize
 	// upgrade is what status is to say about a change of the servers: nil if
 	// there is none. What it names first, the next step carries out.
 	upgrade *v1alpha1.UpgradeStatus
@@ -213,17 +215,20 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	if to == "" {
 		to = pulledVersion(seen.pulls, t.server().Image)
 	}
-	restarts := false
+	restarts, grows := false, false
 	for _, pod := range seen.pods {
 		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
 			restarts, from = true, versionOf(container(&pod.Spec, serverContainer).Image)
 		}
+		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
 	}
 	switch {
 	case other:
 		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
 	case !isStable(mc), !canChangeInPlace(seen, t):
 		return v1alpha1.Cold, oneByOne
+	case !restarts && grows:
+		return v1alpha1.Untouched, "the servers get more memory while they run"
 	case !restarts:
 		return v1alpha1.Untouched, "memcached is not restarted"
 	case !keepsCache(from, to):
@@ -241,7 +246,8 @@ func isUpdated(pod *corev1.Pod, t podTemplate) bool {
 // can be changed as they run.
 func canChangeInPlace(seen observation, t podTemplate) bool {
 	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && pod.Annotations[replaceAnnotation] != t.Annotations[replaceAnnotation] {
+		same := pod.Annotations[replaceAnnotation] == t.Annotations[replaceAnnotation]
+		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && !(same && canGrow(seen, &pod, t)) {
 			return false
 		}
 	}

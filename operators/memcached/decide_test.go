@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -182,6 +183,10 @@ func TestEffect(t *testing.T) {
 		"the exporter":                      {was: pool(stable, exporting("e:1")), is: pool(stable, exporting("e:2")), want: v1alpha1.Untouched},
 		"an exporter":                       {was: pool(stable), is: pool(stable, exporting("e:2")), want: v1alpha1.Cold},
 		"the exporter and a version":        {was: pool(warm, exporting("e:1"), version("1.6.18")), is: pool(warm, exporting("e:2")), want: v1alpha1.Warm},
+		"more memory, not warm":             {was: pool(stable), is: pool(stable, memory("128Mi")), want: v1alpha1.Untouched},
+		"less memory, not warm":             {was: pool(stable), is: pool(stable, memory("32Mi")), want: v1alpha1.Cold},
+		"more memory and connections":       {was: pool(stable), is: pool(stable, memory("128Mi"), connections(99)), want: v1alpha1.Cold},
+		"a Deployment's memory":             {was: pool(), is: pool(memory("128Mi")), want: v1alpha1.Cold},
 		"a Deployment's version":            {was: pool(version("1.6.18")), is: pool(), want: v1alpha1.Cold},
 		"the shape, from random to stable":  {was: pool(), is: pool(stable), want: v1alpha1.Cold},
 		"the shape, and warm, all at once":  {was: pool(), is: pool(warm), want: v1alpha1.Cold},
@@ -336,6 +341,58 @@ func TestChanged(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changed() (-want +got):\n%s", diff)
 	}
+}
+
+// TestMemoryGrows: the container gets more memory first, then memcached.
+func TestMemoryGrows(t *testing.T) {
+	was, is := aPool(stable, size(1)), aPool(stable, size(1), memory("128Mi"))
+	named := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	limit := func(m string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
+	}
+	asked := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests = limit("224Mi"), limit("224Mi")
+	}
+	has := func(m string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limit(m)}
+		}
+	}
+	refused := func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+	}
+	old := func(seen *observation) { seen.resizes = false }
+	for name, tc := range map[string]struct {
+		mc             *v1alpha1.Memcached
+		pod            []func(*corev1.Pod)
+		seen           seenOption
+		kind           v1alpha1.UpgradeKind
+		resize, change bool
+		waits          string
+	}{
+		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
+		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
+		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
+		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
+		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
+		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
+	} {
+		options := []seenOption{aStatefulSet(is), aServer(was, 0, tc.pod...)}
+		if tc.seen != nil {
+			options = append(options, tc.seen)
+		}
+		next, err := decide(tc.mc, somethingSeen(options...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.upgrade.Kind != tc.kind || (next.resize != nil) != tc.resize || (next.change != nil) != tc.change || next.waits != tc.waits {
+			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.upgrade.Kind, next.resize, next.change, next.waits)
+		}
+	}
+}
+
+func connections(n int32) mcOption {
+	return func(mc *v1alpha1.Memcached) { mc.Spec.MaxConnections = n }
 }
 
 func image(name string) mcOption { return func(mc *v1alpha1.Memcached) { mc.Spec.Image = name } }

@@ -57,9 +57,14 @@
 // it differs, the partition goes to 0 once status has told, and the controller
 // of the StatefulSet replaces the pods. A Deployment's changes are always cold.
 //
-// With -e memcached's memory cannot grow while it runs (cache_memlimit answers
-// MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a whole), and a file of
-// another size is refused: a change of memory is always cold.
+// # Memory
+//
+// Without a memory file, stable servers get more memory while they run: the
+// container is resized, and when it has been, an annotation tells the loop in
+// the container to send cache_memlimit. With -e memcached cannot
+// (cache_memlimit answers MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a
+// whole), and a file of another size is refused: with a warm upgrade, a change
+// of memory is always cold.
 //
 // # How users and certificates get to the servers
 //

@@ -75,7 +75,7 @@ type seenOption func(*observation)
 
 // somethingSeen is a cluster without children, but for the options.
 func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, children: map[string]client.Object{}}
+	seen := observation{now: noon, resizes: true, children: map[string]client.Object{}}
 	for _, kind := range childKinds {
 		seen.children[kind.kind] = kind.empty()
 	}

@@ -66,7 +66,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			others := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == named.Name })
 			if isSettled(named) && len(others) > 0 {
 				next.waits = fmt.Sprintf("servers are away: %s", strings.Join(others, ", "))
-			} else if mayChange(seen, named, t, next) {
+			} else if mayChange(seen, named, t, next) && hasRoom(named, t, next) {
 				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision, seen.now}
 			}
 			return

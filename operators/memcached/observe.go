@@ -29,6 +29,8 @@ type observation struct {
 	pulls []corev1.Pod
 	// copies are the copies of Secrets that are there.
 	copies []metav1.PartialObjectMetadata
+	// resizes is true when the cluster can resize running pods.
+	resizes bool
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
@@ -43,7 +45,7 @@ func (o observation) statefulSet() *appsv1.StatefulSet {
 
 // observe reads everything that the next step depends on.
 func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (observation, error) {
-	seen := observation{now: r.now().Round(0), children: map[string]client.Object{}}
+	seen := observation{now: r.now().Round(0), resizes: r.resizes, children: map[string]client.Object{}}
 	if wait, behind := r.writes.Behind(memcachedKind, key(mc), mc); behind {
 		seen.behind = wait
 		return seen, nil

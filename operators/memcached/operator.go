@@ -2,11 +2,14 @@ package memcached
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +53,10 @@ func setUp(mgr ctrl.Manager) error {
 	if err := registerMetrics(); err != nil {
 		return err
 	}
+	resizes, err := servesResize(mgr)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
@@ -57,6 +64,7 @@ func setUp(mgr ctrl.Manager) error {
 		events:   events{mgr.GetEventRecorder(managedBy)},
 		writes:   apply.NewMemory(),
 		digests:  newDigests(),
+		resizes:  resizes,
 		now:      time.Now,
 	}
 	for _, index := range []struct {
@@ -94,4 +102,18 @@ func setUp(mgr ctrl.Manager) error {
 		}
 	}
 	return nil
+}
+
+// servesResize asks whether running pods can be resized: from Kubernetes 1.33
+// on, unless it is turned off.
+func servesResize(mgr ctrl.Manager) (bool, error) {
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return false, err
+	}
+	list, err := server.ServerResourcesForGroupVersion("v1")
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), nil
 }

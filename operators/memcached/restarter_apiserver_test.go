@@ -19,7 +19,8 @@ import (
 
 // restarter does what a kubelet does when a running pod is given another image
 // or other settings: a while later it ends the container and starts it again,
-// in the same pod. It counts the servers that are away at the same time.
+// in the same pod. It counts the servers that are away at the same time. It also
+// gives containers the memory that is asked for while they run.
 type restarter struct {
 	run *testkit.Run
 
@@ -87,6 +88,11 @@ func (rs *restarter) watch(ctx context.Context) {
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	want := container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	if limits := container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
+		rs.report(ctx, pod, func(status *corev1.PodStatus) {
+			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
+		})
+	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	switch have := rs.started[pod.UID]; {
@@ -124,6 +130,11 @@ func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want string) 
 			}
 		}
 	})
+}
+
+func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
+	has := pod.Status.ContainerStatuses[0].Resources
+	return has != nil && has.Limits.Memory().Equal(*limits.Memory())
 }
 
 func setReady(status *corev1.PodStatus, value corev1.ConditionStatus) {

@@ -62,7 +62,7 @@ func TestSweep(t *testing.T) {
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"memcacheds", "pods", "statefulsets"},
 	}
-	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), changesIdentity(), rotatesUsers())
+	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -185,12 +185,7 @@ func upgradesCold() testkit.Scenario {
 			Name: "more memory", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
 			Do: patched(`{"spec":{"memory":"128Mi"}}`),
 		}},
-		Settled: func(ctx context.Context, r *testkit.Run) error {
-			if mc, err := current(ctx, r); err != nil || mc.Status.Memory != "128Mi" {
-				return fmt.Errorf("status has memory %s (%w)", mc.Status.Memory, errors.Join(err, errNotYet))
-			}
-			return isReadyWith(reasonIsReady, "memcached:1.6.18", 2)(ctx, r)
-		},
+		Settled: hasMemory("128Mi", 2),
 		Check: func(ctx context.Context, r *testkit.Run) error {
 			if starts := serverStarts(r); starts != 4 {
 				return fmt.Errorf("%d pods of servers were started, want 2 and then 2", starts)
@@ -199,6 +194,44 @@ func upgradesCold() testkit.Scenario {
 		},
 		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
+	}
+}
+
+// getsMemory gives running servers more memory.
+func getsMemory() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "gets-memory", Pods: behaves, Arrange: arranged(stable, size(2)),
+		Steps: []testkit.Step{{
+			Name: "more memory", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
+			Do: patched(`{"spec":{"memory":"128Mi"}}`),
+		}},
+		Settled: hasMemory("128Mi", 2),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			pods, err := servers(ctx, r)
+			if err != nil {
+				return err
+			}
+			for _, pod := range pods {
+				if limit := container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
+					return fmt.Errorf("%s has a limit of %s, and was told %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
+				}
+			}
+			if starts := serverStarts(r); starts != 2 {
+				return fmt.Errorf("%d pods of servers were started, want 2", starts)
+			}
+			return restartedOnceEach(r)
+		},
+		Variants: []string{"plain", "late-all", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+func hasMemory(memory string, n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		if mc, err := current(ctx, r); err != nil || mc.Status.Memory != memory {
+			return fmt.Errorf("status has memory %s (%w)", mc.Status.Memory, errors.Join(err, errNotYet))
+		}
+		return isReadyWith(reasonIsReady, "memcached:1.6.18", n)(ctx, r)
 	}
 }
 

@@ -44,6 +44,9 @@ const (
 	settingsAnnotation    = "memcached-operator/settings"
 	threadsAnnotation     = "memcached-operator/threads"
 	connectionsAnnotation = "memcached-operator/max-connections"
+	// memoryAnnotation is the memory for items, in mebibytes, of servers that
+	// can be given more while they run.
+	memoryAnnotation = "memcached-operator/memory"
 )
 
 // podTemplate is what a pod is to be, and what that means for one that is there.
@@ -119,6 +122,9 @@ func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 		t.Annotations[threadsAnnotation], t.Annotations[connectionsAnnotation] = threads, connections
 		t.Annotations[settingsAnnotation] = names.Hash(threads + "/" + connections)
 	}
+	if growsLive(mc) {
+		t.Annotations[memoryAnnotation] = mebibytes(mc)
+	}
 	if t.revision, err = hashTemplate(t.PodTemplateSpec); err != nil {
 		return t, err
 	}
@@ -127,8 +133,8 @@ func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 }
 
 // replaceHash is the hash of what cannot be changed in a running pod: all but
-// the settings and the images of the exporter and, where it restarts warm, of
-// the server.
+// the settings, the image of the exporter and, as the case may be, the image of
+// the server or its memory.
 func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (string, error) {
 	fixed := *template.DeepCopy()
 	if isWarm(mc) {
@@ -136,6 +142,11 @@ func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (strin
 	}
 	if mc.Spec.Metrics != nil {
 		container(&fixed.Spec, exporterContainer).Image = ""
+	}
+	if growsLive(mc) {
+		resources := container(&fixed.Spec, serverContainer).Resources
+		delete(resources.Limits, corev1.ResourceMemory)
+		delete(resources.Requests, corev1.ResourceMemory)
 	}
 	return hashTemplate(fixed)
 }
@@ -189,6 +200,10 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	if mc.Spec.TLS != nil {
 		setEnv(server, "POD_IP", &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"})
 	}
+	if growsLive(mc) {
+		mount(spec, server, "settings", settingsPath, settingsFile("memory", memoryAnnotation))
+		setEnv(server, "MEMORY", annotation(memoryAnnotation))
+	}
 	if !isWarm(mc) {
 		return
 	}
@@ -198,9 +213,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	mount(spec, server, "cache", cachePath, corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size},
 	})
-	mount(spec, server, "settings", settingsPath, corev1.VolumeSource{
-		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: "hash", FieldRef: annotation(settingsAnnotation)}}},
-	})
+	mount(spec, server, "settings", settingsPath, settingsFile("hash", settingsAnnotation))
 	setEnv(server, "THREADS", annotation(threadsAnnotation))
 	setEnv(server, "MAX_CONNECTIONS", annotation(connectionsAnnotation))
 	setEnv(server, "SETTINGS", annotation(settingsAnnotation))
@@ -208,6 +221,13 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
 	server.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stopScript}}}
+}
+
+// settingsFile is a volume in which a running server sees an annotation change.
+func settingsFile(file, name string) corev1.VolumeSource {
+	return corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{{Path: file, FieldRef: annotation(name)}},
+	}}
 }
 
 func setEnv(server *corev1.Container, name string, from *corev1.ObjectFieldSelector) {

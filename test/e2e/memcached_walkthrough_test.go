@@ -96,6 +96,42 @@ func TestMemcachedWalkthrough(t *testing.T) {
 	}
 }
 
+// TestMemcachedMemoryGrows: a running server gets more memory, and keeps what it
+// has.
+func TestMemcachedMemoryGrows(t *testing.T) {
+	needImages(t, newMemcached)
+	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	apply(t, ns, `
+apiVersion: cache.example.com/v1alpha1
+kind: Memcached
+metadata: {name: pool}
+spec: {identity: Stable}
+`)
+	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "memcached/pool")
+	m := mustDial(t, exposed(t, ns, "pool-0"), nil)
+	if err := m.fill(100); err != nil {
+		t.Fatal(err)
+	}
+	before := serverPods(t, ns, "pool")["pool-0"]
+	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"memory":"96Mi"}}`)
+	eventually(t, 2*time.Minute, func() error {
+		out := kubectl(t, "exec", "-n", ns, "pool-0", "-c", "memcached", "--", "sh", "-c", `printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211`)
+		if want := fmt.Sprintf("STAT limit_maxbytes %d", 96<<20); !strings.Contains(out, want) {
+			return fmt.Errorf("no %q", want)
+		}
+		return nil
+	})
+	kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.memory}=96Mi", "--timeout=60s", "memcached/pool")
+	if hits, err := m.hits(100); hits != 100 {
+		t.Errorf("%d of 100 items are there (%v)", hits, err)
+	}
+	after := serverPods(t, ns, "pool")["pool-0"]
+	limit := after.Status.ContainerStatuses[0].Resources.Limits.Memory().String()
+	if after.UID != before.UID || after.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID || limit != "184Mi" {
+		t.Errorf("the container is another one, or has a limit of %s", limit)
+	}
+}
+
 // TestMemcachedScalesAndDrains: the highest ordinal goes, the others are not
 // touched; nodes are drained one server at a time, and a pool of one drains.
 func TestMemcachedScalesAndDrains(t *testing.T) {

@@ -118,7 +118,7 @@ type MemcachedSpec struct {
 	Version string `json:"version,omitempty"`
 
 	// The image of memcached, if it is not memcached:<version>. It has to have
-	// memcached on its path and, for Warm, auth and tls, a shell at /bin/sh.
+	// memcached on its path and, for Stable, auth and tls, a shell at /bin/sh.
 	// Its tag should be the version: a warm upgrade goes by it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -128,7 +128,9 @@ type MemcachedSpec struct {
 
 	// How much memory each server has for items (memcached's -m), 8Mi or more,
 	// in whole mebibytes. The container's limit follows from it: a quarter
-	// more, and 64Mi. A change is cold.
+	// more, and 64Mi. With identity Stable and upgrade Cold, servers get more
+	// memory while they run, where the cluster can resize pods; every other
+	// change is cold.
 	// +optional
 	// +kubebuilder:default="64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() >= 8388608",message="must be at least 8Mi"
