@@ -130,9 +130,11 @@ func (t *auditTail) replaced() (bool, error) {
 	return !os.SameFile(now, ours), err
 }
 
-// byOperator are the requests that the operator made.
-func byOperator(requests []request) []request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.User.Username != operatorUser })
+// byOperator are the requests that the At operator made.
+func byOperator(requests []request) []request { return by(operatorUser, requests) }
+
+func by(user string, requests []request) []request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.User.Username != user })
 }
 
 func count(requests []request, is func(request) bool) int {

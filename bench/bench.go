@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
 )
 
 // Where the operator is deployed, and as whom it calls.
@@ -34,8 +35,8 @@ const (
 
 // options are what the command line can change.
 type options struct {
-	rounds, burst, idle, scale    int
-	manager, localcluster, config string
+	rounds, burst, idle, scale, pools int
+	manager, localcluster, config     string
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.
@@ -62,7 +63,7 @@ func newBench(options options) (*bench, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg.QPS = -1 // no throttling

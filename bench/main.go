@@ -1,5 +1,6 @@
-// Command bench measures the At operator, deployed as it is for users, in a pod
-// on a real local cluster, against a bare client and against CronJob. See
+// Command bench measures the At operator and the Memcached operator, deployed as
+// they are for users, in pods on a real local cluster, against bare clients and
+// against CronJob. See
 // README.md for what the figures mean and how they are taken.
 //
 //	localcluster run -- go run ./bench [-run burst,idle] [-rounds 5]
@@ -35,6 +36,9 @@ var measures = []measure{
 	{"cronjob", cronJobs},
 	{"writes", writes},
 	{"idle", idle},
+	{"memcached-warm", warm},
+	{"memcached-ring", remapped},
+	{"memcached-pools", pools},
 	{"scale", scale},
 }
 
@@ -60,6 +64,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
 	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale")
+	flag.IntVar(&options.pools, "pools", 500, "how many Memcacheds are created at once")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operator")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
 	flag.StringVar(&options.config, "config", "operators/at/config/default", "the kustomize `folder` that deploys it")

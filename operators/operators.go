@@ -6,11 +6,13 @@ package operators
 import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/at"
+	"example.com/fairlead/operators/memcached"
 	"example.com/fairlead/operators/webserver"
 )
 
 // All has one line per operator.
 var All = []run.Operator{
 	at.Operator,
+	memcached.Operator,
 	webserver.Operator,
 }

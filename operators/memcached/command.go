@@ -1,0 +1,165 @@
+package memcached
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// This file is about how memcached is started and stopped in its container.
+
+const portName = "memcached"
+
+// arguments are memcached's. Kubernetes puts the values of $(…) in at each
+// start of the container.
+func arguments(mc *v1alpha1.Memcached) []string {
+	threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
+	if isWarm(mc) {
+		threads, connections = "$(THREADS)", "$(MAX_CONNECTIONS)"
+	}
+	memory := mebibytes(mc)
+	if growsLive(mc) {
+		memory = "$(MEMORY)"
+	}
+	args := []string{
+		"-m", memory,
+		"-I", strconv.FormatInt(mc.Spec.MaxItemSize.Value(), 10),
+		"-c", connections,
+		"-t", threads,
+		"-p", strconv.Itoa(int(mc.Spec.Port)),
+	}
+	if mc.Spec.Auth != nil {
+		args = append(args, "-Y", secretsPath+"auth/"+usersFile)
+	}
+	if mc.Spec.TLS != nil {
+		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key",
+			"-l", fmt.Sprintf("$(POD_IP),127.0.0.1,notls:127.0.0.1:%d", localPort(mc)))
+	}
+	if isWarm(mc) {
+		args = append(args, "-e", cachePath+"/memory")
+	}
+	return append(args, mc.Spec.ExtraArgs...)
+}
+
+func mebibytes(mc *v1alpha1.Memcached) string {
+	return strconv.FormatInt(mc.Spec.Memory.Value()>>20, 10)
+}
+
+// growsLive says whether a server can be given more memory while it runs. With a
+// memory file memcached cannot, and a Deployment's pods are all of one template.
+func growsLive(mc *v1alpha1.Memcached) bool { return isStable(mc) && !isWarm(mc) }
+
+// localPort is where a server with TLS takes plain connections, from within its
+// pod only: for the reload of its certificate and for the exporter.
+func localPort(mc *v1alpha1.Memcached) int32 {
+	port := int32(11210)
+	for port == mc.Spec.Port || mc.Spec.Metrics != nil && port == mc.Spec.Metrics.Port {
+		port--
+	}
+	return port
+}
+
+// The start script ends as memcached, so memcached has its process number and
+// gets its signals. What has to happen while memcached runs is done by a loop
+// beside it, once a second, without a program where the shell alone can.
+const (
+	// waitScript: memcached refuses its memory when it starts in the second in
+	// which it stopped. The file is there only after a stop that kept the cache.
+	waitScript = `
+stopped=$(sed -n 's/^Kstop_time //p' /cache/memory.meta 2>/dev/null)
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+	[ "$(date +%s)" -gt "${stopped:-0}" ] && break
+	sleep 0.1
+done
+echo $$ >/cache/pid
+`
+	// settingsScript: other settings are a stop that keeps the cache. Kubernetes
+	// starts the container again, with the new ones. At first the file may still
+	// have those of before this start: only a change counts.
+	settingsScript = `
+	read -r now </etc/memcached/settings/hash
+	if [ "$now" != "$settings" ]; then
+		settings=$now
+		[ "$now" = "$SETTINGS" ] || kill -USR1 $$
+	fi
+`
+	// linkScript: a Secret's volume changes by a link to another folder.
+	linkScript = `ROLE=$(cd -P /etc/memcached/ROLE/..data && pwd)
+`
+	// usersScript: SIGHUP makes memcached read its users again.
+	usersScript = `
+	now=$(cd -P /etc/memcached/auth/..data && pwd)
+	if [ "$now" != "$auth" ]; then
+		auth=$now
+		kill -HUP $$
+	fi
+`
+	// certificateScript: only a command makes memcached read its certificate
+	// again. It is repeated until it is answered: the users may be new, too.
+	certificateScript = `
+	now=$(cd -P /etc/memcached/tls/..data && pwd)
+	if [ "$now" != "$tls" ] && ask refresh_certs | grep -q '^OK'; then
+		tls=$now
+	fi
+`
+	// memoryScript: more memory is a command, too.
+	memoryScript = `
+	read -r now </etc/memcached/settings/memory
+	if [ "$now" != "$memory" ] && ask "cache_memlimit $now" | grep -q '^OK'; then
+		memory=$now
+	fi
+`
+	// askScript logs in as the first user, if there are users. Alpine's image
+	// has nc, Debian's has bash.
+	askScript = `ask() {
+	{
+		if [ -f /etc/memcached/auth/users ]; then
+			IFS=: read -r user password </etc/memcached/auth/users
+			printf 'set login 0 0 %d\r\n%s %s\r\n' $((${#user} + ${#password} + 1)) "$user" "$password"
+		fi
+		printf '%s\r\nquit\r\n' "$1"
+	} | if command -v nc >/dev/null; then
+		timeout 5 nc 127.0.0.1 PORT
+	else
+		timeout 5 bash -c 'exec 3<>/dev/tcp/127.0.0.1/PORT && cat >&3 && cat <&3'
+	fi
+}
+`
+	// stopScript must not return before memcached is gone: a SIGTERM, which the
+	// kubelet sends next, would overtake the stop and lose the cache.
+	stopScript = `pid=$(cat /cache/pid); kill -USR1 "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done`
+)
+
+// startScript is empty where memcached can be started without a shell.
+func startScript(mc *v1alpha1.Memcached) string {
+	var begin, loop string
+	if isWarm(mc) {
+		begin, loop = waitScript+"read -r settings </etc/memcached/settings/hash\n", settingsScript
+	}
+	for _, role := range roles(mc) {
+		begin += strings.ReplaceAll(linkScript, "ROLE", role.name)
+	}
+	if mc.Spec.Auth != nil {
+		loop += usersScript
+	}
+	port := mc.Spec.Port
+	if mc.Spec.TLS != nil {
+		port = localPort(mc)
+		loop += certificateScript
+	}
+	if growsLive(mc) {
+		begin += "memory=$MEMORY\n"
+		loop += memoryScript
+	}
+	if mc.Spec.TLS != nil || growsLive(mc) {
+		begin += strings.ReplaceAll(askScript, "PORT", strconv.Itoa(int(port)))
+	}
+	if loop == "" {
+		return ""
+	}
+	script := strings.TrimPrefix(begin, "\n") + "(while sleep 1; do" + strings.TrimSuffix(strings.ReplaceAll(loop, "\n\n", "\n"), "\n") + "\ndone) &\nexec memcached \"$@\"\n"
+	// Kubernetes makes $$ in a command $, so that $$(NAME) can be written.
+	return strings.ReplaceAll(script, "$$", "$$$$")
+}

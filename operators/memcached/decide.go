@@ -1,0 +1,294 @@
+package memcached
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// plan is what is to be done.
+type plan struct {
+	// copies are the copies of Secrets to write, before the pods hear of them.
+	copies []staleCopy
+	// wanted are the children, in the order in which they are written.
+	wanted []wanted
+	// unwanted are the objects that are not needed any more.
+	unwanted []client.Object
+	// told are the pods that are to look at their Secrets again, and what they
+	// are told.
+	told        []*corev1.Pod
+	secretsHash string
+	// pulls are the pods to make that pull an image.
+	pulls []*corev1.Pod
+	// change is the server that is changed in place now, if one is.
+	change *change
+	// resize is the server whose container is given more memory now.
+	resize *resize
+	// upgrade is what status is to say about a change of the servers: nil if
+	// there is none. What it names first, the next step carries out.
+	upgrade *v1alpha1.UpgradeStatus
+	// trouble is what keeps an upgrade from going on, and waits is what it
+	// waits for.
+	trouble *problem
+	waits   string
+	// wakeAfter is when to look again, if nothing happens; 0 for never.
+	wakeAfter time.Duration
+}
+
+// wanted is a child, and what it is to be.
+type wanted struct {
+	kind   string
+	seen   client.Object
+	config runtime.ApplyConfiguration
+}
+
+// change is a server, and what it is to become in place.
+type change struct {
+	pod      *corev1.Pod
+	template podTemplate
+	revision string // the StatefulSet's name for the template
+	now      time.Time
+}
+
+// decide is the next step: pure, so that the tests need no cluster.
+func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
+	next := plan{copies: seen.inputs.stale, secretsHash: seen.inputs.hash}
+	t, err := desiredTemplate(mc)
+	if err != nil {
+		return next, err
+	}
+	next.upgrade = plannedUpgrade(mc, seen, t)
+	told := isTold(mc, next.upgrade)
+	serving := servingIdentity(mc, seen, t)
+	next.wanted = append(next.wanted, wanted{serviceKind.kind, seen.children[serviceKind.kind], service(mc, serving)})
+
+	d, s := seen.deployment(), seen.statefulSet()
+	old, other := client.Object(d), client.Object(s)
+	if isStable(mc) {
+		old, other = s, d
+	}
+	switch mayApply := told || next.upgrade == nil || isStable(mc) && isOurs(s, mc); {
+	case seen.inputs.missing || !mayApply:
+		// What is there stays as it is.
+	case isStable(mc):
+		config, err := statefulSet(mc, t, partition(next.upgrade, told, seen, t))
+		if err != nil {
+			return next, err
+		}
+		next.wanted = append(next.wanted, wanted{statefulSetKind.kind, old, config})
+	default:
+		config, err := deployment(mc, t)
+		if err != nil {
+			return next, err
+		}
+		next.wanted = append(next.wanted, wanted{deploymentKind.kind, old, config})
+	}
+	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc)})
+	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && serving == mc.Spec.Identity && !seen.inputs.missing {
+		next.unwanted = append(next.unwanted, other)
+	}
+	if seen.inputs.hash != "" && !seen.inputs.missing {
+		for i := range seen.pods {
+			if pod := &seen.pods[i]; pod.DeletionTimestamp == nil && pod.Annotations[secretsAnnotation] != seen.inputs.hash {
+				next.told = append(next.told, pod)
+			}
+		}
+	}
+	next.unwanted = append(next.unwanted, uselessCopies(mc, seen)...)
+	if isStable(mc) && !seen.inputs.missing {
+		inPlace(mc, seen, t, &next)
+	}
+	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
+	return next, nil
+}
+
+// isTold says whether status has told of a cold change, which must not begin
+// before. The others need not be told.
+func isTold(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
+	if planned == nil || planned.Kind != v1alpha1.Cold {
+		return true
+	}
+	told := mc.Status.Upgrade
+	return told != nil && told.Revision == planned.Revision && told.Kind == v1alpha1.Cold
+}
+
+// partition lets the StatefulSet's controller replace pods only where that is
+// what has been told, and then until the change is over.
+func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t podTemplate) int32 {
+	rolling := seen.statefulSet().Spec.UpdateStrategy.RollingUpdate
+	open := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0
+	if planned != nil && told && planned.Kind == v1alpha1.Cold && (open || !canChangeInPlace(seen, t)) {
+		return 0
+	}
+	return aboveAll
+}
+
+// servingIdentity is the shape that clients are to see: the one asked for, once
+// its servers are ready, or there are none of the other.
+func servingIdentity(mc *v1alpha1.Memcached, seen observation, t podTemplate) v1alpha1.Identity {
+	d, s := seen.deployment(), seen.statefulSet()
+	switch {
+	case isStable(mc) && isOurs(d, mc) && d.DeletionTimestamp == nil && !isComplete(mc, s.Annotations, s.Status.ReadyReplicas, s.Status.ObservedGeneration >= s.Generation, t):
+		return v1alpha1.RandomIdentity
+	case !isStable(mc) && isOurs(s, mc) && s.DeletionTimestamp == nil && !isComplete(mc, d.Annotations, d.Status.ReadyReplicas, d.Status.ObservedGeneration >= d.Generation, t):
+		return v1alpha1.StableIdentity
+	}
+	return mc.Spec.Identity
+}
+
+func isComplete(mc *v1alpha1.Memcached, annotations map[string]string, ready int32, observed bool, t podTemplate) bool {
+	return annotations[revisionAnnotation] == t.revision && observed && ready >= *mc.Spec.Size
+}
+
+// plannedUpgrade is the change that the servers are in for: nil if they are as
+// asked for, or there are none.
+func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1alpha1.UpgradeStatus {
+	var updated, outdated, restarting int32
+	other := false
+	for _, pod := range seen.pods {
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case isUpdated(&pod, t) && isRestarting(&pod):
+			restarting++
+		case isUpdated(&pod, t):
+			updated++
+		default:
+			outdated++
+			other = other || pod.Labels[identityLabel] != string(mc.Spec.Identity)
+		}
+	}
+	old, ok := workload(mc, seen)
+	foreign := ok && old.GetAnnotations()[revisionAnnotation] == "" // another operator's, under this very Memcached
+	told := mc.Status.Upgrade
+	if told != nil && told.Revision != t.revision {
+		told = nil
+	}
+	// One that was begun goes on until the StatefulSet's controller takes the
+	// new template for the present one: before, a pod that has to be made anew
+	// would be one of the old template.
+	s := seen.statefulSet()
+	begun := told != nil && (restarting > 0 || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
+	if !ok || outdated == 0 && !begun && !(foreign && *mc.Spec.Size > 0) {
+		return nil
+	}
+	kind, why := effect(mc, seen, t, other)
+	if told != nil && kind != v1alpha1.Cold {
+		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
+	}
+	changed := changedFields(old.GetAnnotations()[askedAnnotation], asked(mc))
+	if len(changed) == 0 {
+		changed = []string{"the pod template"}
+	}
+	return &v1alpha1.UpgradeStatus{
+		Revision: t.revision, Kind: kind, Updated: updated,
+		Message: fmt.Sprintf("%s: %s", strings.Join(changed, ", "), why),
+	}
+}
+
+// workload is the object that the present servers belong to.
+func workload(mc *v1alpha1.Memcached, seen observation) (client.Object, bool) {
+	d, s := client.Object(seen.deployment()), client.Object(seen.statefulSet())
+	if isStable(mc) {
+		d, s = s, d
+	}
+	switch {
+	case isOurs(s, mc): // the other shape, until it is gone
+		return s, true
+	case isOurs(d, mc):
+		return d, true
+	}
+	return nil, false
+}
+
+// effect is what a change does to the cache, and the words for it. The list is
+// the specification.
+func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool) (v1alpha1.UpgradeKind, string) {
+	const oneByOne = "the servers are replaced one after the other, and each starts with an empty cache"
+	from, to := "", versionOf(t.server().Image)
+	if to == "" {
+		to = pulledVersion(seen.pulls, t.server().Image)
+	}
+	restarts, grows := false, false
+	for _, pod := range seen.pods {
+		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
+			restarts, from = true, versionOf(container(&pod.Spec, serverContainer).Image)
+		}
+		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
+	}
+	switch {
+	case other:
+		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
+	case !isStable(mc), !canChangeInPlace(seen, t):
+		return v1alpha1.Cold, oneByOne
+	case !restarts && grows:
+		return v1alpha1.Untouched, "the servers get more memory while they run"
+	case !restarts:
+		return v1alpha1.Untouched, "memcached is not restarted"
+	case !keepsCache(from, to):
+		return v1alpha1.Cold, fmt.Sprintf("the servers are restarted one after the other, and each starts with an empty cache, because memcached %s cannot read what one of 1.6.25 or newer has left", to)
+	}
+	return v1alpha1.Warm, "the servers are restarted one after the other, each with its cache"
+}
+
+// isUpdated says whether a pod is as the template has it, or is about to be.
+func isUpdated(pod *corev1.Pod, t podTemplate) bool {
+	return pod.Annotations[revisionAnnotation] == t.revision
+}
+
+// canChangeInPlace says whether all pods that are not as the template has them
+// can be changed as they run.
+func canChangeInPlace(seen observation, t podTemplate) bool {
+	for _, pod := range seen.pods {
+		same := pod.Annotations[replaceAnnotation] == t.Annotations[replaceAnnotation]
+		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && !(same && canGrow(seen, &pod, t)) {
+			return false
+		}
+	}
+	return true
+}
+
+// restartsServer says whether the change restarts memcached.
+func restartsServer(pod *corev1.Pod, t podTemplate) bool {
+	return container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
+}
+
+func changesSettings(pod *corev1.Pod, t podTemplate) bool {
+	return pod.Annotations[settingsAnnotation] != t.Annotations[settingsAnnotation]
+}
+
+// uselessCopies are the copies of Secrets that are not named any more, once no
+// pod mounts them.
+func uselessCopies(mc *v1alpha1.Memcached, seen observation) []client.Object {
+	var useless []client.Object
+	for _, c := range seen.copies {
+		used := false
+		for _, role := range roles(mc) {
+			used = used || c.Name == copyName(mc, role.name)
+		}
+		for _, pod := range seen.pods {
+			for _, v := range pod.Spec.Volumes {
+				used = used || v.Secret != nil && v.Secret.SecretName == c.Name
+			}
+		}
+		if !used {
+			useless = append(useless, &corev1.Secret{ObjectMeta: c.ObjectMeta})
+		}
+	}
+	return useless
+}
+
+// isAsApplied says whether the StatefulSet is what was last wanted, and its
+// controller has seen that, so that its status is about it.
+func isAsApplied(s *appsv1.StatefulSet, t podTemplate) bool {
+	rolling := s.Spec.UpdateStrategy.RollingUpdate
+	return s.UID != "" && s.DeletionTimestamp == nil && s.Spec.Template.Annotations[revisionAnnotation] == t.revision &&
+		s.Status.ObservedGeneration >= s.Generation && s.Status.UpdateRevision != "" &&
+		rolling != nil && rolling.Partition != nil && *rolling.Partition == aboveAll
+}

@@ -1,0 +1,241 @@
+package memcached
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/names"
+)
+
+const (
+	// askedAnnotation of a Deployment or StatefulSet has the fields of the spec
+	// that its pods were made from, to tell what changes.
+	askedAnnotation = "memcached-operator/asked"
+
+	// aboveAll is a partition above every ordinal: the StatefulSet's controller
+	// then replaces no pod, and the operator changes them in place.
+	aboveAll = 1_000_000
+)
+
+func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(v1alpha1.GroupVersion.String()).
+		WithKind(memcachedKind).
+		WithName(mc.Name).
+		WithUID(mc.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+// deployment is the Deployment of a pool without stable identities.
+func deployment(mc *v1alpha1.Memcached, t podTemplate) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	template, err := applied(t)
+	if err != nil {
+		return nil, err
+	}
+	return appsv1ac.Deployment(childName(mc), mc.Namespace).
+		WithLabels(labels(mc)).
+		WithAnnotations(workloadAnnotations(mc, t)).
+		WithOwnerReferences(ownedBy(mc)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(*mc.Spec.Size).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))).
+			WithPaused(false).
+			WithStrategy(appsv1ac.DeploymentStrategy().
+				WithType("RollingUpdate").
+				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+					WithMaxSurge(intstr.FromInt32(1)).
+					WithMaxUnavailable(intstr.FromInt32(0)))).
+			WithTemplate(template)), nil
+}
+
+// statefulSet is the StatefulSet of a pool with stable identities. Pods are
+// made all at once: no server waits for another.
+func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv1ac.StatefulSetApplyConfiguration, error) {
+	template, err := applied(t)
+	if err != nil {
+		return nil, err
+	}
+	return appsv1ac.StatefulSet(poolName(mc), mc.Namespace).
+		WithLabels(labels(mc)).
+		WithAnnotations(workloadAnnotations(mc, t)).
+		WithOwnerReferences(ownedBy(mc)).
+		WithSpec(appsv1ac.StatefulSetSpec().
+			WithReplicas(*mc.Spec.Size).
+			WithServiceName(poolName(mc)).
+			WithPodManagementPolicy("Parallel").
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))).
+			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
+				WithType("RollingUpdate").
+				WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(partition))).
+			WithTemplate(template)), nil
+}
+
+func workloadAnnotations(mc *v1alpha1.Memcached, t podTemplate) map[string]string {
+	return map[string]string{revisionAnnotation: t.revision, askedAnnotation: asked(mc)}
+}
+
+func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+	data, err := json.Marshal(t.PodTemplateSpec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the pod template: %w", err)
+	}
+	template := corev1ac.PodTemplateSpec()
+	if err := json.Unmarshal(data, template); err != nil {
+		return nil, fmt.Errorf("decode the pod template: %w", err)
+	}
+	return template, nil
+}
+
+// service is headless: clients are to see the servers, because it is they who
+// place the keys. The names of stable servers stay in DNS while one is away, so
+// that nobody's ring moves for the second that a restart takes.
+func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.ServiceApplyConfiguration {
+	pods := selector(mc)
+	pods[identityLabel] = string(serving)
+	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithClusterIP(corev1.ClusterIPNone).
+		WithPublishNotReadyAddresses(serving == v1alpha1.StableIdentity).
+		WithSelector(pods).
+		WithPorts(corev1ac.ServicePort().
+			WithName(portName).
+			WithProtocol(corev1.ProtocolTCP).
+			WithPort(mc.Spec.Port).
+			WithTargetPort(intstr.FromInt32(mc.Spec.Port)))
+	if mc.Spec.Metrics != nil {
+		spec.WithPorts(corev1ac.ServicePort().
+			WithName("metrics").
+			WithProtocol(corev1.ProtocolTCP).
+			WithPort(mc.Spec.Metrics.Port).
+			WithTargetPort(intstr.FromInt32(mc.Spec.Metrics.Port)))
+	}
+	return corev1ac.Service(poolName(mc), mc.Namespace).
+		WithLabels(labels(mc)).
+		WithOwnerReferences(ownedBy(mc)).
+		WithSpec(spec)
+}
+
+// disruptionBudget lets nodes be drained one server at a time. One may go from
+// any pool, so that a pool of one does not block a drain.
+func disruptionBudget(mc *v1alpha1.Memcached) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
+		WithLabels(labels(mc)).
+		WithOwnerReferences(ownedBy(mc)).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))))
+}
+
+// secretCopy is what the pods mount in place of the user's Secret.
+func secretCopy(mc *v1alpha1.Memcached, role string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(copyName(mc, role), mc.Namespace).
+		WithLabels(labels(mc)).
+		WithOwnerReferences(ownedBy(mc)).
+		WithType(corev1.SecretTypeOpaque).
+		WithData(data)
+}
+
+// pullPod pulls an image to a node, so that no server waits for it, and shows
+// that it can be started there.
+func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
+	all := labels(mc)
+	all[appLabel] = pullApp
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: all,
+			Annotations:     map[string]string{revisionAnnotation: t.revision},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))},
+		},
+		Spec: corev1.PodSpec{
+			// Not by the scheduler: the pod belongs to the node with the server,
+			// also when that takes no new ones.
+			NodeName:                      node,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(int64(1)),
+			AutomountServiceAccountToken:  new(false),
+			ServiceAccountName:            t.Spec.ServiceAccountName,
+			ImagePullSecrets:              t.Spec.ImagePullSecrets,
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name: "pull", Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
+				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
+			}},
+		},
+	}
+	secure(&pod.Spec)
+	return pod
+}
+
+func pullName(mc *v1alpha1.Memcached, node, image string) string {
+	return poolName(mc) + "-pull-" + names.Hash(node+" "+image)
+}
+
+// asked are the fields of the spec that the pods are made from, as text to
+// compare. Only what is asked for is in it, so a field that is added to the API
+// later is no difference.
+func asked(mc *v1alpha1.Memcached) string {
+	fields := map[string]string{
+		"image":          imageOf(mc),
+		"memory":         mc.Spec.Memory.String(),
+		"maxItemSize":    mc.Spec.MaxItemSize.String(),
+		"maxConnections": fmt.Sprint(mc.Spec.MaxConnections),
+		"threads":        fmt.Sprint(mc.Spec.Threads),
+		"port":           fmt.Sprint(mc.Spec.Port),
+		"upgrade":        string(mc.Spec.Upgrade),
+		"identity":       string(mc.Spec.Identity),
+	}
+	if len(mc.Spec.ExtraArgs) > 0 {
+		fields["extraArgs"] = strings.Join(mc.Spec.ExtraArgs, " ")
+	}
+	if mc.Spec.Auth != nil {
+		fields["auth"] = "on"
+	}
+	if mc.Spec.TLS != nil {
+		fields["tls"] = "on"
+	}
+	if mc.Spec.Metrics != nil {
+		fields["metrics.image"], fields["metrics.port"] = mc.Spec.Metrics.Image, fmt.Sprint(mc.Spec.Metrics.Port)
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // of strings
+	}
+	return string(data)
+}
+
+// changedFields tells what is asked for now and was not before, in words.
+func changedFields(before, now string) []string {
+	var was, is map[string]string
+	if json.Unmarshal([]byte(before), &was) != nil || json.Unmarshal([]byte(now), &is) != nil {
+		return nil
+	}
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	var changed []string
+	for _, field := range slices.Sorted(maps.Keys(all)) {
+		if was[field] != is[field] {
+			changed = append(changed, fmt.Sprintf("%s from %s to %s", field, orNone(was[field]), orNone(is[field])))
+		}
+	}
+	return changed
+}
+
+func orNone(value string) string {
+	if value == "" {
+		return "none"
+	}
+	return value
+}

@@ -1,0 +1,80 @@
+// Package memcached is the Memcached operator: a pool of memcached servers that
+// grows, shrinks, heals, and keeps its cache through an upgrade where it is
+// asked to.
+//
+// # The promise
+//
+//   - A change that empties caches is told first: it is in status.upgrade, and
+//     in an event, before the first server is touched.
+//   - A warm change restarts each server in its pod, with its address and its
+//     items, one at a time, and only when nothing is left to wait for: the
+//     image is on its node, and all other servers are there.
+//   - Bad users and certificates never reach a server.
+//   - Every field that the operator sets, and every child that it made, is
+//     repaired. Fields that others set are left to them.
+//   - No finalizer: owner references take everything along, also when no
+//     operator runs.
+//
+// # How a warm change goes
+//
+// Memcached can leave its memory in a file (-e) when it is stopped with
+// SIGUSR1, and start with it. The file lies in an emptyDir of the pod, in
+// memory, so it outlives the container and not the pod. A pod's image may be
+// changed while it runs; the kubelet then stops that container only. Arguments
+// may not, so settings are annotations of the pod, which the container's
+// environment is made from at each start.
+//
+//	the StatefulSet has the new template    its partition is above all servers:
+//	                                        its controller replaces no pod
+//	the image is pulled                     by a pod on each node; it also shows
+//	                                        that the image starts there, and its
+//	                                        version
+//	status names the server                 all are there, or this one is not
+//	the pod is changed                      image, settings and revision, in one
+//	                                        write under its resource version
+//	its container is another one, and ready
+//	status names the next one               … and so on, the highest first
+//	all are of the new revision             the StatefulSet's controller takes
+//	                                        it for the present one
+//
+// Each step is one write that follows from what is seen, so whoever leads next
+// goes on from there. The name in status is what keeps two operators, or one
+// with an old view, from taking two servers away: naming one is a write under
+// the resource version of a Memcached that names no other, and only the one
+// that is named is changed. The pod notes which containers the change ends,
+// because until its kubelet gets to it, its status is still that of before.
+//
+// What ends and starts memcached is in command.go: a hook that sends SIGUSR1 and
+// waits for the process to be gone, because the kubelet's SIGTERM would overtake
+// it; a start that waits for the next second, without which memcached refuses
+// the file; and, for changes of settings only, a loop that sees the annotation
+// change and ends memcached, upon which the kubelet starts it again. Kubernetes
+// holds back the second such start within ten minutes, so that is waited for.
+//
+// # How a cold change goes
+//
+// What cannot be changed in place has a hash in the pods (replaceAnnotation). If
+// it differs, the partition goes to 0 once status has told, and the controller
+// of the StatefulSet replaces the pods. A Deployment's changes are always cold.
+//
+// # Memory
+//
+// Without a memory file, stable servers get more memory while they run: the
+// container is resized, and when it has been, an annotation tells the loop in
+// the container to send cache_memlimit. With -e memcached cannot
+// (cache_memlimit answers MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a
+// whole), and a file of another size is refused: with a warm upgrade, a change
+// of memory is always cold.
+//
+// # How users and certificates get to the servers
+//
+// Pods mount copies of the Secrets, which are written only with what memcached
+// can read (secrets.go). A change of the copy is followed by an annotation on
+// each pod, which makes its kubelet look at the pod's volumes at once. The loop
+// in the container sees the volume change and sends SIGHUP, which makes memcached
+// read its users, and for a certificate the command refresh_certs, through a
+// port that only the pod itself can reach. So the operator
+// needs no right to run commands in pods, no process in the pod is more
+// privileged than memcached, and it works where the operator cannot reach the
+// pods' network.
+package memcached

@@ -1,0 +1,107 @@
+package memcached
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// observation is all that decide goes by, besides the Memcached.
+type observation struct {
+	now time.Time
+	// behind is how long to wait for the cache, when it does not yet show what
+	// this process wrote. Zero when it does.
+	behind time.Duration
+	// children are the children by kind; an empty object where there is none.
+	children map[string]client.Object
+	// pods are those of the servers, by name, also those that are ending.
+	pods []corev1.Pod
+	// pulls are the pods that only pull an image.
+	pulls []corev1.Pod
+	// copies are the copies of Secrets that are there.
+	copies []metav1.PartialObjectMetadata
+	// resizes is true when the cluster can resize running pods.
+	resizes bool
+	// inputs are what the pods are given from Secrets.
+	inputs inputs
+}
+
+func (o observation) deployment() *appsv1.Deployment {
+	return o.children[deploymentKind.kind].(*appsv1.Deployment)
+}
+
+func (o observation) statefulSet() *appsv1.StatefulSet {
+	return o.children[statefulSetKind.kind].(*appsv1.StatefulSet)
+}
+
+// observe reads everything that the next step depends on.
+func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (observation, error) {
+	seen := observation{now: r.now().Round(0), resizes: r.resizes, children: map[string]client.Object{}}
+	if wait, behind := r.writes.Behind(memcachedKind, key(mc), mc); behind {
+		seen.behind = wait
+		return seen, nil
+	}
+	for _, kind := range childKinds {
+		child := kind.empty()
+		at := client.ObjectKey{Namespace: mc.Namespace, Name: kind.name(mc)}
+		var cached client.Object
+		switch err := r.client.Get(ctx, at, child); {
+		case apierrors.IsNotFound(err):
+			child = kind.empty()
+		case err != nil:
+			return seen, err
+		default:
+			cached = child
+		}
+		if wait, behind := r.writes.Behind(kind.kind, at, cached); behind {
+			seen.behind = max(seen.behind, wait)
+		}
+		seen.children[kind.kind] = child
+	}
+	if err := r.observePods(ctx, mc, &seen); err != nil || seen.behind > 0 {
+		return seen, err
+	}
+	var copies metav1.PartialObjectMetadataList
+	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(secretKind + "List"))
+	if err := r.client.List(ctx, &copies, client.InNamespace(mc.Namespace), client.MatchingLabels(labels(mc))); err != nil {
+		return seen, err
+	}
+	for _, c := range copies.Items {
+		if metav1.IsControlledBy(&c, mc) && c.DeletionTimestamp == nil {
+			seen.copies = append(seen.copies, c)
+		}
+	}
+	var err error
+	seen.inputs, err = r.observeInputs(ctx, mc)
+	return seen, err
+}
+
+func (r *reconciler) observePods(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) error {
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
+		return err
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if wait, behind := r.writes.Behind(podKind, client.ObjectKeyFromObject(pod), pod); behind {
+			seen.behind = max(seen.behind, wait)
+		}
+		switch {
+		case pod.Labels[appLabel] == selector(mc)[appLabel]:
+			seen.pods = append(seen.pods, *pod)
+		case pod.Labels[appLabel] == pullApp && metav1.IsControlledBy(pod, mc):
+			seen.pulls = append(seen.pulls, *pod)
+		}
+	}
+	return nil
+}

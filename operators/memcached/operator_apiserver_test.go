@@ -1,0 +1,332 @@
+//go:build apiserver
+
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// stage is a namespace with an operator, and with pods that pretend to run.
+type stage struct {
+	*testing.T
+	client.Client
+	run     *testkit.Run
+	counter *testkit.Counter
+}
+
+func newStage(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
+	t.Helper()
+	server := testkit.Server(t)
+	ns := server.NewNamespace(t)
+	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: testScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	kubelet, err := testkit.StartKubelet(ctx, server.Config, ns, behave)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, Client: c, run: &testkit.Run{Namespace: ns, Client: c, Kubelet: kubelet}, counter: &testkit.Counter{}}
+	startRestarter(ctx, s.run)
+	ended := make(chan error, 1)
+	go func() { ended <- startOperator(ctx, s.counter.Wrap(server.Config), ns) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the operator ended: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// patience is for how long something may take on a machine that is busy.
+const patience = time.Minute
+
+// eventually waits until check succeeds.
+func (s *stage) eventually(check func() error) {
+	s.Helper()
+	for began := time.Now(); ; {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > patience {
+			s.Fatalf("not within %v: %v", patience, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (s *stage) settled(image string, n int) {
+	s.Helper()
+	s.eventually(func() error { return isReadyWith(reasonIsReady, image, n)(context.Background(), s.run) })
+	time.Sleep(300 * time.Millisecond) // what is under way, such as an event
+}
+
+// waitsFor waits until the condition Ready has a reason, and returns it.
+func (s *stage) waitsFor(reason string) *metav1.Condition {
+	s.Helper()
+	var ready *metav1.Condition
+	s.eventually(func() error {
+		mc, err := current(context.Background(), s.run)
+		if err != nil {
+			return err
+		}
+		if ready = meta.FindStatusCondition(mc.Status.Conditions, status.Ready); ready == nil || ready.Reason != reason {
+			return fmt.Errorf("Ready is %+v, want %s", ready, reason)
+		}
+		return nil
+	})
+	return ready
+}
+
+func (s *stage) patch(text string) {
+	s.Helper()
+	s.must(patched(text)(context.Background(), s.run))
+}
+
+func (s *stage) object(obj client.Object, name string) client.Object {
+	obj.SetNamespace(s.run.Namespace)
+	obj.SetName(name)
+	return obj
+}
+
+// TestRepair spoils or deletes every child, and looks whether it is back.
+func TestRepair(t *testing.T) {
+	for name, options := range map[string][]mcOption{"random": nil, "stable": {stable}} {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := newStage(t, behaves), context.Background()
+			s.must(s.Create(ctx, story(s.run, options...)))
+			s.settled("memcached:1.6.18", 1)
+
+			workload := func() client.Object { return s.object(&appsv1.Deployment{}, "cache") }
+			if len(options) > 0 {
+				workload = func() client.Object { return s.object(&appsv1.StatefulSet{}, "cache") }
+			}
+			workloadIsRight := func() error {
+				obj := workload()
+				if err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+					return err
+				}
+				var replicas int32
+				var template corev1.PodTemplateSpec
+				switch w := obj.(type) {
+				case *appsv1.Deployment:
+					replicas, template = *w.Spec.Replicas, w.Spec.Template
+				case *appsv1.StatefulSet:
+					replicas, template = *w.Spec.Replicas, w.Spec.Template
+				}
+				server := container(&template.Spec, serverContainer)
+				if replicas != 1 || server.Image != "memcached:1.6.18" || server.ReadinessProbe == nil || obj.GetDeletionTimestamp() != nil {
+					return fmt.Errorf("%T: %d replicas, %+v", obj, replicas, server)
+				}
+				return nil
+			}
+			serviceIsRight := func() error {
+				got, err := read(ctx, s.run, "cache", &corev1.Service{})
+				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
+					err = fmt.Errorf("Service %+v", got.Spec)
+				}
+				return err
+			}
+			budgetIsRight := func() error {
+				got, err := read(ctx, s.run, "cache", &policyv1.PodDisruptionBudget{})
+				if err == nil && (got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1) {
+					err = fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
+				}
+				return err
+			}
+			for _, tc := range []struct {
+				name  string
+				obj   client.Object
+				patch string // a JSON patch; "" deletes
+				right func() error
+			}{
+				{"replicas", workload(), `[{"op":"replace","path":"/spec/replicas","value":3}]`, workloadIsRight},
+				{"image", workload(), `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"memcached:0"}]`, workloadIsRight},
+				{"probe", workload(), `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe"}]`, workloadIsRight},
+				{"workload deleted", workload(), "", workloadIsRight},
+				{"target port", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/ports/0/targetPort","value":80}]`, serviceIsRight},
+				{"selector", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/selector/memcached_cr","value":"other"}]`, serviceIsRight},
+				{"Service deleted", s.object(&corev1.Service{}, "cache"), "", serviceIsRight},
+				{"budget", s.object(&policyv1.PodDisruptionBudget{}, "cache"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
+				{"budget deleted", s.object(&policyv1.PodDisruptionBudget{}, "cache"), "", budgetIsRight},
+			} {
+				t.Log(tc.name)
+				if tc.patch == "" {
+					s.must(s.Delete(ctx, tc.obj))
+				} else {
+					s.must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
+				}
+				s.eventually(tc.right)
+			}
+			s.settled("memcached:1.6.18", 1)
+			s.must(s.counter.Silence(ctx, 2*time.Second))
+		})
+	}
+}
+
+// TestConflict: what belongs to somebody else is not touched, and the rest is
+// there; when it goes away, all is well.
+func TestConflict(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	theirs := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "cache"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
+	}
+	s.must(s.Create(ctx, theirs))
+	before := theirs.ResourceVersion
+	s.must(s.Create(ctx, story(s.run)))
+	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and belongs to somebody else: delete or rename it` {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.eventually(func() error { _, err := read(ctx, s.run, "cache", &appsv1.Deployment{}); return err })
+	got, err := read(ctx, s.run, "cache", &corev1.Service{})
+	s.must(err)
+	if got.ResourceVersion != before {
+		t.Errorf("the foreign Service was changed: %+v", got)
+	}
+	s.must(s.Delete(ctx, theirs))
+	s.settled("memcached:1.6.18", 1)
+}
+
+// TestTakeOver: a Deployment that another operator made under this Memcached is
+// taken over, and what that does to the cache is told first.
+func TestTakeOver(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	mc := story(s.run)
+	mc.Spec.Size = new(int32(0))
+	s.must(s.Create(ctx, mc))
+	s.settled("", 0)
+	d, err := read(ctx, s.run, "cache", &appsv1.Deployment{})
+	s.must(err)
+	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
+	theirs := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "cache", OwnerReferences: d.OwnerReferences},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects}, Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				Containers: []corev1.Container{{
+					Name: "memcached", Image: "memcached:1.4.36-alpine", Command: []string{"memcached", "-m=64", "-o", "modern", "-v"},
+					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				}},
+			}}},
+	}
+	s.must(s.Delete(ctx, d))
+	s.eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, theirs)) })
+	s.patch(`{"spec":{"size":1}}`)
+	s.settled("memcached:1.6.18", 1)
+}
+
+// TestSecrets: what is missing or bad is told, and noticed when it changes; the
+// servers go on with what they have.
+func TestSecrets(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })))
+	if ready := s.waitsFor(reasonNoSecret); ready.Message != `Secret "who" does not exist: create it, or correct spec.auth.secretName` {
+		t.Errorf("message %q", ready.Message)
+	}
+	who := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte("me:one")}}
+	s.must(s.Create(ctx, who))
+	s.settled("memcached:1.6.18", 1)
+	who.Data["users"] = []byte("nobody")
+	s.must(s.Update(ctx, who))
+	if ready := s.waitsFor(reasonBadSecret); ready.Message != `Secret "who" has no user:password in line 1 of "users". The servers go on with what they have` {
+		t.Errorf("message %q", ready.Message)
+	}
+	copied, err := read(ctx, s.run, "cache-auth", &corev1.Secret{})
+	s.must(err)
+	if got := string(copied.Data[usersFile]); got != "me:one\n" {
+		t.Errorf("the servers have %q", got)
+	}
+	who.Data["users"] = []byte("me:two\n")
+	s.must(s.Update(ctx, who))
+	s.settled("memcached:1.6.18", 1)
+	isRight := func() error {
+		got, err := read(ctx, s.run, "cache-auth", &corev1.Secret{})
+		if err == nil && string(got.Data[usersFile]) != "me:two\n" {
+			err = errors.New("the servers have other users")
+		}
+		return err
+	}
+	s.eventually(isRight)
+	s.must(s.Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"users":"eve:evil\n"}}`))))
+	s.eventually(isRight)
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+}
+
+// TestPullFails: an image that cannot be pulled stops no server, is told, and is
+// forgotten when it is not asked for any more.
+func TestPullFails(t *testing.T) {
+	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
+		if pod.Spec.Containers[0].Image == "memcached:1.6.99" {
+			return testkit.Stuck("ImagePullBackOff")
+		}
+		return behaves(pod)
+	}), context.Background()
+	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.settled("memcached:1.6.18", 2)
+	s.patch(`{"spec":{"version":"1.6.99"}}`)
+	if ready := s.waitsFor(reasonPullFailed); ready.Message != "image memcached:1.6.99 cannot be pulled on node pretend" {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.patch(`{"spec":{"version":"1.6.18"}}`)
+	s.settled("memcached:1.6.18", 2)
+	s.eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.run) })
+	s.must(restartedOnceEach(s.run))
+}
+
+// TestWrites: one write for each child and few of status, kubectl scale among
+// them, and nothing after.
+func TestWrites(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.settled("memcached:1.6.18", 1)
+	counts := s.counter.Counts()
+	for request, most := range map[string]int{
+		"create deployments": 1, "create services": 1, "create poddisruptionbudgets": 1, "update memcacheds/status": 4,
+		"patch deployments": 0, "patch services": 0, "patch poddisruptionbudgets": 0, "create pods": 0, "patch pods": 0,
+	} {
+		if counts[request] > most {
+			t.Errorf("%d × %s, want %d at most", counts[request], request, most)
+		}
+	}
+	t.Log(counts)
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
+	s.must(s.SubResource("scale").Update(ctx, story(s.run), client.WithSubResourceBody(scale)))
+	s.settled("memcached:1.6.18", 2)
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.patch(`{"spec":{"size":0}}`)
+	s.settled("memcached:1.6.18", 0)
+	mc, err := current(ctx, s.run)
+	s.must(err)
+	if mc.Status.Nodes == nil || mc.Status.Servers == nil {
+		t.Errorf("without servers the status is %+v", mc.Status)
+	}
+}

@@ -1,0 +1,77 @@
+package memcached
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// This file is about memory that grows while a server runs: the container gets
+// more first, then memcached is told.
+
+// canGrow says whether a pod can get from the memory that it has to that of the
+// template while it runs.
+func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {
+	has, to := pod.Annotations[memoryAnnotation], t.Annotations[memoryAnnotation]
+	if has == to {
+		return true
+	}
+	from, err := strconv.Atoi(has)
+	if err != nil {
+		return false
+	}
+	wanted, err := strconv.Atoi(to)
+	return err == nil && wanted > from && seen.resizes && !isRefused(pod)
+}
+
+// isRefused says whether the node has no room for a larger pod.
+func isRefused(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRoom says whether the container of a server has the memory that the
+// template has. If it has not, the plan is to ask for it, or waits for it.
+func hasRoom(pod *corev1.Pod, t podTemplate, next *plan) bool {
+	if pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation] {
+		return true
+	}
+	want := t.server().Resources.Limits[corev1.ResourceMemory]
+	if asked := container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; asked.Cmp(want) < 0 {
+		next.resize = &resize{pod, want}
+		return false
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == serverContainer && c.Resources != nil {
+			if has := c.Resources.Limits[corev1.ResourceMemory]; has.Cmp(want) >= 0 {
+				return true
+			}
+		}
+	}
+	next.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
+	return false
+}
+
+// resize is a server, and the memory that its container is to have.
+type resize struct {
+	pod    *corev1.Pod
+	memory resource.Quantity
+}
+
+// changed is a strategic merge patch of the subresource. It is refused when the
+// pod has changed since it was seen.
+func (r resize) changed() map[string]any {
+	memory := map[string]any{"memory": r.memory.String()}
+	return map[string]any{
+		"metadata": map[string]any{"uid": r.pod.UID, "resourceVersion": r.pod.ResourceVersion},
+		"spec": map[string]any{"containers": []any{map[string]any{
+			"name": serverContainer, "resources": map[string]any{"limits": memory, "requests": memory},
+		}}},
+	}
+}

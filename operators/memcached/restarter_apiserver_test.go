@@ -1,0 +1,168 @@
+//go:build apiserver
+
+package memcached
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// restarter does what a kubelet does when a running pod is given another image
+// or other settings: a while later it ends the container and starts it again,
+// in the same pod. It counts the servers that are away at the same time. It also
+// gives containers the memory that is asked for while they run.
+type restarter struct {
+	run *testkit.Run
+
+	mu       sync.Mutex
+	started  map[types.UID]string // what the server was last started with
+	busy     map[types.UID]bool
+	restarts []string // names of servers
+	away     int
+	most     int
+}
+
+// restarters are those of the runs, by namespace.
+var restarters sync.Map
+
+func startRestarter(ctx context.Context, r *testkit.Run) {
+	rs := &restarter{run: r, started: map[types.UID]string{}, busy: map[types.UID]bool{}}
+	restarters.Store(r.Namespace, rs)
+	go rs.watch(ctx)
+}
+
+func restarterOf(r *testkit.Run) *restarter {
+	rs, _ := restarters.Load(r.Namespace)
+	return rs.(*restarter)
+}
+
+// restartedOnceEach says whether each server was restarted once, one at a time.
+func restartedOnceEach(r *testkit.Run, names ...string) error {
+	rs := restarterOf(r)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if got := slices.Sorted(slices.Values(rs.restarts)); !slices.Equal(got, names) {
+		return fmt.Errorf("restarted were %v, want each of %v once", got, names)
+	}
+	if rs.most > 1 {
+		return fmt.Errorf("%d servers were away at the same time", rs.most)
+	}
+	return nil
+}
+
+// serverStarts is how many pods of servers were started, the pulls apart.
+func serverStarts(r *testkit.Run) int {
+	pods := map[types.UID]bool{}
+	for _, start := range r.Kubelet.Starts() {
+		if start.Pod.Labels[appLabel] != pullApp {
+			pods[start.Pod.UID] = true
+		}
+	}
+	return len(slices.Collect(maps.Keys(pods)))
+}
+
+func (rs *restarter) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		var pods corev1.PodList
+		if err := rs.run.Client.List(ctx, &pods, client.InNamespace(rs.run.Namespace), client.MatchingLabels{appLabel: "memcached"}); err == nil {
+			for i := range pods.Items {
+				rs.see(ctx, &pods.Items[i])
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
+	want := container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	if limits := container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
+		rs.report(ctx, pod, func(status *corev1.PodStatus) {
+			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
+		})
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	switch have := rs.started[pod.UID]; {
+	case pod.DeletionTimestamp != nil || rs.busy[pod.UID]:
+	case have == "" && isReady(pod):
+		rs.started[pod.UID] = want
+	case have != "" && have != want:
+		rs.busy[pod.UID] = true
+		rs.away++
+		rs.most = max(rs.most, rs.away)
+		rs.restarts = append(rs.restarts, pod.Name)
+		go rs.restart(ctx, pod, want)
+	}
+}
+
+func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want string) {
+	defer func() {
+		rs.mu.Lock()
+		rs.started[pod.UID], rs.busy[pod.UID] = want, false
+		rs.mu.Unlock()
+	}()
+	rs.report(ctx, pod, func(status *corev1.PodStatus) {
+		setReady(status, corev1.ConditionFalse)
+	})
+	time.Sleep(60 * time.Millisecond)
+	rs.mu.Lock()
+	rs.away--
+	id := fmt.Sprintf("fake://%s-%d", pod.Name, len(rs.restarts))
+	rs.mu.Unlock()
+	rs.report(ctx, pod, func(status *corev1.PodStatus) {
+		setReady(status, corev1.ConditionTrue)
+		for i := range status.ContainerStatuses {
+			if status.ContainerStatuses[i].Name == serverContainer {
+				status.ContainerStatuses[i].ContainerID = id
+			}
+		}
+	})
+}
+
+func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
+	has := pod.Status.ContainerStatuses[0].Resources
+	return has != nil && has.Limits.Memory().Equal(*limits.Memory())
+}
+
+func setReady(status *corev1.PodStatus, value corev1.ConditionStatus) {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.PodReady {
+			status.Conditions[i].Status = value
+		}
+	}
+}
+
+// report changes the status, whoever else writes to the pod.
+func (rs *restarter) report(ctx context.Context, pod *corev1.Pod, change func(*corev1.PodStatus)) {
+	for ctx.Err() == nil {
+		var now corev1.Pod
+		if err := rs.run.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil || now.UID != pod.UID {
+			return
+		}
+		change(&now.Status)
+		if err := rs.run.Client.Status().Update(ctx, &now); err == nil {
+			return
+		}
+	}
+}
+
+// behaves is what becomes of pods: servers run on, pulls end.
+func behaves(pod *corev1.Pod) testkit.Outcome {
+	if pod.Labels[appLabel] == pullApp {
+		return testkit.Succeeds(0)
+	}
+	return testkit.Stays()
+}

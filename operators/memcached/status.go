@@ -1,0 +1,231 @@
+package memcached
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons in status and in events that are not Kubernetes' own.
+const (
+	reasonReady       = "Ready"
+	reasonUpgrading   = "Upgrading"
+	reasonPullFailed  = "ImagePullFailed"
+	reasonConflict    = "NameConflict"
+	reasonRefused     = "Refused"
+	reasonNoSecret    = "SecretNotFound"
+	reasonBadSecret   = "InvalidSecret"
+	reasonUnavailable = "ServersNotReady"
+	reasonServing     = "Serving"
+	reasonNoServers   = "NoServerReady"
+	reasonStopped     = "ScaledToZero"
+)
+
+// problem is something to tell.
+type problem struct {
+	reason, message string
+	// passes is true when it is worked on, or tried again, and false when
+	// nothing will happen until somebody acts.
+	passes bool
+}
+
+// summarize is the status of a Memcached after a step. failure is what went
+// wrong with the step's writes, if something did.
+func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure error) v1alpha1.MemcachedStatus {
+	st := *mc.Status.DeepCopy()
+	st.ObservedGeneration = mc.Generation
+	st.Selector = k8slabels.SelectorFromSet(selector(mc)).String()
+	st.Nodes, st.Servers = []string{}, []string{}
+	st.Replicas, st.ReadyReplicas = 0, 0
+	for _, pod := range seen.pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		st.Nodes = append(st.Nodes, pod.Name)
+		st.Replicas++
+		if isReady(&pod) {
+			st.ReadyReplicas++
+		}
+		if host := hostOf(mc, &pod); host != "" {
+			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, portOf(mc, &pod)))
+		}
+	}
+	if isStable(mc) {
+		slices.SortFunc(st.Servers, byOrdinal)
+	} else {
+		slices.Sort(st.Servers)
+	}
+	st.Upgrade = next.upgrade
+	if next.upgrade == nil && failure == nil {
+		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), mc.Spec.Memory.String()
+	}
+
+	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
+	switch p := firstProblem(mc, seen, next, &st, failure); {
+	case p == nil:
+		conditions.Good(reasonReady, readyMessage(mc))
+	case p.passes:
+		conditions.Busy(p.reason, p.message)
+	default:
+		conditions.Bad(p.reason, p.message)
+	}
+	switch {
+	case st.ReadyReplicas > 0:
+		conditions.Set(v1alpha1.ConditionAvailable, true, reasonServing, "At least one server is ready")
+	case *mc.Spec.Size == 0:
+		conditions.Set(v1alpha1.ConditionAvailable, false, reasonStopped, "No server is asked for")
+	default:
+		conditions.Set(v1alpha1.ConditionAvailable, false, reasonNoServers, "No server is ready")
+	}
+	return st
+}
+
+// hostOf is where a client finds a server: by a name that stays, if it has one.
+func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
+	if pod.Labels[identityLabel] == string(v1alpha1.StableIdentity) {
+		return fmt.Sprintf("%s.%s.%s.svc", pod.Name, poolName(mc), mc.Namespace)
+	}
+	if ip := pod.Status.PodIP; strings.Contains(ip, ":") {
+		return "[" + ip + "]"
+	}
+	return pod.Status.PodIP
+}
+
+// portOf is the port that a server listens on, which may be that of an older
+// spec.
+func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
+	for _, port := range container(&pod.Spec, serverContainer).Ports {
+		if port.Name == portName {
+			return port.ContainerPort
+		}
+	}
+	return mc.Spec.Port
+}
+
+// byOrdinal sorts pool-2 before pool-10: where a client goes by the place in the
+// list, a new server must not move the others.
+func byOrdinal(a, b string) int {
+	hostA, _, _ := strings.Cut(a, ".")
+	hostB, _, _ := strings.Cut(b, ".")
+	return cmp.Or(cmp.Compare(len(hostA), len(hostB)), strings.Compare(a, b))
+}
+
+// firstProblem goes through what may be wrong, the worst first. The list is
+// the specification of the condition Ready.
+func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
+	for _, check := range []func() *problem{
+		func() *problem { return writeProblem(failure) },
+		func() *problem { return seen.inputs.trouble },
+		func() *problem { return next.trouble },
+		func() *problem { return upgrading(seen, next) },
+		func() *problem { return unavailable(mc, seen, st) },
+	} {
+		if p := check(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// writeProblem tells of a write that was refused.
+func writeProblem(failure error) *problem {
+	var conflict *apply.ConflictError
+	switch {
+	case failure == nil:
+		return nil
+	case errors.As(failure, &conflict):
+		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
+	case anyOf(failure, isRefusal):
+		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + shortened(failure.Error())}
+	}
+	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + shortened(failure.Error()), passes: true}
+}
+
+func upgrading(seen observation, next plan) *problem {
+	up := next.upgrade
+	if up == nil {
+		return nil
+	}
+	message := fmt.Sprintf("%s: %s. %d updated", up.Kind, up.Message, up.Updated)
+	if next.waits != "" {
+		message += "; " + next.waits
+	}
+	if t := troubleOf(seen); t != "" {
+		message += "; " + t
+	}
+	return &problem{reason: reasonUpgrading, message: message, passes: true}
+}
+
+// unavailable tells what keeps the servers from being as asked for.
+func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *problem {
+	size := *mc.Spec.Size
+	if st.Replicas == size && st.ReadyReplicas == size {
+		return nil
+	}
+	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
+	if t := troubleOf(seen); t != "" {
+		p.message += ": " + t
+	}
+	return p
+}
+
+// troubleOf is what keeps the first of the pods in trouble from serving, or from
+// being made, in words that do not change with every try.
+func troubleOf(seen observation) string {
+	for _, condition := range seen.deployment().Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return "no pod can be made: " + shortened(condition.Message)
+		}
+	}
+	for _, pod := range seen.pods {
+		for _, c := range pod.Status.ContainerStatuses {
+			wait := c.State.Waiting
+			if wait == nil {
+				continue
+			}
+			switch wait.Reason {
+			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+				return fmt.Sprintf("the image %q cannot be pulled", c.Image)
+			case "CrashLoopBackOff":
+				return fmt.Sprintf("container %q of %s crashes again and again", c.Name, pod.Name)
+			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, shortened(wait.Message))
+			}
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+				return fmt.Sprintf("no node takes %s: %s", pod.Name, shortened(condition.Message))
+			}
+		}
+	}
+	return ""
+}
+
+func readyMessage(mc *v1alpha1.Memcached) string {
+	if *mc.Spec.Size == 0 {
+		return "No server is asked for"
+	}
+	return "All servers are ready"
+}
+
+// longestMessage bounds what is taken over from other components.
+const longestMessage = 1024
+
+// shortened bounds a message from elsewhere and makes it one line.
+func shortened(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
+	}
+	return message
+}

@@ -1,0 +1,142 @@
+package memcached
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// TestReady: what the condition Ready says, the worst first.
+func TestReady(t *testing.T) {
+	mc := aPool(warm)
+	upgrade := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, waits: "server cache-1 is restarting"}
+	pullFails := upgrade
+	pullFails.trouble = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
+	stuck := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+		pod.Status.ContainerStatuses[0].Image = "memcached:0"
+	}
+	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
+	badUsers := func(seen *observation) {
+		seen.inputs.trouble = &problem{reason: reasonBadSecret, message: "too many users"}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))
+
+	cases := map[string]struct {
+		mc      *v1alpha1.Memcached
+		seen    observation
+		next    plan
+		failure error
+		reason  string
+		busy    bool
+		message string
+	}{
+		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
+		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "No server is asked for"},
+		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
+		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:0" cannot be pulled`},
+		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
+		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
+		"a pull fails":          {mc: mc, seen: somethingSeen(all...), next: pullFails, reason: "ImagePullFailed", busy: true, message: "image b cannot be pulled on node n"},
+		"bad users":             {mc: mc, seen: somethingSeen(append(all, badUsers)...), next: upgrade, reason: "InvalidSecret", message: "too many users"},
+		"a foreign Service":     {mc: mc, seen: somethingSeen(append(all, badUsers)...), failure: &apply.ConflictError{Kind: "Service", Name: "cache"}, reason: "NameConflict", message: `Service "cache" exists and belongs to somebody else: delete or rename it`},
+		"a predecessor's":       {mc: mc, seen: somethingSeen(all...), failure: errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache", Predecessor: true}), reason: "NameConflict", busy: true, message: `Service "cache" still belongs to a deleted object of the same name and is about to be removed`},
+		"refused":               {mc: mc, seen: somethingSeen(all...), failure: errors.Join(forbidden), reason: "Refused", message: `The API server refuses what this Memcached needs: services "cache" is forbidden: no`},
+		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "The API server did not do what was asked, it is tried again: timeout"},
+		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "No server is asked for"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			st := summarize(tc.mc, tc.seen, tc.next, tc.failure)
+			ready := meta.FindStatusCondition(st.Conditions, status.Ready)
+			if ready.Reason != tc.reason || ready.Message != tc.message {
+				t.Errorf("Ready is %s %q, want %s %q", ready.Reason, ready.Message, tc.reason, tc.message)
+			}
+			if busy := meta.IsStatusConditionTrue(st.Conditions, status.Reconciling); busy != tc.busy {
+				t.Errorf("Reconciling is %v", busy)
+			}
+			if good, bad := meta.IsStatusConditionTrue(st.Conditions, status.Ready), meta.IsStatusConditionTrue(st.Conditions, status.Stalled); good && bad || good != (tc.reason == "Ready") || bad != (!good && !tc.busy) {
+				t.Errorf("Ready is %v, Stalled is %v", good, bad)
+			}
+		})
+	}
+}
+
+func TestServers(t *testing.T) {
+	mc := aPool(stable, size(11))
+	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), plan{}, nil)
+	want := []string{"cache-0.cache.shop.svc:11211", "cache-2.cache.shop.svc:11211", "cache-10.cache.shop.svc:11211"}
+	if diff := cmp.Diff(want, st.Servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"cache-0", "cache-10", "cache-2"}, st.Nodes); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	if st.Replicas != 3 || st.ReadyReplicas != 2 || st.Version != "1.6.38" || st.Memory != "64Mi" {
+		t.Errorf("status %+v", st)
+	}
+
+	random := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 })
+	at := func(ip string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.PodIP = ip } }
+	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), plan{}, nil)
+	if diff := cmp.Diff([]string{"10.0.0.2:11311", "[fd00::1]:11311"}, st.Servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	lines := func(n int) string { return strings.Repeat("user:password\n", n) }
+	for name, tc := range map[string]struct {
+		file, want string // what goes to the servers
+		wrong      string
+	}{
+		"one":                 {file: "me:secret\n", want: "me:secret\n"},
+		"no end of line":      {file: "me:secret", want: "me:secret\n"},
+		"from Windows":        {file: "me:secret\r\nyou:other\r\n", want: "me:secret\r\nyou:other\r\n"},
+		"a colon within":      {file: "me:se:cret\n", want: "me:se:cret\n"},
+		"eight":               {file: lines(8), want: lines(8)},
+		"nine":                {file: lines(9), wrong: `has 9 users in "users", memcached reads 8 at most`},
+		"nothing":             {file: "", wrong: `has no user:password in line 1 of "users"`},
+		"no colon":            {file: "me:secret\nyou\n", wrong: `has no user:password in line 2 of "users"`},
+		"an empty line":       {file: "me:secret\n\nyou:other\n", wrong: `has no user:password in line 2 of "users"`},
+		"no user":             {file: ":secret\n", wrong: `has no user:password in line 1 of "users"`},
+		"no password":         {file: "me:\n", wrong: `has no user:password in line 1 of "users"`},
+		"too long a password": {file: "me:" + strings.Repeat("x", 300), wrong: `has a line 1 of 303 bytes in "users", memcached reads 254 at most`},
+	} {
+		data, wrong := checkUsers(map[string][]byte{"users": []byte(tc.file)}, "users")
+		if wrong != tc.wrong || string(data[usersFile]) != tc.want {
+			t.Errorf("%s: %q, wrong: %q", name, data[usersFile], wrong)
+		}
+	}
+	if _, wrong := checkUsers(nil, "users"); wrong != `has no key "users"` {
+		t.Errorf("without the key: %q", wrong)
+	}
+	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
+		t.Errorf("a certificate without its key: %q", wrong)
+	}
+	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}); !strings.HasPrefix(wrong, "has no certificate and key that fit together") {
+		t.Errorf("no certificate: %q", wrong)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for image, want := range map[string]string{
+		"memcached:1.6.38": "1.6.38", "registry.example.com:5000/memcached:v1.6.38-alpine": "1.6.38-alpine",
+		"memcached:1.6.38@sha256:0": "1.6.38", "memcached": "", "memcached:latest": "", "memcached@sha256:0": "", "registry.example.com:5000/memcached": "", "memcached:1.6": "",
+	} {
+		if got := versionOf(image); got != want {
+			t.Errorf("versionOf(%q) = %q, want %q", image, got, want)
+		}
+	}
+}

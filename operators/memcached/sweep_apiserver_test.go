@@ -1,0 +1,328 @@
+//go:build apiserver
+
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.Main(m, testkit.Options{
+		CRDs:        []string{"config/crd"},
+		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller"},
+		// All pods meet the strictest of Kubernetes' standards.
+		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	})
+}
+
+func testScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), Operator.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	return scheme
+}
+
+// startOperator runs the operator for one namespace until ctx ends.
+func startOperator(ctx context.Context, cfg *rest.Config, namespace string) error {
+	mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, Operator)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// TestSweep kills the operator at every write of every story, and shows the
+// promise of doc.go to hold all the same.
+func TestSweep(t *testing.T) {
+	sweep := &testkit.Sweep{
+		Start:  startOperator,
+		Scheme: testScheme(),
+		Kinds:  []client.Object{&v1alpha1.Memcached{}},
+		Late:   []string{"memcacheds", "pods", "statefulsets"},
+	}
+	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers())
+	sweep.RequireAllWritesCut(t)
+}
+
+// story is a Memcached called "cache" with one server.
+func story(r *testkit.Run, options ...mcOption) *v1alpha1.Memcached {
+	mc := aPool(append([]mcOption{size(1), version("1.6.18")}, options...)...)
+	mc.Namespace, mc.UID, mc.Generation = r.Namespace, "", 0
+	return mc
+}
+
+func arranged(options ...mcOption) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		startRestarter(ctx, r)
+		return r.Client.Create(ctx, story(r, options...))
+	}
+}
+
+func current(ctx context.Context, r *testkit.Run) (*v1alpha1.Memcached, error) {
+	var mc v1alpha1.Memcached
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "cache"}, &mc)
+	return &mc, err
+}
+
+func read[O client.Object](ctx context.Context, r *testkit.Run, name string, obj O) (O, error) {
+	return obj, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, obj)
+}
+
+func patched(patch string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, story(r), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+}
+
+// servers are the pods that serve.
+func servers(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{appLabel: "memcached"})
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
+}
+
+// isReadyWith is settled when the condition Ready has the reason, for what the
+// spec now is, and so many servers have the image and are ready.
+func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		mc, err := current(ctx, r)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
+		if ready == nil || ready.Reason != reason || ready.ObservedGeneration != mc.Generation {
+			return fmt.Errorf("generation %d: Ready is %+v, want %s", mc.Generation, ready, reason)
+		}
+		pods, err := servers(ctx, r)
+		if err != nil {
+			return err
+		}
+		if len(pods) != n || len(mc.Status.Nodes) != n {
+			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
+		}
+		for _, pod := range pods {
+			if have := container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod) {
+				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod))
+			}
+		}
+		return nil
+	}
+}
+
+const reasonIsReady = "Ready"
+
+// growsAndChanges is the plain story.
+func growsAndChanges() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "grows-and-changes", Pods: behaves, Arrange: arranged(),
+		Steps: []testkit.Step{
+			{Name: "two", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1), Do: patched(`{"spec":{"size":2}}`)},
+			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2), Do: patched(`{"spec":{"version":"1.6.38"}}`)},
+		},
+		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
+		Variants: []string{"plain", "late-all", "twins", "faults"},
+		Check:    nothingLeft(1, 0, 0),
+		Timeout:  time.Minute,
+	}
+}
+
+// upgradesWarm is the change in place, of an image and of a setting.
+func upgradesWarm() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "upgrades-warm", Pods: behaves, Arrange: arranged(warm, size(2)),
+		Steps: []testkit.Step{{
+			Name: "another version and more threads", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
+			Do: patched(`{"spec":{"version":"1.6.38","threads":2}}`),
+		}},
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			if err := restartedOnceEach(r, "cache-0", "cache-1"); err != nil {
+				return err
+			}
+			if starts := serverStarts(r); starts != 2 {
+				return fmt.Errorf("%d pods of servers were started, want 2: the pods were to stay", starts)
+			}
+			s, err := read(ctx, r, "cache", &appsv1.StatefulSet{})
+			if err != nil {
+				return err
+			}
+			if s.Status.CurrentRevision != s.Status.UpdateRevision {
+				return errors.New("the StatefulSet's new revision was not promoted")
+			}
+			return nothingLeft(0, 1, 0)(ctx, r)
+		},
+		Timeout: time.Minute,
+	}
+}
+
+// upgradesCold changes what cannot be changed in place.
+func upgradesCold() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "upgrades-cold", Pods: behaves, Arrange: arranged(warm, size(2)),
+		Steps: []testkit.Step{{
+			Name: "more memory", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
+			Do: patched(`{"spec":{"memory":"128Mi"}}`),
+		}},
+		Settled: hasMemory("128Mi", 2),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			if starts := serverStarts(r); starts != 4 {
+				return fmt.Errorf("%d pods of servers were started, want 2 and then 2", starts)
+			}
+			return nothingLeft(0, 1, 0)(ctx, r)
+		},
+		Variants: []string{"plain", "late-all", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+// getsMemory gives running servers more memory.
+func getsMemory() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "gets-memory", Pods: behaves, Arrange: arranged(stable, size(2)),
+		Steps: []testkit.Step{{
+			Name: "more memory", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
+			Do: patched(`{"spec":{"memory":"128Mi"}}`),
+		}},
+		Settled: hasMemory("128Mi", 2),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			pods, err := servers(ctx, r)
+			if err != nil {
+				return err
+			}
+			for _, pod := range pods {
+				if limit := container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
+					return fmt.Errorf("%s has a limit of %s, and was told %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
+				}
+			}
+			if starts := serverStarts(r); starts != 2 {
+				return fmt.Errorf("%d pods of servers were started, want 2", starts)
+			}
+			return restartedOnceEach(r)
+		},
+		Variants: []string{"plain", "late-all", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+func hasMemory(memory string, n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		if mc, err := current(ctx, r); err != nil || mc.Status.Memory != memory {
+			return fmt.Errorf("status has memory %s (%w)", mc.Status.Memory, errors.Join(err, errNotYet))
+		}
+		return isReadyWith(reasonIsReady, "memcached:1.6.18", n)(ctx, r)
+	}
+}
+
+var errNotYet = errors.New("not yet")
+
+// changesIdentity goes from one shape to the other.
+func changesIdentity() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "changes-identity", Pods: behaves, Arrange: arranged(),
+		Steps: []testkit.Step{{
+			Name: "stable", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+			Do: patched(`{"spec":{"identity":"Stable"}}`),
+		}},
+		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check:    nothingLeft(0, 1, 0),
+		Variants: []string{"plain", "late-all", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+// rotatesUsers has a file of users that changes, and is not asked for in the
+// end.
+func rotatesUsers() testkit.Scenario {
+	users := func(r *testkit.Run, text string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte(text)}}
+	}
+	holds := func(text string) func(context.Context, *testkit.Run) error {
+		return func(ctx context.Context, r *testkit.Run) error {
+			secret, err := read(ctx, r, "cache-auth", &corev1.Secret{})
+			if err != nil {
+				return err
+			}
+			if string(secret.Data[usersFile]) != text {
+				return errors.New("the copy does not have the users")
+			}
+			pods, err := servers(ctx, r)
+			for _, pod := range pods {
+				if pod.Annotations[secretsAnnotation] == "" {
+					return fmt.Errorf("%s was not told", pod.Name)
+				}
+			}
+			return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))
+		}
+	}
+	return testkit.Scenario{
+		Name: "rotates-users", Pods: behaves,
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			if err := r.Client.Create(ctx, users(r, "me:secret\n")); err != nil {
+				return err
+			}
+			return arranged(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who", Key: "users"} })(ctx, r)
+		},
+		Steps: []testkit.Step{
+			{Name: "another password", When: holds("me:secret\n"), Do: func(ctx context.Context, r *testkit.Run) error {
+				return r.Client.Update(ctx, users(r, "me:other\n"))
+			}},
+			{Name: "no users", When: holds("me:other\n"), Do: patched(`{"spec":{"auth":null}}`)},
+		},
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			var secrets corev1.SecretList
+			if err := r.Client.List(ctx, &secrets, client.InNamespace(r.Namespace), client.HasLabels{podsOf}); err != nil || len(secrets.Items) > 0 {
+				return fmt.Errorf("%d copies of Secrets are left (%w)", len(secrets.Items), errors.Join(err, errNotYet))
+			}
+			return nil
+		},
+		Variants: []string{"plain", "late-all", "twins"},
+		Timeout:  time.Minute,
+	}
+}
+
+// nothingLeft holds at the end of a story: there is one of each child, and no
+// pod that pulls.
+func nothingLeft(deployments, statefulSets, pulls int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		for _, kind := range []struct {
+			list   client.ObjectList
+			labels client.MatchingLabels
+			want   int
+		}{
+			{&appsv1.DeploymentList{}, nil, deployments}, {&appsv1.StatefulSetList{}, nil, statefulSets},
+			{&corev1.ServiceList{}, nil, 1}, {&policyv1.PodDisruptionBudgetList{}, nil, 1},
+			{&corev1.PodList{}, client.MatchingLabels{appLabel: pullApp}, pulls},
+		} {
+			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{podsOf}, kind.labels); err != nil {
+				return err
+			}
+			if n := meta.LenList(kind.list); n != kind.want {
+				return fmt.Errorf("%d in %T, want %d", n, kind.list, kind.want)
+			}
+		}
+		return nil
+	}
+}

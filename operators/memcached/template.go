@@ -1,0 +1,329 @@
+package memcached
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/run"
+)
+
+const (
+	// serverContainer is the container that serves; its name is the guide's.
+	serverContainer   = "memcached"
+	exporterContainer = "exporter"
+
+	// memcachedUser is the user and group memcache of the memcached images.
+	memcachedUser = 11211
+
+	cachePath    = "/cache" // where the memory is that outlives the process
+	settingsPath = "/etc/memcached/settings"
+	secretsPath  = "/etc/memcached/" // and the name of the role
+	// stopSeconds is how long a server has to stop. One of 1 GiB that keeps
+	// its cache takes half a second.
+	stopSeconds = 60
+)
+
+// The annotations of a pod template.
+const (
+	// revisionAnnotation is the hash of all that the pods are made of.
+	revisionAnnotation = "memcached-operator/revision"
+	// replaceAnnotation is the hash of what cannot be changed in place.
+	replaceAnnotation = "memcached-operator/replace-for"
+	// settingsAnnotation is the hash of the settings, whose change restarts a
+	// server in place. They are read again at each start of the container,
+	// which its arguments are not.
+	settingsAnnotation    = "memcached-operator/settings"
+	threadsAnnotation     = "memcached-operator/threads"
+	connectionsAnnotation = "memcached-operator/max-connections"
+	// memoryAnnotation is the memory for items, in mebibytes, of servers that
+	// can be given more while they run.
+	memoryAnnotation = "memcached-operator/memory"
+)
+
+// podTemplate is what a pod is to be, and what that means for one that is there.
+type podTemplate struct {
+	corev1.PodTemplateSpec
+	revision string
+}
+
+func (t podTemplate) server() *corev1.Container { return container(&t.Spec, serverContainer) }
+
+func container(spec *corev1.PodSpec, name string) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == name {
+			return &spec.Containers[i]
+		}
+	}
+	return &corev1.Container{}
+}
+
+func isWarm(mc *v1alpha1.Memcached) bool { return mc.Spec.Upgrade == v1alpha1.WarmUpgrade }
+
+func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1.StableIdentity }
+
+// desiredTemplate is the pod template that a Memcached asks for: the user's,
+// with the server put in.
+func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
+	t := podTemplate{}
+	if mc.Spec.PodTemplate != nil {
+		t.PodTemplateSpec = *mc.Spec.PodTemplate.DeepCopy()
+	}
+	t.Name, t.Namespace = "", ""
+	if t.Labels == nil {
+		t.Labels = map[string]string{}
+	}
+	for name, value := range labels(mc) {
+		t.Labels[name] = value
+	}
+	t.Labels[identityLabel] = string(mc.Spec.Identity)
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	spec := &t.Spec
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == serverContainer })
+	if i < 0 {
+		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: serverContainer})
+		i = 0
+	}
+	if spec.TerminationGracePeriodSeconds == nil {
+		spec.TerminationGracePeriodSeconds = new(int64(stopSeconds))
+	}
+	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(false)
+	}
+	if spec.TopologySpreadConstraints == nil {
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(mc)},
+		}}
+	}
+	setServer(spec, &spec.Containers[i], mc)
+	if mc.Spec.Metrics != nil {
+		spec.Containers = append(spec.Containers, exporter(mc))
+	}
+	secure(spec)
+
+	replace, err := replaceHash(mc, t.PodTemplateSpec)
+	if err != nil {
+		return t, err
+	}
+	t.Annotations[replaceAnnotation] = replace
+	if isWarm(mc) {
+		threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
+		t.Annotations[threadsAnnotation], t.Annotations[connectionsAnnotation] = threads, connections
+		t.Annotations[settingsAnnotation] = names.Hash(threads + "/" + connections)
+	}
+	if growsLive(mc) {
+		t.Annotations[memoryAnnotation] = mebibytes(mc)
+	}
+	if t.revision, err = hashTemplate(t.PodTemplateSpec); err != nil {
+		return t, err
+	}
+	t.Annotations[revisionAnnotation] = t.revision
+	return t, nil
+}
+
+// replaceHash is the hash of what cannot be changed in a running pod: all but
+// the settings, the image of the exporter and, as the case may be, the image of
+// the server or its memory.
+func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (string, error) {
+	fixed := *template.DeepCopy()
+	if isWarm(mc) {
+		container(&fixed.Spec, serverContainer).Image = ""
+	}
+	if mc.Spec.Metrics != nil {
+		container(&fixed.Spec, exporterContainer).Image = ""
+	}
+	if growsLive(mc) {
+		resources := container(&fixed.Spec, serverContainer).Resources
+		delete(resources.Limits, corev1.ResourceMemory)
+		delete(resources.Requests, corev1.ResourceMemory)
+	}
+	return hashTemplate(fixed)
+}
+
+func hashTemplate(template corev1.PodTemplateSpec) (string, error) {
+	data, err := json.Marshal(template)
+	if err != nil {
+		return "", fmt.Errorf("encode the pod template: %w", err)
+	}
+	return names.Hash(string(data)), nil
+}
+
+// imageOf is the image of the server.
+func imageOf(mc *v1alpha1.Memcached) string {
+	if mc.Spec.Image != "" {
+		return mc.Spec.Image
+	}
+	return "memcached:" + mc.Spec.Version
+}
+
+// setServer sets what the spec says about the server's container.
+func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached) {
+	server.Image = imageOf(mc)
+	if server.ImagePullPolicy == "" {
+		server.ImagePullPolicy = corev1.PullIfNotPresent
+	}
+	server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == portName || p.ContainerPort == mc.Spec.Port
+	})
+	server.Ports = append(server.Ports, corev1.ContainerPort{Name: portName, ContainerPort: mc.Spec.Port, Protocol: corev1.ProtocolTCP})
+	if server.ReadinessProbe == nil {
+		server.ReadinessProbe = &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(mc.Spec.Port)}},
+			PeriodSeconds: 1,
+		}
+	}
+	setMemory(server, mc.Spec.Memory)
+
+	args := arguments(mc)
+	if script := startScript(mc); script != "" {
+		server.Command = []string{"/bin/sh", "-c", script, "memcached"}
+		server.Args = args
+	} else {
+		server.Command, server.Args = []string{"memcached"}, args
+	}
+	for _, role := range roles(mc) {
+		mount(spec, server, role.name, secretsPath+role.name, corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: copyName(mc, role.name), DefaultMode: new(int32(0o440))},
+		})
+	}
+	if mc.Spec.TLS != nil {
+		setEnv(server, "POD_IP", &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"})
+	}
+	if growsLive(mc) {
+		mount(spec, server, "settings", settingsPath, settingsFile("memory", memoryAnnotation))
+		setEnv(server, "MEMORY", annotation(memoryAnnotation))
+	}
+	if !isWarm(mc) {
+		return
+	}
+	// The memory file and the little that lies beside it.
+	size := mc.Spec.Memory.DeepCopy()
+	size.Add(*resource.NewQuantity(8<<20, resource.BinarySI))
+	mount(spec, server, "cache", cachePath, corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size},
+	})
+	mount(spec, server, "settings", settingsPath, settingsFile("hash", settingsAnnotation))
+	setEnv(server, "THREADS", annotation(threadsAnnotation))
+	setEnv(server, "MAX_CONNECTIONS", annotation(connectionsAnnotation))
+	setEnv(server, "SETTINGS", annotation(settingsAnnotation))
+	if server.Lifecycle == nil {
+		server.Lifecycle = &corev1.Lifecycle{}
+	}
+	server.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stopScript}}}
+}
+
+// settingsFile is a volume in which a running server sees an annotation change.
+func settingsFile(file, name string) corev1.VolumeSource {
+	return corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{{Path: file, FieldRef: annotation(name)}},
+	}}
+}
+
+func setEnv(server *corev1.Container, name string, from *corev1.ObjectFieldSelector) {
+	server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+	server.Env = append(server.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: from}})
+}
+
+func annotation(name string) *corev1.ObjectFieldSelector {
+	return &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + name + "']"}
+}
+
+// setMemory makes the container's memory follow from the cache's: a quarter
+// more for what memcached keeps besides, and some for connections. The memory
+// file of a warm server counts as its container's.
+func setMemory(server *corev1.Container, cache resource.Quantity) {
+	const mebi = 1 << 20
+	bytes := cache.Value() + cache.Value()/4 + 64*mebi
+	limit := *resource.NewQuantity((bytes+mebi-1)/mebi*mebi, resource.BinarySI)
+	if server.Resources.Limits == nil {
+		server.Resources.Limits = corev1.ResourceList{}
+	}
+	if server.Resources.Requests == nil {
+		server.Resources.Requests = corev1.ResourceList{}
+	}
+	server.Resources.Limits[corev1.ResourceMemory], server.Resources.Requests[corev1.ResourceMemory] = limit, limit
+}
+
+func mount(spec *corev1.PodSpec, server *corev1.Container, name, path string, source corev1.VolumeSource) {
+	name = "memcached-" + name
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: path != cachePath})
+}
+
+// exporter is the container with the metrics.
+func exporter(mc *v1alpha1.Memcached) corev1.Container {
+	address := mc.Spec.Port
+	if mc.Spec.TLS != nil {
+		address = localPort(mc)
+	}
+	return corev1.Container{
+		Name: exporterContainer, Image: mc.Spec.Metrics.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Args: []string{
+			fmt.Sprintf("--memcached.address=127.0.0.1:%d", address),
+			fmt.Sprintf("--web.listen-address=:%d", mc.Spec.Metrics.Port),
+		},
+		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: mc.Spec.Metrics.Port, Protocol: corev1.ProtocolTCP}},
+	}
+}
+
+// secure makes the pod meet the restricted Pod Security Standard, wherever the
+// template has no security context of its own.
+func secure(spec *corev1.PodSpec) {
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(int64(memcachedUser)),
+			RunAsGroup:     new(int64(memcachedUser)),
+			FSGroup:        new(int64(memcachedUser)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if containers[i].SecurityContext == nil {
+				containers[i].SecurityContext = &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				}
+				if name := containers[i].Name; name == serverContainer || name == exporterContainer {
+					containers[i].SecurityContext.ReadOnlyRootFilesystem = new(true)
+				}
+			}
+		}
+	}
+}
+
+const (
+	// appLabel and podsOf are what the guide's operator selects by, so that its
+	// Deployment can be taken over.
+	appLabel = "app"
+	podsOf   = "memcached_cr"
+	// identityLabel says of which shape a pod is, while the shape changes.
+	identityLabel = "memcached-operator/identity"
+	// pullApp is the appLabel of pods that only pull an image.
+	pullApp = "memcached-pull"
+)
+
+func selector(mc *v1alpha1.Memcached) map[string]string {
+	return map[string]string{appLabel: "memcached", podsOf: names.LabelValue(mc.Name)}
+}
+
+// labels are on everything that a Memcached owns.
+func labels(mc *v1alpha1.Memcached) map[string]string {
+	all := selector(mc)
+	all["app.kubernetes.io/name"] = "memcached"
+	all["app.kubernetes.io/instance"] = names.LabelValue(mc.Name)
+	all[run.ManagedByLabel] = managedBy
+	return all
+}

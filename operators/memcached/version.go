@@ -1,0 +1,58 @@
+package memcached
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// versionTags are image tags that begin with a version of memcached.
+var versionTags = regexp.MustCompile(`^v?([0-9]+)\.([0-9]+)\.([0-9]+)($|[-._+])`)
+
+// versionOf reads memcached's version from the tag of an image; empty if the
+// tag does not tell.
+func versionOf(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	i := strings.LastIndex(name, ":")
+	if i < 0 || !versionTags.MatchString(name[i+1:]) {
+		return ""
+	}
+	return strings.TrimPrefix(name[i+1:], "v")
+}
+
+// pulledVersion is what memcached itself said when the image was pulled.
+func pulledVersion(pulls []corev1.Pod, image string) string {
+	for _, pod := range pulls {
+		for _, c := range pod.Status.ContainerStatuses {
+			if end := c.State.Terminated; pod.Spec.Containers[0].Image == image && end != nil {
+				if words := strings.Fields(end.Message); len(words) == 2 && words[0] == "memcached" {
+					return words[1]
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// keepsCache says whether a server of version to starts with the memory that
+// one of version from has left. 1.6.25 changed what is in the file, and servers
+// before that do not read it.
+func keepsCache(from, to string) bool {
+	return !isBefore(to, 1, 6, 25) || isBefore(from, 1, 6, 25)
+}
+
+// isBefore says whether a version is known to be before another one.
+func isBefore(version string, than ...int) bool {
+	numbers := versionTags.FindStringSubmatch(version)
+	if numbers == nil {
+		return false
+	}
+	for i, limit := range than {
+		if n, err := strconv.Atoi(numbers[i+1]); err == nil && n != limit {
+			return n < limit
+		}
+	}
+	return false
+}
