@@ -130,11 +130,9 @@ func (t *auditTail) replaced() (bool, error) {
 	return !os.SameFile(now, ours), err
 }
 
-// byOperator are the requests that the At operator made.
-func byOperator(requests []request) []request { return by(operatorUser, requests) }
-
-func by(user string, requests []request) []request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.User.Username != user })
+// by are the requests that an operator made.
+func by(o operator, requests []request) []request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.User.Username != o.user() })
 }
 
 func count(requests []request, is func(request) bool) int {

@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/run"
@@ -80,24 +78,11 @@ func (b *bench) newBarePods(ctx context.Context) (*barePods, error) {
 	pattern := asSent(pod)
 	pattern.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "at.example.com/claim"}}
 	pattern.Labels[run.ManagedByLabel] = "at-operatoR"
-	c, err := b.asOperator(ctx)
+	c, err := b.as(ctx, atOperator)
 	if err != nil {
 		return nil, err
 	}
 	return &barePods{client: c, pattern: pattern}, b.clear(ctx, workload)
-}
-
-// asOperator is an unthrottled client with a token of the operator's
-// ServiceAccount.
-func (b *bench) asOperator(ctx context.Context) (client.Client, error) {
-	account, err := b.kube.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, operatorDeployment, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, err
-	}
-	cfg := rest.AnonymousClientConfig(b.cfg)
-	cfg.BearerToken = account.Status.Token
-	cfg.QPS = -1
-	return client.New(cfg, client.Options{Scheme: b.client.Scheme()})
 }
 
 // asSent is a pod as its creator sent it, without what the API server added.

@@ -23,20 +23,13 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
-)
-
-// Where the operator is deployed, and as whom it calls.
-const (
-	operatorNamespace  = "at-operator-system"
-	operatorDeployment = "at-operator-controller-manager"
-	operatorUser       = "system:serviceaccount:at-operator-system:at-operator-controller-manager"
-	managerContainer   = "manager"
+	webv1 "example.com/fairlead/api/web/v1"
 )
 
 // options are what the command line can change.
 type options struct {
-	rounds, burst, idle, scale, pools int
-	manager, localcluster, config     string
+	rounds, burst, idle, scale, fleet int
+	manager, localcluster             string
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.
@@ -63,7 +56,7 @@ func newBench(options options) (*bench, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), webv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg.QPS = -1 // no throttling
@@ -94,24 +87,6 @@ func (b *bench) findNode(ctx context.Context) error {
 	}
 	b.node = nodes.Items[0].Name
 	return nil
-}
-
-// deploy deploys the operator as its users do, and waits until it is ready.
-func (b *bench) deploy(ctx context.Context) error {
-	for _, args := range [][]string{
-		{b.localcluster, "load", "--dir", b.dir, "fairlead:dev", "fairlead=" + b.manager},
-		{"kubectl", "apply", "--server-side", "-k", b.config},
-		{"kubectl", "-n", operatorNamespace, "rollout", "restart", "deployment/" + operatorDeployment},
-	} {
-		if err := b.command(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return b.operatorReady(ctx)
-}
-
-func (b *bench) operatorReady(ctx context.Context) error {
-	return b.command(ctx, "kubectl", "-n", operatorNamespace, "rollout", "status", "--timeout", "5m", "deployment/"+operatorDeployment)
 }
 
 func (b *bench) command(ctx context.Context, args ...string) error {

@@ -151,7 +151,7 @@ func (b *bench) burstOfAts(ctx context.Context, n, broken int) (burstTimes, erro
 	if err := b.allMayRun(ctx, n); err != nil {
 		return times, err
 	}
-	b.say("  %s", summary(byOperator(tail.seen)))
+	b.say("  %s", summary(by(atOperator, tail.seen)))
 	return times, trouble.check(ctx, b)
 }
 

@@ -34,7 +34,7 @@ func idle(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests = byOperator(requests)
+	requests = by(atOperator, requests)
 	made := count(requests, func(r request) bool { return r.ObjectRef.Resource != "leases" && r.Verb != "watch" })
 	figures := []figure{{
 		measure: fmt.Sprintf("%d idle Ats", b.idle), what: "requests within " + idleTime.String(),

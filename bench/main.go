@@ -1,6 +1,5 @@
-// Command bench measures the At operator and the Memcached operator, deployed as
-// they are for users, in pods on a real local cluster, against bare clients and
-// against CronJob. See
+// Command bench measures the operators, deployed as they are for users, in pods
+// on a real local cluster, against bare clients and against CronJob. See
 // README.md for what the figures mean and how they are taken.
 //
 //	localcluster run -- go run ./bench [-run burst,idle] [-rounds 5]
@@ -24,22 +23,26 @@ import (
 
 // measure is one of the measures, by the word that selects it.
 type measure struct {
-	name string
-	take func(context.Context, *bench) ([]figure, error)
+	name     string
+	operator operator
+	images   []string // that it needs, besides the operator's
+	take     func(context.Context, *bench) ([]figure, error)
 }
 
 // measures are in the order in which they are taken: what leaves the most
 // behind comes last.
 var measures = []measure{
-	{"burst", burst},
-	{"steady", steady},
-	{"cronjob", cronJobs},
-	{"writes", writes},
-	{"idle", idle},
-	{"memcached-warm", warm},
-	{"memcached-ring", remapped},
-	{"memcached-pools", pools},
-	{"scale", scale},
+	{"burst", atOperator, nil, burst},
+	{"steady", atOperator, nil, steady},
+	{"cronjob", atOperator, nil, cronJobs},
+	{"writes", atOperator, nil, writes},
+	{"idle", atOperator, nil, idle},
+	{"webservers", webServerOperator, []string{webImage}, webServers.measure},
+	{"webserver-repair", webServerOperator, []string{webImage}, repair},
+	{"memcacheds", memcachedOperator, memcachedImages, memcacheds.measure},
+	{"memcached-warm", memcachedOperator, memcachedImages, warm},
+	{"memcached-ring", memcachedOperator, memcachedImages, remapped},
+	{"scale", atOperator, nil, scale},
 }
 
 func main() {
@@ -64,10 +67,9 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
 	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale")
-	flag.IntVar(&options.pools, "pools", 500, "how many Memcacheds are created at once")
-	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operator")
+	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
+	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
-	flag.StringVar(&options.config, "config", "operators/at/config/default", "the kustomize `folder` that deploys it")
 	flag.Parse()
 
 	selected, err := choose(*wanted)
@@ -78,13 +80,17 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := b.deploy(ctx); err != nil {
-		return false, err
-	}
 	started := time.Now()
 	var figures []figure
+	deployed := map[operator]bool{}
 	for _, m := range selected {
 		b.say("== %s", m.name)
+		if !deployed[m.operator] {
+			if err := b.deploy(ctx, m.operator, m.images...); err != nil {
+				return false, err
+			}
+			deployed[m.operator] = true
+		}
 		taken, failure := m.take(ctx, b)
 		figures = append(figures, taken...)
 		if failure != nil {

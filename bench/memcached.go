@@ -14,31 +14,10 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// Where the Memcached operator is deployed, and as whom it calls.
-const (
-	memcachedOperator = "memcached-operator-controller-manager"
-	memcachedSystem   = "memcached-operator-system"
-	memcachedUser     = "system:serviceaccount:" + memcachedSystem + ":" + memcachedOperator
-	memcachedConfig   = "operators/memcached/config/default"
-)
+// The two versions that the local cluster can make.
+const oldVersion, newVersion = "1.6.18", "1.6.38"
 
-// deployMemcached deploys the Memcached operator as its users do, and loads
-// the images.
-func (b *bench) deployMemcached(ctx context.Context, images ...string) error {
-	for _, args := range [][]string{
-		append([]string{b.localcluster, "image", "--dir", b.dir}, images...),
-		{"kubectl", "apply", "--server-side", "-k", memcachedConfig},
-		{"kubectl", "-n", memcachedSystem, "rollout", "status", "--timeout", "5m", "deployment/" + memcachedOperator},
-	} {
-		if err := b.command(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// byMemcached are the requests that the Memcached operator made.
-func byMemcached(requests []request) []request { return by(memcachedUser, requests) }
+var memcachedImages = []string{"memcached:" + oldVersion, "memcached:" + newVersion}
 
 // scratch is a namespace of its own for one measure, and what removes it with
 // all that is in it.

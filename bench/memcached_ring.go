@@ -25,9 +25,6 @@ const (
 // grows by one, and when it is back: by the servers in its status.
 func remapped(ctx context.Context, b *bench) ([]figure, error) {
 	const namespace = "bench-ring"
-	if err := b.deployMemcached(ctx, "memcached:"+newVersion); err != nil {
-		return nil, err
-	}
 	remove, err := b.scratch(ctx, namespace)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (b *bench) restart(ctx context.Context, how string, end func(context.Contex
 	}
 	took := times[name].Sub(ended)
 	b.say("manager %s: an At that was due could run after %s", how, inSeconds(took))
-	return took, b.operatorReady(ctx)
+	return took, b.ready(ctx, atOperator)
 }
 
 // deleteManager deletes the manager's pod by force: the kubelet ends the

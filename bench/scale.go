@@ -29,10 +29,10 @@ func scale(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.clear(ctx, workload); err != nil {
 		return nil, err
 	}
-	if err := b.command(ctx, "kubectl", "-n", operatorNamespace, "rollout", "restart", "deployment/"+operatorDeployment); err != nil {
+	if err := b.command(ctx, "kubectl", "-n", atOperator.namespace(), "rollout", "restart", "deployment/"+atOperator.account()); err != nil {
 		return nil, err
 	}
-	if err := b.operatorReady(ctx); err != nil {
+	if err := b.ready(ctx, atOperator); err != nil {
 		return nil, err
 	}
 	empty, err := b.settledMemory(ctx)
@@ -141,7 +141,7 @@ func (b *bench) managerMemory(ctx context.Context) (memory, error) {
 	}
 	for _, p := range summary.Pods {
 		for _, c := range p.Containers {
-			if p.PodRef.UID == string(pod.UID) && c.Name == managerContainer && c.Memory.WorkingSetBytes > 0 {
+			if p.PodRef.UID == string(pod.UID) && c.Name == "manager" && c.Memory.WorkingSetBytes > 0 {
 				return memory{workingSet: c.Memory.WorkingSetBytes, resident: c.Memory.RSSBytes}, nil
 			}
 		}
@@ -152,7 +152,7 @@ func (b *bench) managerMemory(ctx context.Context) (memory, error) {
 // managerPod is the pod of the manager.
 func (b *bench) managerPod(ctx context.Context) (*corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := b.client.List(ctx, &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := b.client.List(ctx, &pods, client.InNamespace(atOperator.namespace()), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
 		return nil, err
 	}
 	for i := range pods.Items {

@@ -80,5 +80,5 @@ func (b *bench) runToTheEnd(ctx context.Context, outputBytes int32) ([]request, 
 		return nil, err
 	}
 	requests, err := tail.next()
-	return byOperator(requests), err
+	return by(atOperator, requests), err
 }

@@ -29,13 +29,14 @@
 //  2. claim it: write phase RUNNING and the pod's UID into status, under the
 //     resourceVersion that was read. Whoever else wrote in between, a user
 //     who moved the schedule or a second leader, makes this a conflict;
-//  3. open the gate of the pod whose UID is in status, with a patch that tests
+//  3. open the gate of the pod whose UID is in status, with a write that names
 //     that UID;
 //  4. store the result in status.
 //
 // An operator that dies between any two of them leaves a state that the next
 // one reads and goes on from. A gated pod that is not the claimed one has
-// never run and is deleted. A pod that is claimed is never replaced: if it is
+// never run and is deleted, after a look at the API server's At, lest a late
+// cache has not shown its claim. A pod that is claimed is never replaced: if it is
 // gone before its result was stored, the attempt FAILED with reason
 // ResultUnknown. Neither stale caches nor two leaders change any of this,
 // because both the claim and the gate are decided by the API server.

@@ -263,7 +263,7 @@ func changesItsInputs() testkit.Scenario {
 		},
 		Settled:  isReady(reasonReady, "nginx:2"),
 		Check:    nothingTwice(0),
-		Variants: []string{"plain"},
+		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
 	}
 }
@@ -293,7 +293,7 @@ func isPutBack() testkit.Scenario {
 			}
 			return nothingTwice(0)(ctx, r)
 		},
-		Variants: []string{"plain"},
+		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
 	}
 }

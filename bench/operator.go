@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// operator is one of the operators, by the name of its folder, as it is deployed
+// by itself.
+type operator string
+
+const (
+	atOperator        operator = "at"
+	memcachedOperator operator = "memcached"
+	webServerOperator operator = "webserver"
+)
+
+func (o operator) namespace() string { return string(o) + "-operator-system" }
+
+// account is the name of its Deployment and of its ServiceAccount.
+func (o operator) account() string { return string(o) + "-operator-controller-manager" }
+
+// user is whom the API server knows it as.
+func (o operator) user() string { return "system:serviceaccount:" + o.namespace() + ":" + o.account() }
+
+// deploy deploys an operator as its users do, with the images that its pods need,
+// and waits until it is ready.
+func (b *bench) deploy(ctx context.Context, o operator, images ...string) error {
+	commands := [][]string{
+		{b.localcluster, "load", "--dir", b.dir, "fairlead:dev", "fairlead=" + b.manager},
+		{"kubectl", "apply", "--server-side", "-k", "operators/" + string(o) + "/config/default"},
+		{"kubectl", "-n", o.namespace(), "rollout", "restart", "deployment/" + o.account()},
+	}
+	if len(images) > 0 {
+		commands = append(commands, append([]string{b.localcluster, "image", "--dir", b.dir}, images...))
+	}
+	for _, args := range commands {
+		if err := b.command(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return b.ready(ctx, o)
+}
+
+func (b *bench) ready(ctx context.Context, o operator) error {
+	return b.command(ctx, "kubectl", "-n", o.namespace(), "rollout", "status", "--timeout", "5m", "deployment/"+o.account())
+}
+
+// scaled has an operator run in n pods; 0 stops it.
+func (b *bench) scaled(ctx context.Context, o operator, n string) error {
+	if err := b.command(ctx, "kubectl", "-n", o.namespace(), "scale", "--replicas", n, "deployment/"+o.account()); err != nil {
+		return err
+	}
+	return b.ready(ctx, o)
+}
+
+// as is an unthrottled client with a token of an operator's ServiceAccount.
+func (b *bench) as(ctx context.Context, o operator) (client.Client, error) {
+	account, err := b.kube.CoreV1().ServiceAccounts(o.namespace()).CreateToken(ctx, o.account(), &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.AnonymousClientConfig(b.cfg)
+	cfg.BearerToken = account.Status.Token
+	cfg.QPS = -1
+	return client.New(cfg, client.Options{Scheme: b.client.Scheme()})
+}
