@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,13 +139,4 @@ func (r *reconciler) isCurrent(ctx context.Context, obj client.Object) error {
 func exactly(obj client.Object) client.Preconditions {
 	uid := obj.GetUID()
 	return client.Preconditions{UID: &uid}
-}
-
-// isRefusal says whether the API server will go on refusing until somebody
-// changes something: quota, admission (also a webhook that does not answer), Pod
-// Security, an invalid pod. All else is trouble that passes.
-func isRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }

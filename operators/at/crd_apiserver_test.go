@@ -14,13 +14,14 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
 // TestCRDRefusesBadInput applies specs as users write them, to both kinds, and
 // looks at what the API server says.
 func TestCRDRefusesBadInput(t *testing.T) {
 	server := testkit.Server(t)
-	c, err := client.New(server.Config, client.Options{Scheme: testScheme(), FieldValidation: metav1.FieldValidationStrict})
+	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator), FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestCRDRefusesBadInput(t *testing.T) {
 // operator does, which does not run here.
 func TestSpecIsFixedOnceStarted(t *testing.T) {
 	server := testkit.Server(t)
-	c, err := client.New(server.Config, client.Options{Scheme: testScheme()})
+	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -63,7 +64,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	setCommand(spec, &at.Spec)
-	secure(spec)
+	podsecurity.Restrict(spec, nobody)
 	return pod
 }
 
@@ -97,28 +98,5 @@ func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
 	command.Env = append(command.Env, at.Env...)
 	if at.Resources.Limits != nil || at.Resources.Requests != nil || at.Resources.Claims != nil {
 		command.Resources = *at.Resources.DeepCopy()
-	}
-}
-
-// secure makes the pod meet the restricted Pod Security Standard, wherever the
-// template has no security context of its own.
-func secure(spec *corev1.PodSpec) {
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &corev1.PodSecurityContext{
-			RunAsNonRoot:   new(true),
-			RunAsUser:      new(int64(nobody)),
-			RunAsGroup:     new(int64(nobody)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		}
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].SecurityContext == nil {
-				containers[i].SecurityContext = &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				}
-			}
-		}
 	}
 }

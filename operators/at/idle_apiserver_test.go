@@ -12,6 +12,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
 // TestIdleAtsCostNothing has Ats in every state that lasts, and counts what the
@@ -19,7 +20,7 @@ import (
 func TestIdleAtsCostNothing(t *testing.T) {
 	server := testkit.Server(t)
 	namespace := server.NewNamespace(t)
-	c, err := client.New(server.Config, client.Options{Scheme: testScheme()})
+	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestIdleAtsCostNothing(t *testing.T) {
 		counter := &testkit.Counter{}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- startOperator(ctx, counter.Wrap(server.Config), namespace) }()
+		go func() { ended <- standalone.Start(Operator)(ctx, counter.Wrap(server.Config), namespace) }()
 		deadline := time.Now().Add(20 * time.Second)
 		for name, phase := range wants {
 			for {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file reads pods: what has become of an attempt.
@@ -93,7 +94,7 @@ func resultOf(pod *corev1.Pod, output string) result {
 	default:
 		r.reason, r.message = reasonCommandFailed, fmt.Sprintf("The command ended with exit code %d", end.ExitCode)
 	}
-	r.message = shortened(r.message)
+	r.message = status.Shortened(r.message)
 	return r
 }
 
@@ -135,7 +136,7 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 		case "PodInitializing", "ContainerCreating", "":
 			continue
 		case "CreateContainerConfigError", "InvalidImageName", "CreateContainerError", "RunContainerError":
-			return wait.Reason, shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
+			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
@@ -143,7 +144,7 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 			if condition.Reason == corev1.PodReasonSchedulingGated {
 				return reasonGated, "The pod waits behind a scheduling gate that somebody else has to open"
 			}
-			return reasonUnschedulable, "No node takes the pod: " + shortened(condition.Message)
+			return reasonUnschedulable, "No node takes the pod: " + status.Shortened(condition.Message)
 		}
 	}
 	if pod.Spec.NodeName == "" {

@@ -115,7 +115,7 @@ func afterError(err error) (ctrl.Result, error) {
 // at the pace of refusalBackoff.
 func isTold(failure error) bool {
 	var conflict *apply.ConflictError
-	return errors.As(failure, &conflict) || isRefusal(failure)
+	return errors.As(failure, &conflict) || apply.IsRefusal(failure)
 }
 
 // troubledSince is since when an At has not been ready.

@@ -36,9 +36,6 @@ const (
 	reasonMissed          = "StartingDeadlineExceeded"
 )
 
-// longestMessage bounds what is taken over from other components.
-const longestMessage = 1024
-
 // running is said when an attempt is claimed, and still holds when its command
 // has started, so that the start costs no status write.
 var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running or about to"}
@@ -58,7 +55,7 @@ func missed(at *atv1alpha1.At, deadline time.Time) news {
 	} else if why := notReady(at); why != "" {
 		message += ": " + why
 	}
-	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: shortened(message)}
+	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: status.Shortened(message)}
 }
 
 // notReady is the last trouble that status told about a pending At.
@@ -166,8 +163,8 @@ func troubleWith(at *atv1alpha1.At, failure error) news {
 	switch {
 	case errors.As(failure, &conflict):
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
-	case isRefusal(failure):
-		return news{phase: phaseSoFar(at), reason: reasonRefused, message: shortened("The pod cannot be created: " + failure.Error())}
+	case apply.IsRefusal(failure):
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be created: " + failure.Error())}
 	}
 	return news{}
 }
@@ -177,15 +174,6 @@ func phaseSoFar(at *atv1alpha1.At) atv1alpha1.Phase {
 		return atv1alpha1.Pending
 	}
 	return at.Status.Phase
-}
-
-// shortened bounds a message from elsewhere and makes it one line.
-func shortened(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
-	}
-	return message
 }
 
 // camelCase makes a reason from elsewhere fit for a condition.

@@ -193,7 +193,4 @@ func TestForeignWordsAreMadeFit(t *testing.T) {
 			t.Errorf("camelCase(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := shortened("a\n b\t\tc "); got != "a b c" {
-		t.Errorf("shortened() = %q", got)
-	}
 }

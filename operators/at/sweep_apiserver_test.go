@@ -14,34 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
 func TestMain(m *testing.M) {
 	testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}})
-}
-
-func testScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), Operator.AddToScheme(scheme)); err != nil {
-		panic(err)
-	}
-	return scheme
-}
-
-// startOperator runs the operator for one namespace until ctx ends.
-func startOperator(ctx context.Context, cfg *rest.Config, namespace string) error {
-	mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, Operator)
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
 }
 
 // TestSweep kills the operator at every write of every story, and shows the
@@ -51,8 +32,8 @@ func TestSweep(t *testing.T) {
 	firstBackoff = 100 * time.Millisecond
 	t.Cleanup(func() { firstBackoff = usual })
 	sweep := &testkit.Sweep{
-		Start:  startOperator,
-		Scheme: testScheme(),
+		Start:  standalone.Start(Operator),
+		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&atv1alpha1.At{}},
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},

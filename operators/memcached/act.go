@@ -192,11 +192,3 @@ func (r *reconciler) log(ctx context.Context, mc *v1alpha1.Memcached, kind strin
 		logger.Info(kind+" changed", "fields", others)
 	}
 }
-
-// isRefusal says whether the API server will go on refusing until somebody
-// changes something. All else is trouble that passes.
-func isRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
-}

@@ -33,7 +33,7 @@ func (e events) changed(ctx context.Context, mc *v1alpha1.Memcached, before *v1a
 	case is.Reason == reasonUpgrading || is.Reason == reasonUnavailable:
 		// Seen in status while it lasts.
 	default:
-		e.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Serve", "%s", shortened(is.Message))
+		e.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Serve", "%s", status.Shortened(is.Message))
 	}
 }
 
@@ -49,5 +49,5 @@ func (e events) upgrade(ctx context.Context, mc *v1alpha1.Memcached, before *v1a
 	if is.Kind == v1alpha1.Cold {
 		severity = corev1.EventTypeWarning
 	}
-	e.Eventf(mc, nil, severity, string(is.Kind)+"Upgrade", "Upgrade", "%s", shortened(is.Message))
+	e.Eventf(mc, nil, severity, string(is.Kind)+"Upgrade", "Upgrade", "%s", status.Shortened(is.Message))
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file decides the steps of a change in place; doc.go has the order.
@@ -212,7 +213,7 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 				why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 			}
 		}
-		p.message = fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", image, node, shortened(why))
+		p.message = fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", image, node, status.Shortened(why))
 		return p
 	}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -225,7 +226,7 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", image, node)
 			return p
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, shortened(wait.Message))
+			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(wait.Message))
 			return p
 		}
 	}

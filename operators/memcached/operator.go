@@ -89,12 +89,12 @@ func setUp(mgr ctrl.Manager) error {
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Memcached{}, handler.OnlyControllerOwner())
 	sources := []source.Source{
 		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Memcached{}), &handler.EnqueueRequestForObject{}),
-		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner), noted(r.writes, podKind)),
+		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner), r.writes.Deletions(podKind)),
 		source.Kind(mgr.GetCache(), secretMetadata(), owner),
 		source.Kind(mgr.GetCache(), secretMetadata(), r.ofIndex(secretIndex, client.Object.GetName)),
 	}
 	for _, kind := range childKinds {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, noted(r.writes, kind.kind)))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, r.writes.Deletions(kind.kind)))
 	}
 	for _, src := range sources {
 		if err := c.Watch(src); err != nil {

@@ -21,6 +21,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
 // stage is a namespace with an operator, and with pods that pretend to run.
@@ -35,7 +36,7 @@ func newStage(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	t.Helper()
 	server := testkit.Server(t)
 	ns := server.NewNamespace(t)
-	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: testScheme()})
+	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func newStage(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	s := &stage{T: t, Client: c, run: &testkit.Run{Namespace: ns, Client: c, Kubelet: kubelet}, counter: &testkit.Counter{}}
 	startRestarter(ctx, s.run)
 	ended := make(chan error, 1)
-	go func() { ended <- startOperator(ctx, s.counter.Wrap(server.Config), ns) }()
+	go func() { ended <- standalone.Start(Operator)(ctx, s.counter.Wrap(server.Config), ns) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {

@@ -3,7 +3,6 @@ package memcached
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -77,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var next plan
 	failure := errAgain
 	for range attempts {
-		if !anyOf(failure, isAgain) {
+		if !apply.AnyOf(failure, isAgain) {
 			break
 		}
 		if next, err = decide(mc, seen); err != nil {
@@ -85,10 +82,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		failure = r.act(ctx, mc, next)
 	}
-	if anyOf(failure, isAgain) {
+	if apply.AnyOf(failure, isAgain) {
 		return ctrl.Result{}, failure
 	}
-	if anyOf(failure, apierrors.IsConflict) {
+	if apply.AnyOf(failure, apierrors.IsConflict) {
 		return ctrl.Result{RequeueAfter: conflictWait}, nil
 	}
 
@@ -105,14 +102,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func isAgain(err error) bool { return errors.Is(err, errAgain) }
 
-// anyOf says whether is holds for one of the errors that are joined in err.
-func anyOf(err error, is func(error) bool) bool {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return slices.ContainsFunc(many.Unwrap(), func(e error) bool { return anyOf(e, is) })
-	}
-	return err != nil && is(err)
-}
-
 // report stores the status if it differs, and tells of it once it is stored.
 func (r *reconciler) report(ctx context.Context, mc *v1alpha1.Memcached, before *v1alpha1.MemcachedStatus) error {
 	wrote, err := status.Write(ctx, r.client, mc, before, &mc.Status)
@@ -127,7 +116,7 @@ func (r *reconciler) report(ctx context.Context, mc *v1alpha1.Memcached, before 
 // afterError: a conflict, or a Memcached that is gone, is no error. Somebody
 // else has written, and the event that tells it is on its way.
 func afterError(err error) (ctrl.Result, error) {
-	if anyOf(err, apierrors.IsConflict) || anyOf(err, apierrors.IsNotFound) {
+	if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
 		return ctrl.Result{RequeueAfter: conflictWait}, nil
 	}
 	return ctrl.Result{}, err
@@ -141,15 +130,6 @@ func (r *reconciler) forget(req ctrl.Request) {
 	for _, kind := range childKinds {
 		r.writes.Forget(kind.kind, client.ObjectKey{Namespace: req.Namespace, Name: kind.name(mc)})
 	}
-}
-
-// noted keeps the memory of writes up with deletions, before the Memcached is
-// woken: a child that is gone is not waited for.
-func noted(writes *apply.Memory, kind string) predicate.Predicate {
-	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		writes.Deleted(kind, e.Object)
-		return true
-	}}
 }
 
 // The indexes of the Memcacheds in the cache.

@@ -145,10 +145,10 @@ func writeProblem(failure error) *problem {
 		return nil
 	case errors.As(failure, &conflict):
 		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
-	case anyOf(failure, isRefusal):
-		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + shortened(failure.Error())}
+	case apply.AnyOf(failure, apply.IsRefusal):
+		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + shortened(failure.Error()), passes: true}
+	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
 func upgrading(seen observation, next plan) *problem {
@@ -184,7 +184,7 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 func troubleOf(seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return "no pod can be made: " + shortened(condition.Message)
+			return "no pod can be made: " + status.Shortened(condition.Message)
 		}
 	}
 	for _, pod := range seen.pods {
@@ -199,12 +199,12 @@ func troubleOf(seen observation) string {
 			case "CrashLoopBackOff":
 				return fmt.Sprintf("container %q of %s crashes again and again", c.Name, pod.Name)
 			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, shortened(wait.Message))
+				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return fmt.Sprintf("no node takes %s: %s", pod.Name, shortened(condition.Message))
+				return fmt.Sprintf("no node takes %s: %s", pod.Name, status.Shortened(condition.Message))
 			}
 		}
 	}
@@ -216,16 +216,4 @@ func readyMessage(mc *v1alpha1.Memcached) string {
 		return "No server is asked for"
 	}
 	return "All servers are ready"
-}
-
-// longestMessage bounds what is taken over from other components.
-const longestMessage = 1024
-
-// shortened bounds a message from elsewhere and makes it one line.
-func shortened(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
-	}
-	return message
 }

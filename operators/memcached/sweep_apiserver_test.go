@@ -15,16 +15,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
-	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
 func TestMain(m *testing.M) {
@@ -36,29 +33,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func testScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), Operator.AddToScheme(scheme)); err != nil {
-		panic(err)
-	}
-	return scheme
-}
-
-// startOperator runs the operator for one namespace until ctx ends.
-func startOperator(ctx context.Context, cfg *rest.Config, namespace string) error {
-	mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, Operator)
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
-}
-
 // TestSweep kills the operator at every write of every story, and shows the
 // promise of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
 	sweep := &testkit.Sweep{
-		Start:  startOperator,
-		Scheme: testScheme(),
+		Start:  standalone.Start(Operator),
+		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"memcacheds", "pods", "statefulsets"},
 	}

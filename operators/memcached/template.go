@@ -13,6 +13,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -280,27 +281,8 @@ func exporter(mc *v1alpha1.Memcached) corev1.Container {
 // secure makes the pod meet the restricted Pod Security Standard, wherever the
 // template has no security context of its own.
 func secure(spec *corev1.PodSpec) {
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &corev1.PodSecurityContext{
-			RunAsNonRoot:   new(true),
-			RunAsUser:      new(int64(memcachedUser)),
-			RunAsGroup:     new(int64(memcachedUser)),
-			FSGroup:        new(int64(memcachedUser)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		}
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].SecurityContext == nil {
-				containers[i].SecurityContext = &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				}
-				if name := containers[i].Name; name == serverContainer || name == exporterContainer {
-					containers[i].SecurityContext.ReadOnlyRootFilesystem = new(true)
-				}
-			}
-		}
+	if !podsecurity.Restrict(spec, memcachedUser, serverContainer, exporterContainer) {
+		spec.SecurityContext.FSGroup = new(int64(memcachedUser))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -180,12 +179,4 @@ func (r *reconciler) log(ctx context.Context, ws *webv1.WebServer, kind string, 
 	if len(others) > 0 {
 		logger.Info(kind+" changed", "fields", others)
 	}
-}
-
-// isRefusal says whether the API server will go on refusing until somebody
-// changes something. All else is trouble that passes.
-func isRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }

@@ -35,6 +35,6 @@ func (e events) changed(ctx context.Context, ws *webv1.WebServer, before *webv1.
 	case is.Reason == reasonRollingOut || is.Reason == reasonUnavailable:
 		// Seen in status while it lasts.
 	default:
-		e.Eventf(ws, nil, corev1.EventTypeWarning, is.Reason, "Serve", "%s", shortened(is.Message))
+		e.Eventf(ws, nil, corev1.EventTypeWarning, is.Reason, "Serve", "%s", status.Shortened(is.Message))
 	}
 }

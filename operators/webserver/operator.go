@@ -92,7 +92,7 @@ func setUp(mgr ctrl.Manager) error {
 		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner)),
 	}
 	for _, kind := range builtIn {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, noted(r.writes, kind.kind)))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, r.writes.Deletions(kind.kind)))
 	}
 	for _, kind := range []string{configMapKind, secretKind} {
 		sources = append(sources,
@@ -106,7 +106,7 @@ func setUp(mgr ctrl.Manager) error {
 	}
 
 	watch := func(obj client.Object) error {
-		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, noted(r.writes, kindOf(obj))))
+		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, r.writes.Deletions(kindOf(obj))))
 	}
 	r.optional = []*optionalKind{
 		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", mapper: mgr.GetRESTMapper(), watch: watch,

@@ -10,9 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -82,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var next plan
 	failure := errAgain
 	for range attempts {
-		if !anyOf(failure, isAgain) {
+		if !apply.AnyOf(failure, isAgain) {
 			break
 		}
 		if next, err = decide(ws, seen); err != nil {
@@ -90,10 +88,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		failure = r.act(ctx, ws, &seen, next)
 	}
-	if anyOf(failure, isAgain) {
+	if apply.AnyOf(failure, isAgain) {
 		return ctrl.Result{}, failure
 	}
-	if anyOf(failure, apierrors.IsConflict) {
+	if apply.AnyOf(failure, apierrors.IsConflict) {
 		return ctrl.Result{RequeueAfter: conflictWait}, nil
 	}
 
@@ -141,15 +139,6 @@ func (r *reconciler) forget(req ctrl.Request) {
 	for _, kind := range kinds {
 		r.writes.Forget(kind.kind, client.ObjectKey{Namespace: req.Namespace, Name: kind.name(ws)})
 	}
-}
-
-// noted keeps the memory of writes up with deletions, before the WebServer is
-// woken: a child that is gone is not waited for.
-func noted(writes *apply.Memory, kind string) predicate.Predicate {
-	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		writes.Deleted(kind, e.Object)
-		return true
-	}}
 }
 
 // The indexes of the WebServers in the cache.

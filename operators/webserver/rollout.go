@@ -3,7 +3,6 @@ package webserver
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file judges a rollout by the Deployment and its pods.
@@ -101,7 +101,7 @@ func troubleOf(pods []corev1.Pod) *problem {
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return &problem{reason: "Unschedulable", message: "no node takes the pod: " + shortened(condition.Message)}
+				return &problem{reason: "Unschedulable", message: "no node takes the pod: " + status.Shortened(condition.Message)}
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func containerTrouble(container corev1.ContainerStatus) *problem {
 	case crashLoop:
 		return crashing(container, container.LastTerminationState.Terminated)
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, shortened(wait.Message))}
+		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func crashing(container corev1.ContainerStatus, end *corev1.ContainerStateTermin
 	p := &problem{reason: crashLoop, message: fmt.Sprintf("container %q crashes again and again", container.Name)}
 	if end != nil {
 		p.message += fmt.Sprintf(", with exit code %d", end.ExitCode)
-		if text := shortened(end.Message); text != "" {
+		if text := status.Shortened(end.Message); text != "" {
 			p.message += ": " + text
 		}
 	}
@@ -148,22 +148,10 @@ func checkFailure(pods []corev1.Pod) *problem {
 			}
 			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
 				if end != nil && end.ExitCode != 0 {
-					return &problem{reason: "InvalidConfiguration", message: shortened(end.Message)}
+					return &problem{reason: "InvalidConfiguration", message: status.Shortened(end.Message)}
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// longestMessage bounds what is taken over from other components.
-const longestMessage = 1024
-
-// shortened bounds a message from elsewhere and makes it one line.
-func shortened(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + " …"
-	}
-	return message
 }

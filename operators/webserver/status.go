@@ -133,21 +133,13 @@ func writeProblem(failure error) *problem {
 		return nil
 	case errors.As(failure, &conflict):
 		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
-	case anyOf(failure, isPortTaken):
+	case apply.AnyOf(failure, isPortTaken):
 		return &problem{reason: reasonPortTaken, passes: true,
-			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + shortened(failure.Error())}
-	case anyOf(failure, isRefusal):
-		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + shortened(failure.Error())}
+			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + status.Shortened(failure.Error())}
+	case apply.AnyOf(failure, apply.IsRefusal):
+		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + shortened(failure.Error()), passes: true}
-}
-
-// anyOf says whether is holds for one of the errors that are joined in err.
-func anyOf(err error, is func(error) bool) bool {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return slices.ContainsFunc(many.Unwrap(), func(e error) bool { return anyOf(e, is) })
-	}
-	return is(err)
+	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
 func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem {

@@ -10,6 +10,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -196,30 +197,12 @@ func mount(spec *corev1.PodSpec, server *corev1.Container, ws *webv1.WebServer, 
 // template has no security context of its own. The sysctl lets a user that is
 // not root listen on port 80.
 func secure(spec *corev1.PodSpec) {
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &corev1.PodSecurityContext{
-			RunAsNonRoot:   new(true),
-			RunAsUser:      new(int64(nginxUser)),
-			RunAsGroup:     new(int64(nginxUser)),
-			FSGroup:        new(int64(nginxUser)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		}
-		if !spec.HostNetwork {
-			spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
-		}
+	if podsecurity.Restrict(spec, nginxUser, serverContainer, checkContainer) {
+		return
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].SecurityContext == nil {
-				containers[i].SecurityContext = &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				}
-				if name := containers[i].Name; name == serverContainer || name == checkContainer {
-					containers[i].SecurityContext.ReadOnlyRootFilesystem = new(true)
-				}
-			}
-		}
+	spec.SecurityContext.FSGroup = new(int64(nginxUser))
+	if !spec.HostNetwork {
+		spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
 	}
 }
 

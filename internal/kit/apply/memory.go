@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // memoryLasts is how long a write is remembered. A cache that has not shown it
@@ -107,6 +109,15 @@ func (m *Memory) Deleted(kind string, gone client.Object) {
 	if written, ok := m.notes[k]; ok && (written.gone != "" && written.gone == gone.GetUID() || written.gone == "" && written.shownBy(gone)) {
 		delete(m.notes, k)
 	}
+}
+
+// Deletions is for the watch of a kind: it tells [Memory.Deleted] of each that is
+// gone, before the operator is woken, and lets all events through.
+func (m *Memory) Deletions(kind string) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		m.Deleted(kind, e.Object)
+		return true
+	}}
 }
 
 func (n note) shownBy(cached client.Object) bool {

@@ -1,0 +1,36 @@
+// Package standalone starts one operator by itself, for tests. It is apart from
+// testkit because the tests of run use that, too.
+package standalone
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"example.com/fairlead/internal/kit/run"
+)
+
+// Start runs an operator for one namespace until the context ends, as
+// testkit.Sweep wants it.
+func Start(operator run.Operator) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, operator)
+		if err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	}
+}
+
+// Scheme has the built-in types and those of an operator. It panics if they
+// cannot go together.
+func Scheme(operator run.Operator) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operator.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	return scheme
+}
