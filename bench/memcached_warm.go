@@ -74,12 +74,12 @@ func (b *bench) upgradeWarm(ctx context.Context, mc *v1alpha1.Memcached) (gaps [
 			return nil, 0, err
 		}
 		if err := eventually(ctx, time.Minute, "server "+address, func() (bool, error) {
-			_, err := askMemcached(address, "version")
+			_, err := askMemcached(ctx, address, "version")
 			return err == nil, nil
 		}); err != nil {
 			return nil, 0, err
 		}
-		if err := fillMemcached(address); err != nil {
+		if err := fillMemcached(ctx, address); err != nil {
 			return nil, 0, err
 		}
 		addresses = append(addresses, address)
@@ -100,13 +100,13 @@ func (b *bench) upgradeWarm(ctx context.Context, mc *v1alpha1.Memcached) (gaps [
 		return nil, 0, err
 	}
 	for i, address := range addresses {
-		if answer, err := askMemcached(address, "version"); answer != "VERSION "+newVersion {
+		if answer, err := askMemcached(ctx, address, "version"); answer != "VERSION "+newVersion {
 			return nil, 0, fmt.Errorf("server %d answers %q (%w)", i, answer, err)
 		}
 		if away[i] == 0 {
 			return nil, 0, fmt.Errorf("server %d was never away: it was not looked at closely enough", i)
 		}
-		kept, err := countMemcached(address)
+		kept, err := countMemcached(ctx, address)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -122,7 +122,7 @@ func probeMemcached(ctx context.Context, address string) time.Duration {
 	var away time.Duration
 	last, failing := time.Now(), false
 	for ctx.Err() == nil {
-		_, err := askMemcached(address, "version")
+		_, err := askMemcached(context.WithoutCancel(ctx), address, "version")
 		now := time.Now()
 		if err == nil {
 			if failing {
@@ -137,8 +137,8 @@ func probeMemcached(ctx context.Context, address string) time.Duration {
 }
 
 // askMemcached sends one line over a connection of its own.
-func askMemcached(address, line string) (string, error) {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
+func askMemcached(ctx context.Context, address, line string) (string, error) {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return "", err
 	}
@@ -158,8 +158,8 @@ func warmItem(i int) (key, value string) {
 }
 
 // fillMemcached stores the items.
-func fillMemcached(address string) error {
-	conn, err := net.Dial("tcp", address)
+func fillMemcached(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func fillMemcached(address string) error {
 
 // countMemcached asks for all items, and counts those that are as they were
 // stored.
-func countMemcached(address string) (int, error) {
-	conn, err := net.Dial("tcp", address)
+func countMemcached(ctx context.Context, address string) (int, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return 0, err
 	}

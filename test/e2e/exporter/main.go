@@ -19,8 +19,8 @@ func main() {
 	memcached := flag.String("memcached.address", "", "the `address` of memcached")
 	listen := flag.String("web.listen-address", "", "the `address` to serve at")
 	flag.Parse()
-	http.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
-		conn, err := net.DialTimeout("tcp", *memcached, time.Second)
+	http.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(r.Context(), "tcp", *memcached)
 		if err != nil {
 			fmt.Fprintln(w, "memcached_up 0")
 			return
