@@ -45,9 +45,6 @@ func fleetName(i int) string { return fmt.Sprintf(fleetPrefix+"%06d", i) }
 // measure creates the fleet against a bare client that sends the same requests,
 // while the operator is stopped: object, children, first status.
 func (f fleet) measure(ctx context.Context, b *bench) ([]figure, error) {
-	if err := b.cordon(ctx, true); err != nil {
-		return nil, err
-	}
 	defer func() { _ = b.cordon(context.WithoutCancel(ctx), false) }()
 	pattern, err := f.pattern(ctx, b)
 	if err != nil {
@@ -178,8 +175,12 @@ func (f fleet) bare(ctx context.Context, b *bench, pattern []byte) (time.Duratio
 	return took, b.scaled(ctx, f.operator, "1")
 }
 
-// stage waits for quiet in an empty namespace, and reads the audit log from there.
+// stage closes the node, waits for quiet in an empty namespace, and reads the
+// audit log from there.
 func (f fleet) stage(ctx context.Context, b *bench) (*auditTail, func(context.Context) error, error) {
+	if err := b.cordon(ctx, true); err != nil {
+		return nil, nil, err
+	}
 	remove, err := b.scratch(ctx, fleetNamespace)
 	if err != nil {
 		return nil, nil, err

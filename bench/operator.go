@@ -50,8 +50,11 @@ func (b *bench) ready(ctx context.Context, o operator) error {
 	return b.command(ctx, "kubectl", "-n", o.namespace(), "rollout", "status", "--timeout", "5m", "deployment/"+o.account())
 }
 
-// scaled has an operator run in n pods; 0 stops it.
+// scaled has an operator run in n pods; 0 stops it. The node is open afterwards.
 func (b *bench) scaled(ctx context.Context, o operator, n string) error {
+	if err := b.cordon(ctx, false); err != nil {
+		return err
+	}
 	if err := b.command(ctx, "kubectl", "-n", o.namespace(), "scale", "--replicas", n, "deployment/"+o.account()); err != nil {
 		return err
 	}
