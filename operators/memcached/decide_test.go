@@ -162,7 +162,7 @@ func TestInPlace(t *testing.T) {
 
 // TestEffect: what a change does to the cache.
 func TestEffect(t *testing.T) {
-	pool := func(options ...mcOption) *v1alpha1.Memcached { return aPool(options...) }
+	pool := aPool
 	cases := map[string]struct {
 		was, is *v1alpha1.Memcached
 		pulled  string // what the image said about itself
