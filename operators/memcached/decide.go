@@ -180,7 +180,7 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 		return nil
 	}
 	kind, why := effect(mc, seen, t, other)
-	if told != nil && kind != v1alpha1.Cold {
+	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
 	}
 	changed := changedFields(old.GetAnnotations()[askedAnnotation], asked(mc))

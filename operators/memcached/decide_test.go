@@ -243,7 +243,7 @@ func TestColdIsToldFirst(t *testing.T) {
 		if got := partitionOf(t, next); got != tc.want {
 			t.Errorf("%s: partition %d, want %d", name, got, tc.want)
 		}
-		if !strings.HasPrefix(next.upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
+		if name != "told" && !strings.HasPrefix(next.upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
 			t.Errorf("%s: message %q", name, next.upgrade.Message)
 		}
 	}
@@ -268,6 +268,10 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	promoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
 	if next, _ := decide(mc, unpromoted); next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || partitionOf(t, next) != 0 {
 		t.Errorf("before it is promoted: %+v", next.upgrade)
+	}
+	mc.Status.Upgrade.Message = "what was told"
+	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
+		t.Errorf("it tells %q now", next.upgrade.Message)
 	}
 	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != aboveAll {
 		t.Errorf("after it is promoted: %+v", next.upgrade)
