@@ -175,11 +175,12 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	// would be one of the old template.
 	s := seen.statefulSet()
 	begun := told != nil && (restarting > 0 || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
-	if !ok || outdated == 0 && !begun && !(foreign && *mc.Spec.Size > 0) {
+	takenOver := foreign && *mc.Spec.Size > 0
+	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
 	}
 	kind, why := effect(mc, seen, t, other)
-	if told != nil && kind != v1alpha1.Cold {
+	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
 	}
 	changed := changedFields(old.GetAnnotations()[askedAnnotation], asked(mc))
@@ -246,8 +247,10 @@ func isUpdated(pod *corev1.Pod, t podTemplate) bool {
 // can be changed as they run.
 func canChangeInPlace(seen observation, t podTemplate) bool {
 	for _, pod := range seen.pods {
-		same := pod.Annotations[replaceAnnotation] == t.Annotations[replaceAnnotation]
-		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && !(same && canGrow(seen, &pod, t)) {
+		if pod.DeletionTimestamp != nil || isUpdated(&pod, t) {
+			continue
+		}
+		if pod.Annotations[replaceAnnotation] != t.Annotations[replaceAnnotation] || !canGrow(seen, &pod, t) {
 			return false
 		}
 	}

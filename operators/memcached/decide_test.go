@@ -3,166 +3,15 @@ package memcached
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// TestInPlace has the steps of a change in place, and what keeps it waiting.
-func TestInPlace(t *testing.T) {
-	old := aPool(warm, version("1.6.18"))
-	now := aPool(warm)
-	named := func(server string) *v1alpha1.Memcached { return aPool(warm, told(v1alpha1.Warm, server)) }
-	all := func(options ...seenOption) observation {
-		return somethingSeen(append([]seenOption{aStatefulSet(now)}, options...)...)
-	}
-	had := func(pod *corev1.Pod) { // a restart that is over
-		pod.Annotations[replacedAnnotation] = "memcached-2-0"
-	}
-	crashed := func(pod *corev1.Pod) {
-		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Time{Time: noon}}
-	}
-	upgraded := func(pod *corev1.Pod) {
-		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon}}
-	}
-	restartedAt := func(at time.Time) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			pod.Annotations[endedAnnotation] = at.Format(time.RFC3339)
-		}
-	}
-	moreThreads := aPool(warm, threads(8))
-
-	type step struct {
-		Pulls         int
-		Named, Change string
-		Waits         string // a part of it
-	}
-	cases := map[string]struct {
-		mc   *v1alpha1.Memcached
-		seen observation
-		want step
-	}{
-		"first the image is pulled": {
-			mc: now, seen: all(aServer(old, 0), aServer(old, 1), aServer(old, 2)),
-			want: step{Pulls: 1, Waits: "is being pulled on node n"},
-		},
-		"it is being pulled": {
-			mc: now, seen: all(aServer(old, 0), aServer(old, 1), aServer(old, 2), aPull(now)),
-			want: step{Waits: "is being pulled on node n"},
-		},
-		"then the highest is named": {
-			mc: now, seen: all(aServer(old, 0), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-2"},
-		},
-		"then it is changed": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Change: "cache-2"},
-		},
-		"its kubelet has not got to it": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(now, 2, restarting), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
-		},
-		"it is not ready yet": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(now, 2, had, unready), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
-		},
-		"it is back, and the next one is named": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(now, 2, had), aPull(now, pulled(""))),
-			want: step{Named: "cache-1"},
-		},
-		"one is away: no other": {
-			mc: now, seen: all(aServer(old, 0), aServer(old, 1, ending), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: cache-1"},
-		},
-		"one is missing: no other": {
-			mc: now, seen: all(aServer(old, 0), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
-		},
-		"one is not ready: it is the first": {
-			mc: now, seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-0"},
-		},
-		"one goes away after another was named": {
-			mc: named("cache-2"), seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Waits: "servers are away: cache-0"},
-		},
-		"the one that was named is gone": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
-		},
-		"one made anew is of the old template": {
-			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(now, 1), aServer(now, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-0"},
-		},
-		"the StatefulSet is not what it is to be": {
-			mc: now, seen: somethingSeen(aStatefulSet(old), aServer(old, 0), aServer(old, 1), aServer(old, 2)),
-			want: step{},
-		},
-		"its controller has not seen it": {
-			mc: now, seen: all(func(o *observation) { o.statefulSet().Status.ObservedGeneration = 1 }, aServer(old, 0), aServer(old, 1), aServer(old, 2)),
-			want: step{},
-		},
-		"settings only: no pull": {
-			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2)),
-			want: step{Named: "cache-2"},
-		},
-		"settings only, and so a while ago: Kubernetes would hold it back": {
-			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Minute)))),
-			want: step{Waits: "hold back its next start for 10 s or more, until 12:09:30"},
-		},
-		"settings only, crashed a while ago": {
-			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
-			want: step{Waits: "until 12:10:30"},
-		},
-		"settings only, upgraded a while ago": {
-			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, upgraded)),
-			want: step{Named: "cache-2"},
-		},
-		"settings only, and so long ago": {
-			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Hour)))),
-			want: step{Named: "cache-2"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			next, err := decide(tc.mc, tc.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tc.want.Waits != "" && !strings.Contains(next.waits, tc.want.Waits) {
-				t.Errorf("waits for %q, want %q", next.waits, tc.want.Waits)
-			}
-			got := step{Pulls: len(next.pulls), Waits: next.waits}
-			if tc.want.Waits != "" {
-				got.Waits = tc.want.Waits
-			}
-			if next.upgrade != nil {
-				got.Named = next.upgrade.Server
-			}
-			if next.change != nil {
-				got.Change = next.change.pod.Name
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("decide() (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestEffect: what a change does to the cache.
 func TestEffect(t *testing.T) {
-	pool := func(options ...mcOption) *v1alpha1.Memcached { return aPool(options...) }
+	pool := aPool
 	cases := map[string]struct {
 		was, is *v1alpha1.Memcached
 		pulled  string // what the image said about itself
@@ -217,7 +66,7 @@ func TestEffect(t *testing.T) {
 				got = next.upgrade.Kind
 			}
 			if got != tc.want {
-				t.Errorf("%q is %q, want %q", next.upgrade.Message, got, tc.want)
+				t.Errorf("%+v is %q, want %q", next.upgrade, got, tc.want)
 			}
 		})
 	}
@@ -243,7 +92,7 @@ func TestColdIsToldFirst(t *testing.T) {
 		if got := partitionOf(t, next); got != tc.want {
 			t.Errorf("%s: partition %d, want %d", name, got, tc.want)
 		}
-		if !strings.HasPrefix(next.upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
+		if name != "told" && !strings.HasPrefix(next.upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
 			t.Errorf("%s: message %q", name, next.upgrade.Message)
 		}
 	}
@@ -269,6 +118,10 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	if next, _ := decide(mc, unpromoted); next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || partitionOf(t, next) != 0 {
 		t.Errorf("before it is promoted: %+v", next.upgrade)
 	}
+	mc.Status.Upgrade.Message = "what was told"
+	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
+		t.Errorf("it tells %q now", next.upgrade.Message)
+	}
 	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != aboveAll {
 		t.Errorf("after it is promoted: %+v", next.upgrade)
 	}
@@ -287,107 +140,6 @@ func TestShapes(t *testing.T) {
 	next, err = decide(want, ready)
 	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || len(next.unwanted) != 1 {
 		t.Errorf("when they are ready: %d objects are removed (%v)", len(next.unwanted), err)
-	}
-}
-
-// TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
-func TestPullTrouble(t *testing.T) {
-	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
-	failed := func(pod *corev1.Pod) {
-		pod.Status.Phase = corev1.PodFailed
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
-	}
-	longAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-time.Minute) }
-	for name, tc := range map[string]struct {
-		pull    seenOption
-		message string
-		removed int
-		wake    time.Duration
-	}{
-		"cannot be pulled": {aPull(now, cannotPull), "image memcached:1.6.38 cannot be pulled on node n", 0, 0},
-		"does not start":   {aPull(now, failed), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 0, 20 * time.Second},
-		"tried again":      {aPull(now, failed, longAgo), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 1, 0},
-	} {
-		next, err := decide(now, somethingSeen(aStatefulSet(now), aServer(old, 0), tc.pull))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
-			t.Errorf("%s: %+v", name, next.trouble)
-		}
-		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
-		}
-	}
-}
-
-// TestChanged: what a change in place writes.
-func TestChanged(t *testing.T) {
-	old, now := aPool(warm, version("1.6.18"), exporting("e:1")), aPool(warm, threads(8), exporting("e:1"))
-	seen := somethingSeen(aServer(old, 0, func(pod *corev1.Pod) { pod.UID, pod.ResourceVersion = "u", "7" }))
-	template := mustTemplate(now)
-	got := change{&seen.pods[0], template, "cache-new", noon}.changed()
-	want := map[string]any{
-		"metadata": map[string]any{
-			"uid": seen.pods[0].UID, "resourceVersion": "7",
-			"labels": map[string]any{"controller-revision-hash": "cache-new"},
-			"annotations": map[string]any{
-				revisionAnnotation: template.revision, settingsAnnotation: template.Annotations[settingsAnnotation],
-				threadsAnnotation: "8", replacedAnnotation: "memcached-0-1",
-			},
-		},
-		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changed() (-want +got):\n%s", diff)
-	}
-}
-
-// TestMemoryGrows: the container gets more memory first, then memcached.
-func TestMemoryGrows(t *testing.T) {
-	was, is := aPool(stable, size(1)), aPool(stable, size(1), memory("128Mi"))
-	named := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
-	limit := func(m string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
-	}
-	asked := func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests = limit("224Mi"), limit("224Mi")
-	}
-	has := func(m string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limit(m)}
-		}
-	}
-	refused := func(pod *corev1.Pod) {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
-	}
-	old := func(seen *observation) { seen.resizes = false }
-	for name, tc := range map[string]struct {
-		mc             *v1alpha1.Memcached
-		pod            []func(*corev1.Pod)
-		seen           seenOption
-		kind           v1alpha1.UpgradeKind
-		resize, change bool
-		waits          string
-	}{
-		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
-		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
-		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
-		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
-		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
-		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
-	} {
-		options := []seenOption{aStatefulSet(is), aServer(was, 0, tc.pod...)}
-		if tc.seen != nil {
-			options = append(options, tc.seen)
-		}
-		next, err := decide(tc.mc, somethingSeen(options...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next.upgrade.Kind != tc.kind || (next.resize != nil) != tc.resize || (next.change != nil) != tc.change || next.waits != tc.waits {
-			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.upgrade.Kind, next.resize, next.change, next.waits)
-		}
 	}
 }
 

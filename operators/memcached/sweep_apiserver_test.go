@@ -153,7 +153,7 @@ func upgradesWarm() testkit.Scenario {
 			}
 			return nothingLeft(0, 1, 0)(ctx, r)
 		},
-		Variants: []string{"plain", "late-all", "late-pods", "twins"},
+		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
 	}
 }
