@@ -19,11 +19,11 @@ var chartFiles embed.FS
 
 // writeCharts writes a chart per operator, and one for all.
 func (r *release) writeCharts() error {
-	names, err := r.operators()
+	names, err := r.installs()
 	if err != nil {
 		return err
 	}
-	for _, name := range append(names, all) {
+	for _, name := range names {
 		content, chart, err := r.chart(name)
 		if err != nil {
 			return fmt.Errorf("chart of %s: %w", name, err)
@@ -188,8 +188,8 @@ func templateOf(object *unstructured.Unstructured, operator string) (name, text 
 }
 
 var (
-	mergeLine = regexp.MustCompile(`(?m)^( *)'@@merge (\w+)@@': ""\n`)
-	setLine   = regexp.MustCompile(`(?m)^( *)'@@set (\w+)@@': ""\n`)
+	mergeLine   = regexp.MustCompile(`(?m)^( *)'@@merge (\w+)@@': ""\n`)
+	setLine     = regexp.MustCompile(`(?m)^( *)'@@set (\w+)@@': ""\n`)
 	includeLine = regexp.MustCompile(`(?m)^( *)'@@include (\w+)@@': ""\n`)
 )
 

@@ -51,6 +51,7 @@ func run(args []string) error {
 	flags.StringVar(&o.version, "version", "", "the version, such as 0.0.2")
 	flags.StringVar(&o.base, "image-base", localBase, "images are called this: with :v<version>, -<package>-bundle:v<version> and -catalog:v<version>")
 	flags.StringVar(&o.image, "image", "", "the manager's image (default <image-base>:v<version>)")
+	flags.StringVar(&o.operator, "operator", all, "one operator, or all")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "what the manager's image is for")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil

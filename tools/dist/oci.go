@@ -123,8 +123,8 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 		return err
 	}
 	annotations := layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1),
-		"org.opencontainers.image.ref.name": reference,
+		"io.containerd.image.name": strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1),
+		referenceAnnotation:        reference,
 	})
 	switch image := image.(type) {
 	case v1.ImageIndex:
@@ -151,5 +151,9 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 	return r.write(path.Join(imagesFolder, archive), out)
 }
 
-// imagesFolder is where the archives go, in the output folder.
-const imagesFolder = "images"
+const (
+	// imagesFolder is where the archives go, in the output folder.
+	imagesFolder = "images"
+	// referenceAnnotation has an image's name in an archive.
+	referenceAnnotation = "org.opencontainers.image.ref.name"
+)

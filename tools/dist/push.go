@@ -62,7 +62,10 @@ func (o options) pushArchive(archive string) error {
 		return err
 	}
 	for _, descriptor := range manifest.Manifests {
-		reference := descriptor.Annotations["org.opencontainers.image.ref.name"]
+		reference := descriptor.Annotations[referenceAnnotation]
+		if descriptor.MediaType.IsIndex() && o.image != "" { // the manager's, under the name that is asked for now
+			reference = o.image
+		}
 		if err := publishable(reference); err != nil {
 			return err
 		}

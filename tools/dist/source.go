@@ -22,8 +22,8 @@ const localBase = "fairlead"
 
 // options are the command line's.
 type options struct {
-	repo, out, version, base, image string
-	platforms                       []string
+	repo, out, version, base, image, operator string
+	platforms                                 []string
 }
 
 // release is one version to be made, and where it is made from.
@@ -179,17 +179,32 @@ func (r *release) git(args ...string) (string, error) {
 	return string(out), err
 }
 
-// operators are those that the source has, by the names of their folders.
+// operators are those that the source has, by the names of their folders, or
+// the one that was asked for.
 func (r *release) operators() ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(r.tree, "operators", "*", "operator.go"))
+	found, err := filepath.Glob(filepath.Join(r.tree, "operators", "*", "operator.go"))
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, file := range files {
-		names = append(names, filepath.Base(filepath.Dir(file)))
+	for _, file := range found {
+		if name := filepath.Base(filepath.Dir(file)); r.operator == all || r.operator == name {
+			names = append(names, name)
+		}
 	}
 	return names, nil
+}
+
+// installs are what can be installed: each operator, and all in one manager.
+func (r *release) installs() ([]string, error) {
+	names, err := r.operators()
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("version %s has no operator %q", r.version, r.operator)
+	}
+	if r.operator == all {
+		names = append(names, all)
+	}
+	return names, err
 }
 
 // write puts a file into the output folder.

@@ -29,11 +29,11 @@ const all = "all"
 // writeYAML writes a manifest per operator and one for all, for the whole
 // cluster and for one namespace.
 func (r *release) writeYAML() error {
-	names, err := r.operators()
+	names, err := r.installs()
 	if err != nil {
 		return err
 	}
-	for _, name := range append(names, all) {
+	for _, name := range names {
 		for overlay, file := range map[string]string{"default": "install", "namespaced": "install-namespaced"} {
 			folder := path.Join(configOf(name), overlay)
 			if _, err := os.Stat(filepath.Join(r.tree, folder)); os.IsNotExist(err) && overlay != "default" {
