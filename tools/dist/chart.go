@@ -58,14 +58,15 @@ func (r *release) chart(operator string) (files, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	chart := chartName(operator)
 	content := files{}
 	add := func(name, text string) {
-		content[texts.Package+"/"+name] = file{mode: 0o644, content: []byte(text)}
+		content[chart+"/"+name] = file{mode: 0o644, content: []byte(text)}
 	}
 
 	var crds []string
 	templates := map[string]string{}
-	values := map[string]string{"Name": texts.Package, "VersionAnnotation": versionAnnotation, "Next": texts.next}
+	values := map[string]string{"Name": chart, "VersionAnnotation": versionAnnotation, "Next": texts.next}
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "Namespace":
@@ -100,7 +101,7 @@ func (r *release) chart(operator string) (files, string, error) {
 		add("templates/"+name, text)
 	}
 	for from, to := range map[string]string{
-		"_helpers.tpl": "templates/_helpers.tpl", "crds.yaml": "templates/crds.yaml", "NOTES.txt": "templates/NOTES.txt",
+		"_helpers.tpl": "templates/_helpers.tpl", "lease.yaml": "templates/lease.yaml", "crds.yaml": "templates/crds.yaml", "NOTES.txt": "templates/NOTES.txt",
 		"values.yaml": "values.yaml", "values.schema.json": "values.schema.json",
 	} {
 		text, err := fill(from, values)
@@ -110,13 +111,21 @@ func (r *release) chart(operator string) (files, string, error) {
 		add(to, text)
 	}
 	about, err := yaml.Marshal(map[string]any{
-		"apiVersion": "v2", "type": "application", "name": texts.Package, "version": r.version, "appVersion": r.version,
+		"apiVersion": "v2", "type": "application", "name": chart, "version": r.version, "appVersion": r.version,
 		"description": texts.Summary, "keywords": texts.Keywords, "icon": texts.iconURL(),
 		"kubeVersion": ">=" + texts.MinKubeVersion + "-0", "home": texts.Links[0]["url"], "maintainers": texts.Maintainers,
 	})
 	add("Chart.yaml", string(about))
 	add("README.md", "# "+texts.DisplayName+"\n\n"+strings.TrimSpace(texts.Description)+"\n")
-	return content, texts.Package, err
+	return content, chart, err
+}
+
+// chartName is the chart's name, and the beginning of its objects' names.
+func chartName(operator string) string {
+	if operator == all {
+		return "fairlead"
+	}
+	return operator + "-operator"
 }
 
 // fill puts the values into one of the embedded files, where [[.Name]] is.
