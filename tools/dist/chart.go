@@ -175,7 +175,8 @@ func templateOf(object *unstructured.Unstructured, operator string) (name, text 
 	condition := ""
 	switch {
 	case object.GetKind() == "Deployment":
-		return "manager.yaml", "", deploymentTemplate(object, operator, &text)
+		text, err = deploymentTemplate(object, operator)
+		return "manager.yaml", text, err
 	case managerRole:
 		text, err = managerRoleTemplate(object)
 		return "rbac.yaml", text, err

@@ -61,7 +61,7 @@ func managerRoleTemplate(object *unstructured.Unstructured) (string, error) {
 }
 
 // deploymentTemplate makes the manager's settings values.
-func deploymentTemplate(object *unstructured.Unstructured, operator string, text *string) error {
+func deploymentTemplate(object *unstructured.Unstructured, operator string) (string, error) {
 	spec := object.Object["spec"].(map[string]any)
 	spec["replicas"] = "@@replicas@@"
 	// The user's pod labels are not in the selector, which can never change.
@@ -96,12 +96,11 @@ func deploymentTemplate(object *unstructured.Unstructured, operator string, text
 		}
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	*text, err = render(object)
+	text, err := render(object)
 	// Flags come before the operator's name.
-	*text = strings.Replace(*text, "      - args:\n", "      - args:\n"+
+	return strings.Replace(text, "      - args:\n", "      - args:\n"+
 		"        {{- if not $.Values.metrics.enabled }}\n        - --metrics-bind-address=0\n        {{- end }}\n"+
-		"        {{- range $.Values.extraArgs }}\n        - {{ . | quote }}\n        {{- end }}\n", 1)
-	return err
+		"        {{- range $.Values.extraArgs }}\n        - {{ . | quote }}\n        {{- end }}\n", 1), err
 }

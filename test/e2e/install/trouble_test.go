@@ -54,7 +54,7 @@ func TestWrongOrder(t *testing.T) {
 	clean(t, operator)
 	namespace := newNamespace(t)
 	file, _ := objectsOf(t, operator)
-	refused(t, []string{"no matches for kind", "ensure CRDs are installed first"}, "kubectl", "apply", "-n", namespace, "-f", file)
+	refused(t, []string{"no matches for kind", "ensure CRDs are installed first"}, "kubectl", "apply", "--cache-dir", t.TempDir(), "-n", namespace, "-f", file)
 
 	kubectl(t, "apply", "-f", current.yaml(operator), "-l", notCRDs)
 	deployment := "deployment/" + nameOf(operator) + "-controller-manager"
@@ -145,7 +145,7 @@ func TestOlderOperatorAndNewerFields(t *testing.T) {
 	})
 	podsSettle(t, namespace, pods)
 	before := look(t, namespace, operator)
-	if n := strings.Count(strings.Join(values(before), " "), `"future":"kept"`); n == 0 {
+	if n := strings.Count(strings.Join(values(before), " "), `"future": "kept"`); n == 0 {
 		t.Fatal("no object has the newer field")
 	}
 

@@ -193,21 +193,23 @@ func (before world) unchanged(t *testing.T, when string, after world) {
 // nothingOf fails if anything of an operator's install is left but the CRDs.
 func nothingOf(t *testing.T, operator string) {
 	t.Helper()
-	kinds := strings.Fields(kubectl(t, "api-resources", "--verbs=list,delete", "-o", "name"))
-	kinds = slices.DeleteFunc(kinds, func(kind string) bool {
-		return kind == "customresourcedefinitions.apiextensions.k8s.io" || strings.HasPrefix(kind, "events")
-	})
-	list := strings.Join(kinds, ",")
+	kinds := func(namespaced bool) string {
+		all := strings.Fields(kubectl(t, "api-resources", "--verbs=list,delete", "-o", "name", fmt.Sprintf("--namespaced=%t", namespaced)))
+		return strings.Join(slices.DeleteFunc(all, func(kind string) bool {
+			return kind == "endpoints" || kind == "customresourcedefinitions.apiextensions.k8s.io" || strings.HasPrefix(kind, "events")
+		}), ",")
+	}
+	namespaced, all := kinds(true), kinds(true)+","+kinds(false)
 	eventually(t, 60*time.Second, func() error {
-		left, err := try("", "kubectl", "get", list, "-A", "-l", "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/name="+nameOf(operator), "-o", "name", "--ignore-not-found")
+		left, err := try("", "kubectl", "get", all, "-A", "-l", "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/name="+nameOf(operator), "-o", "name", "--ignore-not-found")
 		if err != nil {
 			return err
 		}
-		if strings.TrimSpace(left) != "" {
+		if strings.TrimSpace(left) != "" && !strings.Contains(left, "No resources found") {
 			return fmt.Errorf("left behind: %s", left)
 		}
 		// Helm leaves the namespace, with what every namespace has.
-		in, err := try("", "kubectl", "get", list, "-n", namespaceOf(operator), "-o", "name", "--ignore-not-found")
+		in, err := try("", "kubectl", "get", namespaced, "-n", namespaceOf(operator), "-o", "name", "--ignore-not-found")
 		for _, name := range strings.Fields(in) {
 			if name != "configmap/kube-root-ca.crt" && name != "serviceaccount/default" && strings.Contains(name, "/") {
 				return fmt.Errorf("left behind in %s: %s", namespaceOf(operator), name)
