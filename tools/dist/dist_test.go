@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/blang/semver/v4"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -64,7 +65,7 @@ func TestAllIsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i < len(released); i++ {
-		if released[i-1].version >= released[i].version {
+		if semver.MustParse(released[i-1].version).GE(semver.MustParse(released[i].version)) {
 			t.Errorf("hack/releases: %s comes before %s", released[i-1].version, released[i].version)
 		}
 	}
