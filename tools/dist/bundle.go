@@ -26,7 +26,7 @@ type bundle struct {
 // writeBundles writes a bundle per operator: as a folder, as an image, and
 // with a Dockerfile for whoever builds images with Docker.
 func (r *release) writeBundles() error {
-	operators, err := r.operators()
+	operators, err := r.chosen()
 	if err != nil {
 		return err
 	}

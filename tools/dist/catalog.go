@@ -149,7 +149,7 @@ func (b *bundle) blob() map[string]any {
 // writeOLMInstalls fills in the manifests of operators/config/olm/install for
 // every package.
 func (r *release) writeOLMInstalls() error {
-	operators, err := r.operators()
+	operators, err := r.chosen()
 	if err != nil {
 		return err
 	}

@@ -197,12 +197,18 @@ func (r *release) operators() ([]string, error) {
 
 // installs are what can be installed: each operator, and all in one manager.
 func (r *release) installs() ([]string, error) {
+	names, err := r.chosen()
+	if r.operator == all {
+		names = append(names, all)
+	}
+	return names, err
+}
+
+// chosen are the operators, at least one.
+func (r *release) chosen() ([]string, error) {
 	names, err := r.operators()
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("version %s has no operator %q", r.version, r.operator)
-	}
-	if r.operator == all {
-		names = append(names, all)
 	}
 	return names, err
 }
