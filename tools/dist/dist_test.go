@@ -78,6 +78,11 @@ func TestNamespacedInstallHasNoClusterRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace"} {
+			if bytes.Contains(content, []byte("\nkind: "+kind+"\n")) {
+				t.Errorf("%s has a %s", file, kind)
+			}
+		}
 		if bytes.Contains(content, []byte("kind: ClusterRole")) || !bytes.Contains(content, []byte("fieldPath: metadata.namespace")) {
 			t.Errorf("%s gives rights on the whole cluster, or watches all namespaces", file)
 		}

@@ -77,14 +77,18 @@ func TestWithoutTheRights(t *testing.T) {
 	nothingOf(t, operator)
 }
 
-// A namespaced install works for its namespace and no other. Asked to watch
-// everything it says what it lacks, is not ready, and the one before works on.
+// A namespaced install takes no right beyond its namespace, and works for that
+// one only. Asked to watch everything it says what it lacks, is not ready, and
+// the one before works on.
 func TestNamespacedInstall(t *testing.T) {
 	operator := operators[0]
 	clean(t, operator)
 	namespace, deployment := namespaceOf(operator), "deployment/"+nameOf(operator)+"-controller-manager"
+	kubectl(t, "apply", "-f", current.yaml(operator), "-l", "app.kubernetes.io/component=crds")
+	kubectl(t, "create", "namespace", namespace)
+	kubectl(t, "create", "rolebinding", "everything", "-n", namespace, "--clusterrole=cluster-admin", "--user=somebody")
 	file := filepath.Join(filepath.Dir(current.yaml(operator)), "install-namespaced-"+operator+".yaml")
-	kubectl(t, "apply", "-f", file)
+	kubectl(t, "apply", "--as=somebody", "-f", file)
 	rolledOut(t, operator)
 	elsewhere := newNamespace(t)
 	objects, pods := objectsOf(t, operator)
@@ -115,6 +119,13 @@ func TestNamespacedInstall(t *testing.T) {
 	if ready != "1 1" {
 		t.Errorf("updated and ready replicas: %s, want the one before ready and the new one not", ready)
 	}
+
+	// With the right it goes on, without a restart.
+	kubectl(t, "create", "clusterrolebinding", "everywhere", "--clusterrole=cluster-admin",
+		"--serviceaccount="+namespace+":"+nameOf(operator)+"-controller-manager")
+	t.Cleanup(func() { _, _ = try("", "kubectl", "delete", "clusterrolebinding", "everywhere") })
+	kubectl(t, "rollout", "status", deployment, "-n", namespace, "--timeout=60s")
+	podsSettle(t, elsewhere, pods)
 }
 
 // An older operator with the newer CRDs: it serves the objects and leaves the
@@ -173,6 +184,16 @@ func TestDowngradeByHelm(t *testing.T) {
 	rolledOut(t, operator)
 	time.Sleep(2 * time.Second)
 	before.unchanged(t, "after the downgrade", look(t, namespace, operator))
+
+	// A release of another name takes the kept CRDs over only when told to.
+	ways[1].uninstall(t, last, operator)
+	other := []string{"install", "other", current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
+	refused(t, []string{"exists", "release-name"}, helmProgram, other...)
+	helm(t, append(other, "--take-ownership")...)
+	t.Cleanup(func() {
+		_, _ = try("", helmProgram, "uninstall", "other", "--namespace", namespaceOf(operator), "--wait")
+	})
+	before.unchanged(t, "under another release", look(t, namespace, operator))
 }
 
 // Charts pass helm lint, their values are checked, and what they make is what
@@ -194,6 +215,9 @@ func TestCharts(t *testing.T) {
 			manifest := helm(t, append([]string{"template", nameOf(operator), chart, "--namespace", "default"}, values...)...)
 			if out, err := try(manifest, "kubectl", "apply", "--dry-run=server", "--validate=strict", "--server-side", "-f", "-"); err != nil {
 				t.Errorf("%s %v: %v\n%s", operator, values, err, out)
+			}
+			if kept := strings.Contains(manifest, "helm.sh/resource-policy: keep"); kept != (len(values) < 12) {
+				t.Errorf("%s %v: the CRDs are kept: %t", operator, values, kept)
 			}
 		}
 	}
