@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -77,7 +76,7 @@ func (r *release) compile(platform *v1.Platform, to string) error {
 		return err
 	}
 	flags := fmt.Sprintf("-s -w -X %s.Version=%s -X %s.Commit=%s", runPackage, r.version, runPackage, r.commit)
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
+	cmd := command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
 	cmd.Dir = r.tree
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off",
 		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func (r *release) unpack(commit string) (string, error) {
 	if r.temp, err = os.MkdirTemp("", "fairlead-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("git", "-C", r.repo, "archive", "--format=tar", commit)
+	cmd := command("git", "-C", r.repo, "archive", "--format=tar", commit)
 	files, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", err
@@ -175,8 +176,13 @@ func untar(from io.Reader, to string) error {
 
 // git is what git says of the repository.
 func (r *release) git(args ...string) (string, error) {
-	out, err := exec.Command("git", append([]string{"-C", r.repo}, args...)...).Output()
+	out, err := command("git", append([]string{"-C", r.repo}, args...)...).Output()
 	return string(out), err
+}
+
+// command is a program to run. It needs no context: Ctrl-C reaches it as well.
+func command(program string, args ...string) *exec.Cmd {
+	return exec.CommandContext(context.Background(), program, args...)
 }
 
 // operators are those that the source has, by the names of their folders, or
