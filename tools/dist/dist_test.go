@@ -41,6 +41,14 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// Archives end as tar wants them to: with two empty blocks.
+func TestArchivesEnd(t *testing.T) {
+	archive, err := files{"a/b": {mode: 0o644, content: []byte("c")}}.tar()
+	if err != nil || len(archive) != 5*512 || !bytes.HasSuffix(archive, make([]byte, 1024)) {
+		t.Errorf("%d bytes, %v", len(archive), err)
+	}
+}
+
 // Every operator is in what installs all of them.
 func TestAllIsAll(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(out, "install.yaml"))

@@ -60,7 +60,8 @@ func (f files) tar() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return archive.Bytes(), out.Close()
+	err := out.Close() // writes the archive's end
+	return archive.Bytes(), err
 }
 
 // readFiles reads a folder with all that is below it.
