@@ -39,8 +39,11 @@ func FromArchive(name, file string) (*Archive, error) {
 	}
 
 	var index v1.IndexManifest
-	if err := json.Unmarshal(files["index.json"].Data, &index); err != nil || len(index.Manifests) != 1 {
-		return nil, fmt.Errorf("%s is not an OCI image layout with one image: %w", file, err)
+	if err := json.Unmarshal(files["index.json"].Data, &index); err != nil {
+		return nil, fmt.Errorf("%s is not an OCI image layout: %w", file, err)
+	}
+	if len(index.Manifests) != 1 {
+		return nil, fmt.Errorf("%s has %d images, not one", file, len(index.Manifests))
 	}
 	full, err := FullName(name)
 	if err != nil {
