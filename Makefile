@@ -5,8 +5,13 @@ SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
 OPERATOR ?= all
-VERSION ?= dev
-IMG ?= fairlead:dev
+# The version being worked on. Released ones are in hack/releases.
+VERSION ?= 0.0.2
+# What images are called: a place in a registry of yours. Without one they stay
+# on this machine, and the local cluster's is fairlead:dev.
+IMAGE_TAG_BASE ?= fairlead
+IMG ?= $(if $(filter fairlead,$(IMAGE_TAG_BASE)),fairlead:dev,$(IMAGE_TAG_BASE):v$(VERSION))
+PLATFORMS ?= linux/amd64,linux/arm64
 
 OPERATORS := $(patsubst operators/%/operator.go,%,$(wildcard operators/*/operator.go))
 BIN := $(CURDIR)/bin
@@ -16,6 +21,11 @@ LOCALCLUSTER := $(BIN)/localcluster
 # kubectl: the user's own, or else the one that the local cluster is built with.
 KUBECTL ?= $(or $(shell command -v kubectl),$(ASSETS)/kubectl)
 CONFIG = operators$(if $(filter all,$(OPERATOR)),,/$(OPERATOR))/config
+# The kustomize overlay to deploy: default, or namespaced.
+OVERLAY ?= default
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)$(if $(shell git status --porcelain 2>/dev/null),-dirty)
+DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $(OPERATOR) -platforms $(PLATFORMS) \
+	$(if $(filter file,$(origin IMG)),,-image $(IMG))
 
 ##@ The two commands
 
@@ -24,7 +34,7 @@ demo: build ## From nothing to the operators at work on a local cluster, shown o
 	$(LOCALCLUSTER) run -- hack/demo.sh
 
 .PHONY: test
-test: verify lint unit apiserver-test localcluster-test e2e ## All that CI runs, from nothing
+test: verify lint unit dist-test apiserver-test localcluster-test e2e install-test ## All that CI runs, from nothing
 
 ##@ The local cluster
 
@@ -41,7 +51,7 @@ down: build-localcluster ## End the local cluster, with nothing left behind
 
 .PHONY: build
 build: build-localcluster ## Build the programs into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X example.com/fairlead/internal/kit/run.Version=$(VERSION)' -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X example.com/fairlead/internal/kit/run.Version=$(VERSION) -X example.com/fairlead/internal/kit/run.Commit=$(COMMIT)' -o $(BIN)/ ./cmd/...
 
 .PHONY: build-localcluster
 build-localcluster:
@@ -76,7 +86,16 @@ apiserver-test: assets ## Tests against a real API server, the crash-point sweep
 
 .PHONY: e2e
 e2e: build ## What only a real cluster can show, on a local cluster of its own
-	$(LOCALCLUSTER) run -- go test -tags e2e -count 1 -timeout 30m ./test/e2e/...
+	$(LOCALCLUSTER) run -- go test -tags e2e -count 1 -timeout 30m ./test/e2e/
+
+.PHONY: install-test
+install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
+	go build -C tools/helm -o $(BIN)/ tool
+	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 20m ./test/e2e/install/
+
+.PHONY: dist-test
+dist-test: ## The rules for bundles, catalog, charts and images
+	cd tools/dist && go vet ./... && go test ./...
 
 .PHONY: localcluster-test
 localcluster-test: assets ## The local cluster's own tests
@@ -96,6 +115,7 @@ lint: ## go vet and golangci-lint
 	go vet -tags apiserver,e2e ./...
 	$(BIN)/golangci-lint run --build-tags apiserver,e2e
 	cd localcluster && go vet -tags cluster ./... && $(BIN)/golangci-lint run --config ../.golangci.yml --build-tags cluster
+	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 
 .PHONY: verify
 verify: generate manifests ## Fail if generated files are not current
@@ -115,11 +135,56 @@ uninstall: ## Remove the CRDs, and with them all objects of their kinds
 
 .PHONY: deploy
 deploy: ## Install CRDs, RBAC and the manager, with image $IMG
-	$(KUBECTL) kustomize $(CONFIG)/default | sed 's|image: fairlead:dev|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+	$(KUBECTL) kustomize $(CONFIG)/$(OVERLAY) | sed 's|image: fairlead:dev|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: ## Remove what deploy installed, and with the CRDs all objects of their kinds
-	$(KUBECTL) delete --ignore-not-found -k $(CONFIG)/default
+	$(KUBECTL) delete --ignore-not-found -k $(CONFIG)/$(OVERLAY)
+
+##@ To publish, under $IMAGE_TAG_BASE; everything goes to dist/
+
+.PHONY: release
+release: build-dist ## All of it for $VERSION, with changelog and checksums
+	$(DIST) release
+
+.PHONY: build-installer
+build-installer: build-dist ## Manifests for kubectl apply -f
+	$(DIST) yaml
+
+.PHONY: charts
+charts: build-dist ## Helm charts
+	$(DIST) charts
+
+.PHONY: docker-build
+docker-build: build-dist ## The manager's image $IMG for $PLATFORMS, and its SBOM; needs no Docker
+	$(DIST) image
+
+.PHONY: docker-push
+docker-push: build-dist ## Publish the manager's image
+	$(DIST) push image
+
+.PHONY: bundle
+bundle: build-dist ## OLM bundles, as folders and as images
+	$(DIST) bundles
+
+.PHONY: bundle-build
+bundle-build: bundle
+
+.PHONY: bundle-push
+bundle-push: build-dist ## Publish the bundles' images
+	$(DIST) push bundles
+
+.PHONY: catalog-build
+catalog-build: build-dist ## The OLM catalog of all versions, and its image
+	$(DIST) catalog
+
+.PHONY: catalog-push
+catalog-push: build-dist ## Publish the catalog's image
+	$(DIST) push catalog
+
+.PHONY: build-dist
+build-dist:
+	go build -C tools/dist -o $(BIN)/ .
 
 .PHONY: help
 help:

@@ -27,7 +27,7 @@ const usage = `localcluster runs a real single-node Kubernetes, as root, on Linu
   localcluster run    [--dir DIR] [--images all] -- COMMAND [ARG...]
                                                     a cluster for as long as a command runs
   localcluster load   [--dir DIR] NAME FILE...      make an image of files and load it; FILE may be PATH-IN-IMAGE=FILE,
-                                                    the first one is run
+                                                    the first one is run; or load an image from an OCI archive, FILE.tar
   localcluster image  [--dir DIR] NAME...           make images of the list below and load them
 
 DIR is .cluster unless given; run takes a temporary folder, and the parts of .cluster (--cache DIR).

@@ -22,8 +22,8 @@ import (
 // All is the word on the command line for every operator in one process.
 const All = "all"
 
-// Version is the version of the program, set by the linker.
-var Version = "dev"
+// Version and Commit are what the program was built from, set by the linker.
+var Version, Commit = "dev", ""
 
 const (
 	// serverPatience is how long the API server may take to answer at first,
@@ -151,8 +151,12 @@ func usage(flags *flag.FlagSet, operators []Operator) {
 	flags.PrintDefaults()
 }
 
-// commit is the revision that the program was built from, if Go recorded it.
+// commit is the revision that the program was built from, if the linker or Go
+// recorded it.
 func commit() string {
+	if Commit != "" {
+		return Commit
+	}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		for _, setting := range info.Settings {

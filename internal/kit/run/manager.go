@@ -34,6 +34,9 @@ const (
 	// is polled and not watched because a watch on CRDs would need rights on
 	// the whole cluster.
 	crdPollInterval = 5 * time.Second
+	// syncTimeout is how long a cache may take to fill. It takes for ever
+	// without the right to list the kind, which may be given any time.
+	syncTimeout = 365 * 24 * time.Hour
 )
 
 // New makes the manager that runs the given operators. Start it.
@@ -68,6 +71,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		LeaderElectionReleaseOnCancel: true,
 		Controller: config.Controller{
 			EnableWarmup:          new(true),
+			CacheSyncTimeout:      syncTimeout,
 			ReconciliationTimeout: reconcileTimeout,
 			// Tests run many managers in one process, and here each
 			// controller's name is its kind's, so it is unique anyway.
@@ -95,6 +99,8 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{},
+
+		DefaultWatchErrorHandler: (&rights{log: ctrl.Log.WithName("rights")}).onWatchError,
 	}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -190,6 +196,11 @@ func (s *starter) Start(ctx context.Context) error {
 	log := s.mgr.GetLogger().WithName("start")
 	if s.options.Election == ForLife {
 		if err := s.lock.acquire(ctx, s.mgr, lockName(s.operators)); err != nil {
+			return err
+		}
+	}
+	if reporter := s.newConditionReporter(); reporter != nil {
+		if err := s.mgr.Add(reporter); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@
 package run
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,10 @@ type Operator struct {
 	// Owns has one object of every kind of child that it watches. They are
 	// kinds that every cluster has.
 	Owns []client.Object
+	// Busy, if set, says what is under way that an upgrade of the operator
+	// itself must not cut short, and nothing otherwise: the Operator Lifecycle
+	// Manager then waits with it. It is asked often, and reads from the cache.
+	Busy func(ctx context.Context, cached client.Reader) (string, error)
 }
 
 // Kind is one kind that an operator reconciles.

@@ -54,8 +54,15 @@ func (c *Cluster) kubectl(ctx context.Context, in io.Reader, args ...string) err
 	return nil
 }
 
-// Load makes an image of files and loads it.
+// Load loads an image: from an archive, or one that it makes of files.
 func (c *Cluster) Load(ctx context.Context, name string, files []string) error {
+	if len(files) == 1 && filepath.Ext(files[0]) == ".tar" {
+		archive, err := images.FromArchive(name, files[0])
+		if err != nil {
+			return err
+		}
+		return c.load(ctx, archive)
+	}
 	image, err := images.FromFiles(name, files)
 	if err != nil {
 		return err

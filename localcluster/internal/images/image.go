@@ -87,7 +87,8 @@ func (f Files) layer() ([]byte, error) {
 			}
 		}
 	}
-	return archive.Bytes(), out.Close()
+	err := out.Close() // writes the archive's end
+	return archive.Bytes(), err
 }
 
 // withParents adds the folders that are only implied, and sorts: a folder

@@ -178,3 +178,30 @@ func file(t *testing.T, archive []byte, name string) []byte {
 		}
 	}
 }
+
+// An archive that is loaded under another name is the same image.
+func TestFromArchive(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "image.tar")
+	made, err := Image{Names: []string{"one:1"}, Files: Files{"program": {Mode: 0o755, Data: []byte("program")}}}.Archive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, made.Data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	renamed, err := FromArchive("two:2", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renamed.Digest != made.Digest || !slices.Equal(renamed.Names, []string{"docker.io/library/two:2"}) ||
+		!bytes.Contains(renamed.Data, []byte("library/two:2")) || bytes.Contains(renamed.Data, []byte("library/one:1")) {
+		t.Errorf("%v %s, was %s", renamed.Names, renamed.Digest, made.Digest)
+	}
+	if err := os.WriteFile(file, []byte("nonsense"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FromArchive("two:2", file); err == nil {
+		t.Error("a file that is no archive is taken")
+	}
+}

@@ -1,0 +1,27 @@
+package run
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A right that is missing is told once, however often the cache tries again.
+func TestMissingRightsAreToldOnce(t *testing.T) {
+	var lines []string
+	r := &rights{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	refused := func(resource string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "at.example.com", Resource: resource}, "", errors.New(`User "x" cannot list`))
+	}
+	for range 3 {
+		r.onWatchError(t.Context(), nil, refused("ats"))
+	}
+	r.onWatchError(t.Context(), nil, refused("others"))
+	if len(lines) != 2 || !strings.Contains(lines[0], "ats.at.example.com") || !strings.Contains(lines[0], "WATCH_NAMESPACE") {
+		t.Errorf("told: %q", lines)
+	}
+}

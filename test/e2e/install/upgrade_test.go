@@ -1,0 +1,59 @@
+//go:build e2e
+
+package install
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// Every operator, and all in one, in every way: the last release is installed
+// and given objects of all kinds, upgraded to the current version, uninstalled,
+// and installed again. No pod of a workload restarts, and no object changes.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			// One operator does not know of the other, so they go side by side.
+			t.Run("each", func(t *testing.T) {
+				for _, operator := range operators {
+					t.Run(operator, func(t *testing.T) {
+						t.Parallel()
+						lifeCycle(t, way, operator)
+					})
+				}
+			})
+			t.Run("all", func(t *testing.T) { lifeCycle(t, way, "all") })
+		})
+	}
+}
+
+func lifeCycle(t *testing.T, way way, operator string) {
+	from := current
+	if last != nil {
+		if _, err := os.Stat(last.yaml(operator)); err == nil {
+			from = last
+		}
+	}
+	if from == current {
+		t.Logf("%s is not in an earlier release: there is nothing to upgrade from", operator)
+	}
+	namespace := newNamespace(t)
+	clean(t, operator)
+	way.install(t, from, operator)
+	have := members(from, operator)
+	populate(t, namespace, have...)
+	before := look(t, namespace, have...)
+
+	way.install(t, current, operator)
+	time.Sleep(3 * time.Second) // for what the new manager would do
+	before.unchanged(t, "after the upgrade", look(t, namespace, have...))
+
+	way.uninstall(t, current, operator)
+	nothingOf(t, operator)
+	before.unchanged(t, "after the uninstall", look(t, namespace, have...))
+
+	way.install(t, current, operator)
+	time.Sleep(2 * time.Second)
+	before.unchanged(t, "installed again", look(t, namespace, have...))
+}

@@ -1,0 +1,95 @@
+// Command dist makes what Fairlead is installed from: images without a
+// container engine, manifests for kubectl, Helm charts, and bundles and the
+// catalog for the Operator Lifecycle Manager. All of it comes from the
+// kustomize folders of the operators; what they have to supply beside those is
+// in docs/adding-an-operator.md.
+//
+// The same source gives the same bytes: nothing depends on the clock, on the
+// machine or on the folder.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+const usage = `Usage: dist [flags] COMMAND
+
+  yaml       manifests for kubectl apply
+  charts     Helm charts
+  bundles    OLM bundles, and their images
+  catalog    the OLM catalog of all versions, its image, and manifests to install from it
+  image      the manager's image, and its SBOMs
+  release    all of these, a changelog and checksums
+  push image|bundles|catalog
+             publish the images that were made
+
+A VERSION of hack/releases is made from its commit, any other from the files here.
+
+Flags:
+`
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "dist: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	var o options
+	flags.StringVar(&o.repo, "C", ".", "the repository")
+	flags.StringVar(&o.out, "out", "dist", "the folder that it goes to")
+	flags.StringVar(&o.version, "version", "", "the version, such as 0.0.2")
+	flags.StringVar(&o.base, "image-base", localBase, "images are called this: with :v<version>, -<package>-bundle:v<version> and -catalog:v<version>")
+	flags.StringVar(&o.image, "image", "", "the manager's image (default <image-base>:v<version>)")
+	flags.StringVar(&o.operator, "operator", all, "one operator, or all")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "what the manager's image is for")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return errors.New("see dist -h")
+	}
+	o.platforms = strings.Split(*platforms, ",")
+
+	command := strings.Join(flags.Args(), " ")
+	if !strings.HasPrefix(command, "push ") {
+		r, err := open(o)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		switch command {
+		case "yaml":
+			return r.writeYAML()
+		case "charts":
+			return r.writeCharts()
+		case "bundles":
+			return r.writeBundles()
+		case "catalog":
+			return r.writeCatalog()
+		case "image":
+			return r.writeImage()
+		case "release":
+			return r.writeAll()
+		}
+	}
+	switch command {
+	case "push image":
+		return o.push("fairlead-v" + o.version + ".tar")
+	case "push bundles":
+		return o.push("*-bundle-v" + o.version + ".tar")
+	case "push catalog":
+		return o.push("catalog-v" + o.version + ".tar")
+	}
+	flags.Usage()
+	return fmt.Errorf("there is no command %q", command)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// texts are what people read about an operator before they install it: the
+// files olm/package.yaml, olm/icon.svg and chart/next.txt of its folder.
+// operators/config has those of all operators together, which also fill in
+// what an operator's leave out.
+type texts struct {
+	// Package is the name of the chart and of the OLM package.
+	Package string `json:"package"`
+	// CSV is the name of the ClusterServiceVersions without the version; the
+	// package's unless given.
+	CSV          string   `json:"csv"`
+	DisplayName  string   `json:"displayName"`
+	Summary      string   `json:"summary"`     // one line
+	Description  string   `json:"description"` // Markdown
+	Keywords     []string `json:"keywords"`
+	Categories   string   `json:"categories"`
+	Capabilities string   `json:"capabilities"`
+	Channels     []string `json:"channels"` // the first one is the default
+	// Resources are, by CRD, the kinds that an object of it leads to.
+	Resources map[string][]map[string]string `json:"resources"`
+	// RelatedImages are those that the operator runs by default, beside its own.
+	RelatedImages []map[string]string `json:"relatedImages"`
+
+	Provider       map[string]string   `json:"provider"`
+	Maintainers    []map[string]string `json:"maintainers"`
+	Links          []map[string]string `json:"links"`
+	Maturity       string              `json:"maturity"`
+	MinKubeVersion string              `json:"minKubeVersion"`
+
+	icon []byte
+	next string
+}
+
+// texts reads an operator's texts. A commit that has none, because it is older
+// than they are, gets today's.
+func (r *release) texts(operator string) (*texts, error) {
+	t := &texts{}
+	read := func(name string) ([]byte, error) {
+		content, err := os.ReadFile(filepath.Join(r.tree, filepath.FromSlash(name)))
+		if os.IsNotExist(err) {
+			content, err = os.ReadFile(filepath.Join(r.repo, filepath.FromSlash(name)))
+		}
+		return content, err
+	}
+	folder := "operators/config"
+	folders := []string{folder}
+	if operator != all {
+		folder = "operators/" + operator
+		folders = append(folders, folder)
+	}
+	for _, folder := range folders {
+		content, err := read(path.Join(folder, "olm", "package.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(content, t); err != nil {
+			return nil, fmt.Errorf("%s/olm/package.yaml: %w", folder, err)
+		}
+	}
+	var err error
+	if t.icon, err = read(path.Join(folder, "olm", "icon.svg")); err != nil {
+		return nil, err
+	}
+	next, err := read(path.Join(folder, "chart", "next.txt"))
+	t.next = string(next)
+	if t.CSV == "" {
+		t.CSV = t.Package
+	}
+	return t, err
+}
+
+func (t *texts) iconBase64() string { return base64.StdEncoding.EncodeToString(t.icon) }
+
+func (t *texts) iconURL() string { return "data:image/svg+xml;base64," + t.iconBase64() }
