@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,6 +33,22 @@ var Operator = run.Operator{
 	Owns: []client.Object{
 		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{},
 	},
+	Busy: busy,
+}
+
+// busy: another operator would finish a warm upgrade, but a server that is being
+// restarted meanwhile is best not left alone.
+func busy(ctx context.Context, cached client.Reader) (string, error) {
+	var list v1alpha1.MemcachedList
+	if err := cached.List(ctx, &list); err != nil {
+		return "", err
+	}
+	for _, mc := range list.Items {
+		if up := mc.Status.Upgrade; up != nil && up.Kind == v1alpha1.Warm {
+			return fmt.Sprintf("Memcached %s/%s is being upgraded warm", mc.Namespace, mc.Name), nil
+		}
+	}
+	return "", nil
 }
 
 const (
