@@ -135,12 +135,27 @@ func (r *reconciler) resize(ctx context.Context, want resize) error {
 	}
 	pod := want.pod.DeepCopy()
 	err = r.client.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(managedBy))
+	if apierrors.IsForbidden(err) {
+		log.FromContext(ctx).Info("server cannot get more memory where it is", "server", pod.Name, "limit", want.memory.String(), "reason", err.Error())
+		return r.refuse(ctx, want)
+	}
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.writes.Note(podKind, pod)
 	log.FromContext(ctx).Info("server gets more memory", "server", pod.Name, "limit", want.memory.String())
 	return nil
+}
+
+// refuse notes with a pod that it cannot be given the memory.
+func (r *reconciler) refuse(ctx context.Context, want resize) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": want.pod.UID, "annotations": map[string]any{refusedAnnotation: want.memory.String()},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.patchPod(ctx, want.pod, patch)
 }
 
 func (r *reconciler) patchPod(ctx context.Context, pod *corev1.Pod, patch []byte) error {

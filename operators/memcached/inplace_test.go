@@ -230,6 +230,7 @@ func TestMemoryGrows(t *testing.T) {
 	refused := func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 	}
+	atOnce := func(pod *corev1.Pod) { pod.Annotations[refusedAnnotation] = "224Mi" }
 	old := func(seen *observation) { seen.resizes = false }
 	for name, tc := range map[string]struct {
 		mc             *v1alpha1.Memcached
@@ -244,6 +245,7 @@ func TestMemoryGrows(t *testing.T) {
 		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
 		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
 		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
+		"refused at once: cold":           {mc: named, pod: []func(*corev1.Pod){has("144Mi"), atOnce}, kind: v1alpha1.Cold},
 		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
 	} {
 		options := []seenOption{aStatefulSet(is), aServer(was, 0, tc.pod...)}

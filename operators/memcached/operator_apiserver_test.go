@@ -303,6 +303,18 @@ func TestPullFails(t *testing.T) {
 	s.must(restartedOnceEach(s.run))
 }
 
+// TestNoRoomToGrow: more memory than the node has is a cold change, told first.
+func TestNoRoomToGrow(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	s.must(s.Create(ctx, story(s.run, stable)))
+	s.settled("memcached:1.6.18", 1)
+	s.patch(`{"spec":{"memory":"2Gi"}}`)
+	s.eventually(func() error { return hasMemory("2Gi", 1)(ctx, s.run) })
+	if starts := serverStarts(s.run); starts != 2 {
+		t.Errorf("%d pods of servers were started, want 1 and then 1", starts)
+	}
+}
+
 // TestWrites: one write for each child and few of status, kubectl scale among
 // them, and nothing after.
 func TestWrites(t *testing.T) {

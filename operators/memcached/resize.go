@@ -11,6 +11,10 @@ import (
 // This file is about memory that grows while a server runs: the container gets
 // more first, then memcached is told.
 
+// refusedAnnotation of a pod has the memory that its container was refused, for
+// want of room on the node.
+const refusedAnnotation = "memcached-operator/refused-memory"
+
 // canGrow says whether a pod can get from the memory that it has to that of the
 // template while it runs.
 func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {
@@ -23,11 +27,15 @@ func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {
 		return false
 	}
 	wanted, err := strconv.Atoi(to)
-	return err == nil && wanted > from && seen.resizes && !isRefused(pod)
+	return err == nil && wanted > from && seen.resizes && !isRefused(pod, t)
 }
 
-// isRefused says whether the node has no room for a larger pod.
-func isRefused(pod *corev1.Pod) bool {
+// isRefused says whether the node has no room for a larger pod: the API server
+// may have refused it at once, or the kubelet later.
+func isRefused(pod *corev1.Pod, t podTemplate) bool {
+	if pod.Annotations[refusedAnnotation] == t.server().Resources.Limits.Memory().String() {
+		return true
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible {
 			return true

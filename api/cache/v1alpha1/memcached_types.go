@@ -135,7 +135,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:default="64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() >= 8388608",message="must be at least 8Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() % 1048576 == 0",message="must be a whole number of mebibytes, such as 64Mi or 4Gi"
-	Memory resource.Quantity `json:"memory,omitempty"`
+	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
 
 	// How many clients may be connected to each server (-c). Warm keeps the
 	// cache when it changes.
@@ -150,7 +150,7 @@ type MemcachedSpec struct {
 	// +optional
 	// +kubebuilder:default="1Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() >= 524288 && quantity(string(self)).asInteger() <= 1073741824 && quantity(string(self)).asInteger() % 524288 == 0",message="must be a multiple of 512Ki, and 1Gi at most, such as 1Mi"
-	MaxItemSize resource.Quantity `json:"maxItemSize,omitempty"`
+	MaxItemSize resource.Quantity `json:"maxItemSize,omitempty,omitzero"`
 
 	// How many threads answer requests (-t). Warm keeps the cache when it
 	// changes.
@@ -287,7 +287,7 @@ type MemcachedStatus struct {
 
 	// How much memory each server has for items.
 	// +optional
-	Memory string `json:"memory,omitempty"`
+	Memory string `json:"memory,omitempty,omitzero"`
 
 	// A change of the servers that is about to begin or under way.
 	// +optional
