@@ -22,8 +22,11 @@ import (
 // All is the word on the command line for every operator in one process.
 const All = "all"
 
-// Version and Commit are what the program was built from, set by the linker.
-var Version, Commit = "dev", ""
+// Version is the version of the program, set by the linker.
+var Version = "dev"
+
+// Commit is the revision that it was built from, set by the linker.
+var Commit string
 
 const (
 	// serverPatience is how long the API server may take to answer at first,
