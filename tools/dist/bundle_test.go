@@ -103,7 +103,7 @@ func TestBundleLayout(t *testing.T) {
 }
 
 func TestBundleAnnotationsAndImage(t *testing.T) {
-	eachBundle(t, func(t *testing.T, dir string, b *manifests.Bundle) {
+	eachBundle(t, func(t *testing.T, dir string, _ *manifests.Bundle) {
 		content, err := os.ReadFile(filepath.Join(dir, "metadata", "annotations.yaml"))
 		if err != nil {
 			t.Fatal(err)

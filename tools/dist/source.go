@@ -70,8 +70,8 @@ func open(o options) (*release, error) {
 		}
 	}
 	// Without git, in an unpacked source archive say, there is no commit to tell.
-	about, err := r.git("log", "-1", "--format=%H %ct", revision)
-	if err != nil {
+	about, noGit := r.git("log", "-1", "--format=%H %ct", revision)
+	if noGit != nil {
 		r.commit, r.date = "unknown", time.Unix(0, 0).UTC()
 		return r, nil
 	}
