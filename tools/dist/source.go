@@ -70,10 +70,10 @@ func open(o options) (*release, error) {
 		}
 	}
 	// Without git, in an unpacked source archive say, there is no commit to tell.
-	about, noGit := r.git("log", "-1", "--format=%H %ct", revision)
-	if noGit != nil {
+	about, err := r.git("log", "-1", "--format=%H %ct", revision)
+	if err != nil {
 		r.commit, r.date = "unknown", time.Unix(0, 0).UTC()
-		return r, nil
+		return r, nil //nolint:nilerr // all the rest can be made
 	}
 	hash, seconds, _ := strings.Cut(strings.TrimSpace(about), " ")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
