@@ -287,7 +287,7 @@ type MemcachedStatus struct {
 
 	// How much memory each server has for items.
 	// +optional
-	Memory string `json:"memory,omitempty,omitzero"`
+	Memory string `json:"memory,omitempty"`
 
 	// A change of the servers that is about to begin or under way.
 	// +optional
