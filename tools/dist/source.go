@@ -69,22 +69,27 @@ func open(o options) (*release, error) {
 			return nil, err
 		}
 	}
-	// Without git, in an unpacked source archive say, there is no commit to tell.
+	return r, r.readCommit(revision)
+}
+
+// readCommit finds out the commit and its date. Without git, in an unpacked
+// source archive say, there is none to tell.
+func (r *release) readCommit(revision string) error {
 	about, err := r.git("log", "-1", "--format=%H %ct", revision)
-	if err != nil {
+	hash, seconds, ok := strings.Cut(strings.TrimSpace(about), " ")
+	if err != nil || !ok {
 		r.commit, r.date = "unknown", time.Unix(0, 0).UTC()
-		return r, nil //nolint:nilerr // all the rest can be made
+		return nil //nolint:nilerr // that is an answer as well
 	}
-	hash, seconds, _ := strings.Cut(strings.TrimSpace(about), " ")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.commit, r.date = hash, time.Unix(unix, 0).UTC()
 	if changes, err := r.git("status", "--porcelain"); revision == "HEAD" && (err != nil || changes != "") {
 		r.commit += "-dirty"
 	}
-	return r, nil
+	return nil
 }
 
 // ofVersion is the same for a version that was released before.
