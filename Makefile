@@ -82,7 +82,7 @@ unit: ## The quick loop: tests that need nothing running
 
 .PHONY: apiserver-test
 apiserver-test: assets ## Tests against a real API server, the crash-point sweep among them
-	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -tags apiserver -timeout 40m ./internal/... ./operators/...
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -p 1 -tags apiserver -timeout 40m ./internal/... ./operators/...
 
 .PHONY: e2e
 e2e: build ## What only a real cluster can show, on a local cluster of its own

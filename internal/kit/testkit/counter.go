@@ -56,9 +56,24 @@ func (c *Counter) Reset() {
 	clear(c.counts)
 }
 
-// Silence counts for a while and returns an error that lists what was sent.
-// Watches and leases may be: they are what an idle operator lives on.
+// Silence lets what is under way come to its end, then counts for a while, and
+// returns an error that lists what was sent. Watches and leases may be: they are
+// what an idle operator lives on.
 func (c *Counter) Silence(ctx context.Context, period time.Duration) error {
+	const pause, patience = time.Second, 30
+	for range patience {
+		if sent := c.during(ctx, pause); sent == "" {
+			break
+		}
+	}
+	if sent := c.during(ctx, period); sent != "" {
+		return fmt.Errorf("not silent for %s: %s", period, sent)
+	}
+	return ctx.Err()
+}
+
+// during lists what is sent in that time.
+func (c *Counter) during(ctx context.Context, period time.Duration) string {
 	c.Reset()
 	sleep(ctx, period)
 	var sent []string
@@ -68,8 +83,5 @@ func (c *Counter) Silence(ctx context.Context, period time.Duration) error {
 			sent = append(sent, fmt.Sprintf("%d × %s", counts[key], key))
 		}
 	}
-	if len(sent) > 0 {
-		return fmt.Errorf("not silent for %s: %s", period, strings.Join(sent, ", "))
-	}
-	return ctx.Err()
+	return strings.Join(sent, ", ")
 }

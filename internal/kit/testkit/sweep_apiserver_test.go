@@ -112,8 +112,12 @@ func TestSweepFindsForgottenWork(t *testing.T) {
 			t.Errorf("no failure says %q", want)
 		}
 	}
-	if len(failures["plain"]) != 2 {
-		t.Errorf("%d failures in the variant plain, want 2:\n%s", len(failures["plain"]), strings.Join(failures["plain"], "\n"))
+	// There may be more: where the machine is slow, the cache of this operator,
+	// which remembers nothing, is late in the variant plain, too.
+	for _, failure := range failures["plain"] {
+		if !strings.Contains(failure, "check: the receipt is still there") {
+			t.Errorf("found what is not there:\n%s", failure)
+		}
 	}
 	if len(failures["faults"]) == 0 {
 		t.Error("no fault at the deletion was found to leave the receipt")
