@@ -237,19 +237,21 @@ func TestConflict(t *testing.T) {
 	s.settled(reasonReady, "nginx:1")
 }
 
-// TestPortTaken: a port that is taken is told, and had when it is free.
+// TestPortTaken: a port that is taken is told, and had when it is free. It is
+// one of the first 86, which the API server gives to nobody who does not ask for
+// it while there are others.
 func TestPortTaken(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	holder := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "holder"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30555}}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30077}}},
 	}
 	s.must(s.Create(ctx, holder))
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30555} })))
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30077} })))
 	s.waitsFor(reasonPortTaken)
 	s.must(s.Delete(ctx, holder))
 	s.settled(reasonReady, "nginx:1")
-	if port := mustCurrent(s).Status.NodePort; port != 30555 {
+	if port := mustCurrent(s).Status.NodePort; port != 30077 {
 		t.Errorf("node port %d", port)
 	}
 }
