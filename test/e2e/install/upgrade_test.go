@@ -30,10 +30,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 func lifeCycle(t *testing.T, way way, operator string) {
 	from := current
-	if last != nil {
-		if _, err := os.Stat(last.yaml(operator)); err == nil {
-			from = last
-		}
+	if _, err := os.Stat(last.yaml(operator)); err == nil {
+		from = last
 	}
 	if from == current {
 		t.Logf("%s is not in an earlier release: there is nothing to upgrade from", operator)
