@@ -92,6 +92,7 @@ func asSent(pod *corev1.Pod) *corev1.Pod {
 			Name:            pod.Name,
 			Namespace:       pod.Namespace,
 			Labels:          pod.Labels,
+			Annotations:     pod.Annotations,
 			OwnerReferences: pod.OwnerReferences,
 		},
 		Spec: *pod.Spec.DeepCopy(),

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,21 +27,22 @@ func cronJobs(ctx context.Context, b *bench) ([]figure, error) {
 	// Due at the second minute from now: the next one may be too close.
 	due := time.Now().Truncate(time.Minute).Add(2 * time.Minute)
 	const prefix = "cron-"
-	tail, err := b.tailAudit()
+	// By a watch: the audit log has no names of pods that the API server names.
+	pods, err := b.followPods(ctx, workload, prefix)
 	if err != nil {
 		return nil, err
 	}
-	defer tail.close()
+	defer pods.stop()
 	if err := parallel(ctx, cronJobsDue, func(i int) error {
 		return b.client.Create(ctx, newCronJob(fmt.Sprintf(prefix+"%06d", i), due))
 	}); err != nil {
 		return nil, err
 	}
-	created, err := tail.answered(ctx, 10*time.Minute, createPod, prefix, cronJobsDue)
+	created, err := pods.wait(ctx, 10*time.Minute, exists, cronJobsDue)
 	if err != nil {
 		return nil, err
 	}
-	took := last(created).Sub(due)
+	took := slices.MaxFunc(slices.Collect(maps.Values(created)), time.Time.Compare).Sub(due)
 	for _, kind := range []client.Object{&batchv1.CronJob{}, &batchv1.Job{}} {
 		if err := b.client.DeleteAllOf(ctx, kind, client.InNamespace(workload), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return nil, err

@@ -40,7 +40,11 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 		if err := r.isCurrent(ctx, obj); err != nil {
 			return err
 		}
-		return r.deletePod(ctx, seen.pod, "it must not run: "+next.news.reason)
+		why := "the At was changed after it was made"
+		if next.news.reason != "" {
+			why = "it must not run: " + next.news.reason
+		}
+		return r.deletePod(ctx, seen.pod, why)
 	case abandon:
 		return r.deletePod(ctx, seen.pod, "it could not start")
 	case stop:

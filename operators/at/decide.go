@@ -112,6 +112,8 @@ func start(at *atv1alpha1.At, seen observation) step {
 		return step{wakeAt: deadline} // its deletion is an event
 	case seen.pod == nil:
 		return step{action: create, wakeAt: deadline}
+	case !isMadeFrom(seen.pod, at):
+		return step{action: discard, wakeAt: deadline} // its deletion is an event
 	default:
 		return step{action: claim, news: running}
 	}

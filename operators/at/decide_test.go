@@ -56,6 +56,14 @@ func TestDecide(t *testing.T) {
 			at: anAt(), pod: aPod(), now: noon.Add(-time.Hour),
 			want: outline{action: discard, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
 		},
+		"the command was changed after the pod was created: discard it": {
+			at: anAt(func(at *atv1alpha1.At) { at.Generation++ }), pod: aPod(), now: noon,
+			want: outline{action: discard},
+		},
+		"a pod of an operator that did not note the generation: discard it": {
+			at: anAt(), pod: aPod(func(pod *corev1.Pod) { pod.Annotations = nil }), now: noon,
+			want: outline{action: discard},
+		},
 		"gated pod is being deleted: wait for it to go": {
 			at: anAt(), pod: aPod(deleted), now: noon,
 			want: outline{},

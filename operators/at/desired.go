@@ -2,6 +2,7 @@ package at
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,9 @@ const (
 	gateName = "at.example.com/claim"
 	// defaultImage has a shell and is small.
 	defaultImage = "busybox"
+	// generationAnnotation of a pod has the generation of the At that it was
+	// made from: until it is claimed, the At may change.
+	generationAnnotation = "at.example.com/generation"
 	// nobody is the user that a command runs as, when the pod template does
 	// not say: any one but root will do.
 	nobody = 65532
@@ -42,6 +46,10 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[generationAnnotation] = strconv.FormatInt(at.Generation, 10)
 	pod.Labels[run.ManagedByLabel] = run.ManagedBy("at")
 	pod.Labels[nameLabel] = "at"
 	pod.Labels[instanceLabel] = names.LabelValue(at.Name)
@@ -66,6 +74,11 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 	setCommand(spec, &at.Spec)
 	podsecurity.Restrict(spec, nobody)
 	return pod
+}
+
+// isMadeFrom says whether a pod was made from what the At is now.
+func isMadeFrom(pod *corev1.Pod, at *atv1alpha1.At) bool {
+	return pod.Annotations[generationAnnotation] == strconv.FormatInt(at.Generation, 10)
 }
 
 // setCommand puts the command into its container, which it adds in front when

@@ -28,6 +28,7 @@ func TestDesiredPod(t *testing.T) {
 				"app.kubernetes.io/name":       "at",
 				"app.kubernetes.io/instance":   "sample",
 			},
+			Annotations: map[string]string{"at.example.com/generation": "1"},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "at.example.com/v1alpha1", Kind: "At", Name: "sample", UID: "at-uid",
 				Controller: new(true), BlockOwnerDeletion: new(true),

@@ -64,7 +64,10 @@ type podOption func(*corev1.Pod)
 // aPod is the gated pod of the first attempt, created at noon.
 func aPod(options ...podOption) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sample", UID: "pod-uid", CreationTimestamp: metav1.Time{Time: noon}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "sample", UID: "pod-uid", CreationTimestamp: metav1.Time{Time: noon},
+			Annotations: map[string]string{generationAnnotation: "1"},
+		},
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: gateName}},
 			Containers:      []corev1.Container{{Name: commandContainer}},

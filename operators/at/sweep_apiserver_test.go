@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestSweep(t *testing.T) {
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},
 	}
-	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), outlived(), neverStarts(), againByName(), missesItsDeadline(), changedByOthers())
+	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), editedAfterItsPod(), outlived(), neverStarts(), againByName(), missesItsDeadline(), changedByOthers())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -208,6 +209,33 @@ func movedAfterItsPod() testkit.Scenario {
 		}},
 		Settled: settledAs(atv1alpha1.Done, "Completed"),
 		Check:   ranOnce(1),
+	}
+}
+
+// editedAfterItsPod finds what an operator left that died after it had created
+// the pod, while the user changed the command.
+func editedAfterItsPod() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "edited-after-its-pod",
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			at := story(r, spec(func(s *atv1alpha1.AtSpec) { s.Suspend = true }))
+			if err := r.Client.Create(ctx, at); err != nil {
+				return err
+			}
+			if err := r.Client.Create(ctx, desiredPod(at, atExample.gvk, "at", time.Now())); err != nil {
+				return err
+			}
+			return r.Client.Patch(ctx, at, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false,"command":"echo another"}}`)))
+		},
+		Settled: settledAs(atv1alpha1.Done, "Completed"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			for _, start := range r.Kubelet.Starts() {
+				if command := start.Pod.Spec.Containers[0].Command; !slices.Contains(command, "echo another") {
+					return fmt.Errorf("%v ran, not what the spec says", command)
+				}
+			}
+			return ranOnce(1)(ctx, r)
+		},
 	}
 }
 

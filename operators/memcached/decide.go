@@ -120,11 +120,22 @@ func isTold(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 }
 
 // partition lets the StatefulSet's controller replace pods only where that is
-// what has been told, and then until the change is over.
+// what has been told, and then until the change is over. Where that goes on
+// already, it was told: the Memcached in the cache may be of before, and a pod
+// that is made while the partition is closed would be one of the old template.
 func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t podTemplate) int32 {
-	rolling := seen.statefulSet().Spec.UpdateStrategy.RollingUpdate
-	open := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0
-	if planned != nil && told && planned.Kind == v1alpha1.Cold && (open || !canChangeInPlace(seen, t)) {
+	s := seen.statefulSet()
+	rolling := s.Spec.UpdateStrategy.RollingUpdate
+	goesOn := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0 && s.Annotations[revisionAnnotation] == t.revision
+	switch {
+	case planned == nil:
+		goesOn = goesOn && s.Status.CurrentRevision != s.Status.UpdateRevision
+	case planned.Kind != v1alpha1.Cold:
+		goesOn = false
+	case told && !canChangeInPlace(seen, t):
+		goesOn = true
+	}
+	if goesOn {
 		return 0
 	}
 	return aboveAll

@@ -118,6 +118,14 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	if next, _ := decide(mc, unpromoted); next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || partitionOf(t, next) != 0 {
 		t.Errorf("before it is promoted: %+v", next.upgrade)
 	}
+	late := aPool(warm)
+	if next, _ := decide(late, unpromoted); partitionOf(t, next) != 0 {
+		t.Error("who does not know yet that it was told closes the partition before the last pod is there")
+	}
+	old := aPool(warm, memory("32Mi"))
+	if next, _ := decide(late, somethingSeen(append(pods[:1:1], aServer(old, 1), aStatefulSet(late, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)); partitionOf(t, next) != 0 {
+		t.Error("who does not know yet that it was told closes the partition under way")
+	}
 	mc.Status.Upgrade.Message = "what was told"
 	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
 		t.Errorf("it tells %q now", next.upgrade.Message)

@@ -54,8 +54,10 @@ type Outcome struct {
 // It writes nothing when nothing differs: when the last write, of which the
 // child has a hash in an annotation, wanted the same, and the child still has
 // all of it. Otherwise a child that is not there is created with a POST; one
-// that is there gets a server-side apply, by force, that carries its UID. What
-// want does not mention is left to others, or removed if it was the operator's.
+// that is there gets a server-side apply, by force, that carries its UID and
+// resource version: what was decided on a view of it that is not the present one
+// is refused with a conflict, for another operator may be further on. What want
+// does not mention is left to others, or removed if it was the operator's.
 func (a Children) Apply(ctx context.Context, owner, seen client.Object, want runtime.ApplyConfiguration) (Outcome, error) {
 	child, err := a.marked(want)
 	if err != nil {
@@ -80,6 +82,7 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{}, err
 	}
 	child.SetUID(seen.GetUID())
+	child.SetResourceVersion(seen.GetResourceVersion())
 	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.FieldOwner(a.Manager), client.ForceOwnership); err != nil {
 		return Outcome{}, err
 	}
@@ -98,26 +101,13 @@ func createOrFind(ctx context.Context, a Children, owner client.Object, child *u
 
 // takeOver makes what a POST of this manager set its server-side apply's, so
 // that a field which is not wanted any more goes away. It is done once for each
-// object, under its resource version; where somebody writes at the same time,
-// as controllers do that follow the change, the object is read anew.
+// object, under its resource version.
 func (a Children) takeOver(ctx context.Context, seen client.Object) error {
-	uid := seen.GetUID()
-	for attempt := 0; ; attempt++ {
-		patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
-		if err != nil || len(patch) == 0 {
-			return err
-		}
-		err = a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
-		if !apierrors.IsConflict(err) || attempt == 2 {
-			return err
-		}
-		if getErr := a.Live.Get(ctx, client.ObjectKeyFromObject(seen), seen); getErr != nil {
-			return getErr
-		}
-		if seen.GetUID() != uid {
-			return err
-		}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
+	if err != nil || len(patch) == 0 {
+		return err
 	}
+	return a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
 }
 
 // marked is what is wanted, with its hash as an annotation.
