@@ -174,7 +174,7 @@ func (s *supervisor) setUpNAT() error {
 
 func (s *supervisor) launch(components ...component) error {
 	for _, c := range components {
-		ended, err := s.processes.start(c.name, c.name, c.args...)
+		ended, err := s.processes.start(c.name, c.env, c.name, c.args...)
 		if err != nil {
 			return fmt.Errorf("start %s: %w", c.name, err)
 		}
