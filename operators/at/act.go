@@ -35,7 +35,7 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 	case create:
 		return r.createPod(ctx, at, seen)
 	case release:
-		return r.openGate(ctx, seen.pod)
+		return r.openGate(ctx, next.pod)
 	case discard:
 		if err := r.isCurrent(ctx, obj); err != nil {
 			return err
@@ -44,11 +44,13 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 		if next.news.reason != "" {
 			why = "it must not run: " + next.news.reason
 		}
-		return r.deletePod(ctx, seen.pod, why)
+		return r.deletePod(ctx, next.pod, why)
+	case withdraw:
+		return r.withdraw(ctx, next.pod, next.news.reason)
 	case abandon:
-		return r.deletePod(ctx, seen.pod, "it could not start")
+		return r.deletePod(ctx, next.pod, "it could not start")
 	case stop:
-		return r.stopSidecars(ctx, seen.pod)
+		return r.stop(ctx, next.pod)
 	case remove:
 		err := r.client.Delete(ctx, obj, exactly(obj), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err == nil {
@@ -87,11 +89,11 @@ func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		err = r.client.Patch(ctx, open, client.RawPatch(types.JSONPatchType, gatePatch(pod, index)))
 	}
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-		return nil // a test failed, or it is gone: the event that tells is on its way
+	if apierrors.IsInvalid(err) && !r.isGated(ctx, pod) {
+		return nil // a test failed: the event that tells is on its way
 	}
 	if err != nil {
-		return err
+		return client.IgnoreNotFound(err) // so is that of its deletion
 	}
 	r.writes.Note(podKind, open)
 	log.FromContext(ctx).Info("pod may run", "pod", pod.Name)
@@ -104,15 +106,35 @@ func gatePatch(pod *corev1.Pod, index int) []byte {
 		pod.UID, gate, gateName)
 }
 
-// stopSidecars ends what runs in a pod by its active deadline. The kubelet then
-// keeps the pod and its logs, as deleting it would not.
-func (r *reconciler) stopSidecars(ctx context.Context, pod *corev1.Pod) error {
+// isGated says whether the API server has the very pod, behind its gate: what it
+// answered is then that it refuses to have it opened.
+func (r *reconciler) isGated(ctx context.Context, pod *corev1.Pod) bool {
+	now, err := getPod(ctx, r.live, client.ObjectKeyFromObject(pod))
+	return err == nil && isThe(now, pod.UID) && gateIndex(now) >= 0
+}
+
+// withdraw deletes a claimed pod that has never run, as long as nobody has
+// changed it: who opens the gate does.
+func (r *reconciler) withdraw(ctx context.Context, pod *corev1.Pod, why string) error {
+	same := exactly(pod)
+	same.ResourceVersion = new(pod.ResourceVersion)
+	if err := r.client.Delete(ctx, pod, same); err != nil {
+		return err
+	}
+	r.writes.NoteDeleted(podKind, pod)
+	log.FromContext(ctx).Info("pod deleted", "pod", pod.Name, "why", "it must not run: "+why)
+	return nil
+}
+
+// stop ends what runs in a pod by its active deadline. The kubelet then keeps the
+// pod and its logs, as deleting it would not.
+func (r *reconciler) stop(ctx context.Context, pod *corev1.Pod) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":1}}`, pod.UID)
 	if err := r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.writes.Note(podKind, pod)
-	log.FromContext(ctx).Info("sidecars stopped", "pod", pod.Name)
+	log.FromContext(ctx).Info("what is left of the pod is stopped", "pod", pod.Name)
 	return nil
 }
 

@@ -42,9 +42,13 @@ const (
 	claim action = "claim"
 	// release opens the gate of the claimed pod.
 	release action = "release"
-	// discard deletes a gated pod that may not run after all.
+	// discard deletes a gated pod that is not claimed, and may not run after
+	// all.
 	discard action = "discard"
-	// stop ends what is left of a finished attempt's pod: sidecars.
+	// withdraw deletes a claimed pod, unless its gate was opened meanwhile.
+	withdraw action = "withdraw"
+	// stop ends what is left of a finished attempt's pod: sidecars, and a
+	// command that nobody waits for any more.
 	stop action = "stop"
 	// abandon deletes the pod of a finished attempt that never started.
 	abandon action = "abandon"
@@ -55,6 +59,8 @@ const (
 // step is what to do next, and what there is to say about it.
 type step struct {
 	action action
+	// pod is the one that the action is about, if it is about one.
+	pod *corev1.Pod
 	// news is what changes in status. The zero value changes nothing.
 	news news
 	// wakeAt is when to look again although no event comes; zero for never.
@@ -99,24 +105,56 @@ func start(at *atv1alpha1.At, seen observation) step {
 	first := at.Status.Attempts == 0
 	switch {
 	case err != nil:
-		return step{action: discardIfThere(seen), news: news{phase: atv1alpha1.Pending, reason: reasonInvalid, message: err.Error()}}
-	case !deadline.IsZero() && seen.now.After(deadline) && first:
-		return step{action: discardIfThere(seen), news: missed(at, deadline)}
-	case !deadline.IsZero() && !seen.now.Before(deadline) && !first:
-		return step{action: discardIfThere(seen), news: tooLong(at)}
+		return unclaimed(seen, news{phase: atv1alpha1.Pending, reason: reasonInvalid, message: err.Error()}, time.Time{})
+	case isTooLate(deadline, seen.now, first):
+		if first {
+			return unclaimed(seen, missed(at, deadline, notStarted(at)), time.Time{})
+		}
+		return unclaimed(seen, tooLong(at), time.Time{})
 	case at.Spec.Suspend && first:
-		return step{action: discardIfThere(seen), wakeAt: deadline, news: news{phase: atv1alpha1.Pending, reason: reasonSuspended, message: "Suspended: it starts at its time, or at once if that has passed, when suspend is false"}}
-	case seen.now.Before(due):
-		return step{action: discardIfThere(seen), wakeAt: due, news: waiting(at, due)}
-	case seen.inTheWay, seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
-		return step{wakeAt: deadline} // its deletion is an event
-	case seen.pod == nil:
-		return step{action: create, wakeAt: deadline}
-	case !isMadeFrom(seen.pod, at):
-		return step{action: discard, wakeAt: deadline} // its deletion is an event
-	default:
-		return step{action: claim, news: running}
+		return unclaimed(seen, news{phase: atv1alpha1.Pending, reason: reasonSuspended, message: "Suspended: it starts at its time, or at once if that has passed, when suspend is false"}, deadline)
 	}
+	wakes := earliest{deadline}
+	// The last attempt's command is not to run beside the next one's.
+	if action := cleanUp(seen.last); action != hold {
+		return step{action: action, pod: seen.last, wakeAt: wakes.time}
+	}
+	switch {
+	case seen.now.Before(due):
+		wakes.add(due)
+		return unclaimed(seen, waiting(at, due), wakes.time)
+	case seen.last != nil && !ended(seen.last):
+		return step{wakeAt: wakes.time} // its end is an event
+	case seen.inTheWay:
+		return step{news: inTheWay(at, seen), wakeAt: wakes.time} // its deletion is an event
+	case seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
+		return step{wakeAt: wakes.time} // so is this
+	case seen.pod == nil && seen.now.Before(seen.refusedUntil):
+		wakes.add(seen.refusedUntil)
+		return step{wakeAt: wakes.time}
+	case seen.pod == nil:
+		return step{action: create, wakeAt: wakes.time}
+	case !isMadeFrom(seen.pod, at):
+		return step{action: discard, pod: seen.pod, wakeAt: wakes.time} // and this
+	default:
+		return step{action: claim, pod: seen.pod, news: running}
+	}
+}
+
+// unclaimed says why an attempt does not start, and discards its pod if there
+// is one.
+func unclaimed(seen observation, why news, wakeAt time.Time) step {
+	next := step{news: why, wakeAt: wakeAt}
+	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.inTheWay {
+		next.action, next.pod = discard, seen.pod
+	}
+	return next
+}
+
+// isTooLate says whether an attempt may not start any more. At its deadline, a
+// first attempt still may; the time that all attempts have together is over.
+func isTooLate(deadline, now time.Time, first bool) bool {
+	return !deadline.IsZero() && (now.After(deadline) || !first && now.Equal(deadline))
 }
 
 // window is when the next attempt may start: not before due, and not after
@@ -137,13 +175,6 @@ func window(at *atv1alpha1.At) (due, deadline time.Time, err error) {
 	return due, deadline, nil
 }
 
-func discardIfThere(seen observation) action {
-	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.inTheWay {
-		return discard
-	}
-	return hold
-}
-
 // watchOver follows a claimed attempt to its result.
 func watchOver(at *atv1alpha1.At, seen observation) step {
 	pod := seen.pod
@@ -153,15 +184,12 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	case ended(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():
-		return step{action: release}
+		return letRun(at, seen)
 	}
 
 	var wakes earliest
 	if at.Spec.ActiveDeadlineSeconds != nil {
-		limit := activeDeadline(at)
-		if pod.Spec.NodeName != "" {
-			limit = limit.Add(killGrace) // the kubelet ends it, and tells how
-		}
+		limit := killDeadline(at, pod)
 		if !seen.now.Before(limit) {
 			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})}
 		}
@@ -173,7 +201,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 
 	why, message := waitsFor(pod)
 	if at.Spec.PendingDeadlineSeconds != nil {
-		limit := pod.CreationTimestamp.Add(seconds(*at.Spec.PendingDeadlineSeconds))
+		limit := pendingDeadline(at, pod)
 		if !seen.now.Before(limit) {
 			return step{news: outcome(at, seen, pendingTooLong(at, why, message))}
 		}
@@ -187,6 +215,66 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}
 }
 
+// letRun opens the gate of a claimed pod, unless it is too late for that by now:
+// whoever claimed it may have died hours ago.
+func letRun(at *atv1alpha1.At, seen observation) step {
+	pod, first := seen.pod, at.Status.Attempts == 1
+	var wakes earliest
+	if due, err := instant(&at.Spec); err == nil && first && at.Spec.StartingDeadlineSeconds != nil {
+		deadline := due.Add(seconds(*at.Spec.StartingDeadlineSeconds))
+		if seen.now.After(deadline) {
+			return step{action: withdraw, pod: pod, news: missed(at, deadline, nobodyThere)}
+		}
+		wakes.add(deadline)
+	}
+	if at.Spec.ActiveDeadlineSeconds != nil {
+		if !seen.now.Before(activeDeadline(at)) {
+			return step{action: withdraw, pod: pod, news: tooLong(at)}
+		}
+		wakes.add(activeDeadline(at))
+	}
+	if at.Spec.PendingDeadlineSeconds != nil {
+		limit := pendingDeadline(at, pod)
+		if !seen.now.Before(limit) {
+			return step{action: withdraw, pod: pod, news: outcome(at, seen, pendingTooLong(at, reasonGated, nobodyThere))}
+		}
+		wakes.add(limit)
+	}
+	if seen.now.Before(seen.refusedUntil) {
+		wakes.add(seen.refusedUntil)
+		return step{wakeAt: wakes.time}
+	}
+	return step{action: release, pod: pod, wakeAt: wakes.time}
+}
+
+// isOverdue says whether the clock ends an attempt whose pod has not ended.
+func isOverdue(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
+	late := at.Spec.ActiveDeadlineSeconds != nil && !now.Before(killDeadline(at, pod))
+	stuck := at.Spec.PendingDeadlineSeconds != nil && !started(pod) && !now.Before(pendingDeadline(at, pod))
+	return !ended(pod) && (late || stuck)
+}
+
+// killDeadline is until when the pod of a run that has a deadline has to be
+// ended. On a node the kubelet ends it, and tells how.
+func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	if pod.Spec.NodeName != "" {
+		return activeDeadline(at).Add(killGrace)
+	}
+	return activeDeadline(at)
+}
+
+// pendingDeadline is until when the command of a claimed pod has to start: counted
+// from the claim of the first attempt, which may have been long after its pod was
+// made, and from the creation of a further attempt's pod, of which Kubernetes
+// stores the second that had begun.
+func pendingDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	from := pod.CreationTimestamp.Add(time.Second)
+	if at.Status.Attempts == 1 {
+		from = at.Status.StartTime.Time
+	}
+	return from.Add(seconds(*at.Spec.PendingDeadlineSeconds))
+}
+
 // afterwards keeps a finished At finished, ends what is left of its pod, and
 // removes the At when its time to live is over.
 func afterwards(at *atv1alpha1.At, seen observation) step {
@@ -197,7 +285,7 @@ func afterwards(at *atv1alpha1.At, seen observation) step {
 			return step{action: remove}
 		}
 	}
-	return step{action: cleanUp(seen.pod), wakeAt: removeAt}
+	return step{action: cleanUp(seen.pod), pod: seen.pod, wakeAt: removeAt}
 }
 
 // cleanUp says what ends the rest of a finished attempt's pod.
@@ -209,7 +297,7 @@ func cleanUp(pod *corev1.Pod) action {
 		return abandon
 	case pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == 1:
 		return hold // stopped already
-	case sidecarsRun(pod):
+	case sidecarsRun(pod), !ended(pod):
 		return stop
 	}
 	return hold

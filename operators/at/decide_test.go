@@ -33,12 +33,13 @@ func TestDecide(t *testing.T) {
 	})
 
 	cases := map[string]struct {
-		at       *atv1alpha1.At
-		pod      *corev1.Pod
-		inTheWay bool
-		behind   time.Duration
-		now      time.Time
-		want     outline
+		at           *atv1alpha1.At
+		pod, last    *corev1.Pod
+		inTheWay     bool
+		refusedUntil time.Time
+		behind       time.Duration
+		now          time.Time
+		want         outline
 	}{
 		"early: sleep until the time comes": {
 			at: anAt(), now: noon.Add(-time.Nanosecond),
@@ -69,8 +70,8 @@ func TestDecide(t *testing.T) {
 			want: outline{},
 		},
 		"pod of a deleted At of the same name: wait for it to go": {
-			at: anAt(), inTheWay: true, now: noon,
-			want: outline{},
+			at: anAt(), pod: aPod(), inTheWay: true, now: noon,
+			want: outline{phase: atv1alpha1.Pending, reason: "PodConflict"},
 		},
 		"suspended when due: hold": {
 			at: anAt(suspended), now: noon,
@@ -96,6 +97,14 @@ func TestDecide(t *testing.T) {
 			at: anAt(within(time.Minute)), pod: aPod(), now: noon.Add(time.Hour),
 			want: outline{action: discard, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
 		},
+		"refused lately: ask again later, within the deadline": {
+			at: anAt(within(time.Minute)), refusedUntil: noon.Add(time.Hour), now: noon,
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"refused a while ago: ask again": {
+			at: anAt(), refusedUntil: noon, now: noon,
+			want: outline{action: create},
+		},
 		"no deadline: run however late": {
 			at: anAt(), now: noon.AddDate(200, 0, 0),
 			want: outline{action: create},
@@ -112,6 +121,30 @@ func TestDecide(t *testing.T) {
 		"claimed and still gated: open the gate": {
 			at: anAt(claimedAt(noon)), pod: aPod(), now: noon,
 			want: outline{action: release},
+		},
+		"claimed in time, gated after the starting deadline: missed": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), now: noon.Add(time.Minute + 1),
+			want: outline{action: withdraw, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"claimed, gated at the starting deadline: open the gate": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), now: noon.Add(time.Minute),
+			want: outline{action: release, wakeAt: noon.Add(time.Minute)},
+		},
+		"claimed and gated after the active deadline: failed": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(), now: noon.Add(time.Minute),
+			want: outline{action: withdraw, phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+		"claimed and gated after the pending deadline: failed": {
+			at: anAt(claimedAt(noon), pendingFor), pod: aPod(), now: noon.Add(time.Minute),
+			want: outline{action: withdraw, phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded"},
+		},
+		"claimed long after the pod was made: the pending deadline counts from the claim": {
+			at: anAt(claimedAt(noon.Add(time.Hour)), pendingFor), pod: aPod(), now: noon.Add(time.Hour),
+			want: outline{action: release, wakeAt: noon.Add(time.Hour + time.Minute)},
+		},
+		"opening the gate was refused lately: ask again later": {
+			at: anAt(claimedAt(noon)), pod: aPod(), refusedUntil: noon.Add(5 * time.Second), now: noon,
+			want: outline{wakeAt: noon.Add(5 * time.Second)},
 		},
 		"claimed pod running: hold, never start a second": {
 			at: anAt(claimedAt(noon)), pod: aPod(podRunning), now: noon.Add(time.Hour),
@@ -181,6 +214,28 @@ func TestDecide(t *testing.T) {
 			at: anAt(backingOff(noon.Add(time.Minute))), now: noon,
 			want: outline{wakeAt: noon.Add(time.Minute)},
 		},
+		"backing off beyond the active deadline: wake for it": {
+			at: anAt(backingOff(noon.Add(time.Hour)), activeFor), now: noon,
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"backing off, and the last pod never started: delete it, or it may start yet": {
+			at: anAt(backingOff(noon.Add(time.Minute))), last: aPod(ungated), now: noon,
+			want: outline{action: abandon},
+		},
+		"backing off, and the last pod's sidecar runs: stop it": {
+			at: anAt(backingOff(noon.Add(time.Minute))), now: noon,
+			last: aPod(exited(3, "Error"), containerState("sidecar", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}),
+				func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+			want: outline{action: stop},
+		},
+		"backed off, and the last pod has not ended: wait for it": {
+			at: anAt(backingOff(noon)), last: aPod(podRunning, deleted), now: noon,
+			want: outline{},
+		},
+		"backed off, and the last pod has ended: create the next one": {
+			at: anAt(backingOff(noon)), last: aPod(exited(3, "Error")), now: noon,
+			want: outline{action: create},
+		},
 		"backed off: create the next pod": {
 			at: anAt(backingOff(noon)), now: noon,
 			want: outline{action: create},
@@ -200,6 +255,10 @@ func TestDecide(t *testing.T) {
 				func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
 			want: outline{action: stop},
 		},
+		"finished by its deadline, and the command runs on: stop it": {
+			at: anAt(finishedAt(atv1alpha1.Failed, noon)), pod: aPod(podRunning), now: noon,
+			want: outline{action: stop},
+		},
 		"finished, pod never started: delete it": {
 			at: anAt(finishedAt(atv1alpha1.Failed, noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon,
 			want: outline{action: abandon},
@@ -215,12 +274,43 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			next := decide(tc.at, observation{now: tc.now, pod: tc.pod, inTheWay: tc.inTheWay, behind: tc.behind})
+			next := decide(tc.at, observation{
+				now: tc.now, pod: tc.pod, last: tc.last, inTheWay: tc.inTheWay, refusedUntil: tc.refusedUntil, behind: tc.behind,
+			})
+			if acts := next.action != hold && next.action != create && next.action != remove; acts && next.pod == nil {
+				t.Errorf("action %q, of no pod", next.action)
+			}
 			got := outline{next.action, next.news.phase, next.news.reason, next.news.nextAttempt, next.wakeAt}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(outline{})); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOverdue: the API server is asked before the clock ends an attempt, and only
+// then.
+func TestOverdue(t *testing.T) {
+	pending := spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })
+	active := spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
+	for name, tc := range map[string]struct {
+		option atOption
+		pod    *corev1.Pod
+		after  time.Duration
+		want   bool
+	}{
+		"no deadline":                   {func(*atv1alpha1.At) {}, aPod(ungated), time.Hour, false},
+		"waits in time":                 {pending, aPod(ungated), time.Minute - 1, false},
+		"waits too long":                {pending, aPod(ungated), time.Minute, true},
+		"runs":                          {pending, aPod(podRunning), time.Hour, false},
+		"has ended":                     {active, aPod(exited(0, "Completed")), time.Hour, false},
+		"too long, without a node":      {active, aPod(ungated), time.Minute, true},
+		"too long, the node may end it": {active, aPod(podRunning), time.Minute, false},
+		"too long, the node is silent":  {active, aPod(podRunning), time.Minute + killGrace, true},
+	} {
+		if got := isOverdue(anAt(claimedAt(noon), tc.option), tc.pod, noon.Add(tc.after)); got != tc.want {
+			t.Errorf("%s: overdue %v, want %v", name, got, tc.want)
+		}
 	}
 }
 

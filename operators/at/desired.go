@@ -3,6 +3,7 @@ package at
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,8 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	setCommand(spec, &at.Spec)
+	runOnce(spec.Containers)
+	runOnce(spec.InitContainers)
 	podsecurity.Restrict(spec, nobody)
 	return pod
 }
@@ -79,6 +82,20 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 // isMadeFrom says whether a pod was made from what the At is now.
 func isMadeFrom(pod *corev1.Pod, at *atv1alpha1.At) bool {
 	return pod.Annotations[generationAnnotation] == strconv.FormatInt(at.Generation, 10)
+}
+
+// literal keeps Kubernetes from putting variables into a command, where it reads
+// $(NAME) as one, and $$ as a dollar sign.
+var literal = strings.NewReplacer("$$", "$$$$", "$(", "$$(")
+
+// runOnce takes out what would start the command's container again because of
+// another one (Kubernetes 1.35).
+func runOnce(containers []corev1.Container) {
+	for i := range containers {
+		containers[i].RestartPolicyRules = slices.DeleteFunc(containers[i].RestartPolicyRules, func(rule corev1.ContainerRestartRule) bool {
+			return rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+		})
+	}
 }
 
 // setCommand puts the command into its container, which it adds in front when
@@ -90,11 +107,16 @@ func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
 		i = 0
 	}
 	command := &spec.Containers[i]
+	command.RestartPolicy, command.RestartPolicyRules = nil, nil // an attempt is one run
 	command.Args = nil
+	command.Command = []string{"/bin/sh", "-c"}
 	if at.Command != nil {
-		command.Command = []string{"/bin/sh", "-c", *at.Command}
+		command.Command = append(command.Command, literal.Replace(*at.Command))
 	} else {
-		command.Command = at.Args
+		command.Command = nil
+		for _, arg := range at.Args {
+			command.Command = append(command.Command, literal.Replace(arg))
+		}
 	}
 	if at.Image != "" {
 		command.Image = at.Image

@@ -99,6 +99,53 @@ func TestDesiredPodKeepsTheTemplate(t *testing.T) {
 	}
 }
 
+// TestCommandIsTakenLiterally: Kubernetes replaces $(NAME) and $$ in a command, so
+// what is sent is what becomes the command by that.
+func TestCommandIsTakenLiterally(t *testing.T) {
+	for command, want := range map[string]string{
+		"echo $HOME ${x} $?": "echo $HOME ${x} $?",
+		"echo $$":            "echo $$$$",
+		"echo $(date)":       "echo $$(date)",
+		"$$$":                "$$$$$",
+		"$$$(date)":          "$$$$$$(date)",
+		"$($(x))":            "$$($$(x))",
+	} {
+		line := desiredPod(anAt(spec(func(s *atv1alpha1.AtSpec) { s.Command = &command })), atExample.gvk, "p", noon)
+		args := desiredPod(anAt(spec(func(s *atv1alpha1.AtSpec) { s.Command, s.Args = nil, []string{"echo", command} })), atExample.gvk, "p", noon)
+		for _, got := range []string{line.Spec.Containers[0].Command[2], args.Spec.Containers[0].Command[1]} {
+			if got != want {
+				t.Errorf("%q is sent as %q, want %q", command, got, want)
+			}
+		}
+	}
+}
+
+// TestNothingStartsTheCommandAgain: no rule of a container does.
+func TestNothingStartsTheCommandAgain(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	all := corev1.ContainerRestartRule{Action: corev1.ContainerRestartRuleActionRestartAllContainers}
+	itself := corev1.ContainerRestartRule{Action: corev1.ContainerRestartRuleActionRestart}
+	pod := desiredPod(anAt(spec(func(s *atv1alpha1.AtSpec) {
+		s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "helper", RestartPolicy: &always, RestartPolicyRules: []corev1.ContainerRestartRule{all}}},
+			Containers: []corev1.Container{
+				{Name: "command", RestartPolicy: &always, RestartPolicyRules: []corev1.ContainerRestartRule{itself}},
+				{Name: "sidecar", RestartPolicyRules: []corev1.ContainerRestartRule{all, itself}},
+			},
+		}}
+	})), atExample.gvk, "p", noon)
+	helper, command, sidecar := pod.Spec.InitContainers[0], pod.Spec.Containers[0], pod.Spec.Containers[1]
+	if command.RestartPolicy != nil || command.RestartPolicyRules != nil {
+		t.Errorf("the command's container restarts: %v, %v", command.RestartPolicy, command.RestartPolicyRules)
+	}
+	if len(helper.RestartPolicyRules) > 0 || len(sidecar.RestartPolicyRules) != 1 || sidecar.RestartPolicyRules[0].Action != itself.Action {
+		t.Errorf("rules of the helper %v, of the sidecar %v", helper.RestartPolicyRules, sidecar.RestartPolicyRules)
+	}
+	if helper.RestartPolicy == nil {
+		t.Error("the helper is a sidecar no more")
+	}
+}
+
 func TestDesiredPodOfAFurtherAttemptHasWhatIsLeftOfTheDeadline(t *testing.T) {
 	active := spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
 	for name, tc := range map[string]struct {

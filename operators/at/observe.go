@@ -25,11 +25,17 @@ type observation struct {
 	// pod is the pod of the attempt at hand: the claimed one, or the one
 	// that is to be claimed next. Nil if there is none.
 	pod *corev1.Pod
+	// last is the pod of the attempt before, while the next one is not
+	// claimed. Nil if it is gone.
+	last *corev1.Pod
 	// inTheWay is true when pod belongs to a deleted At of the same name.
 	inTheWay bool
 	// output is the end of the command's output, where it is kept and the
 	// command has ended.
 	output string
+	// refusedUntil is when the API server may be asked again for what it has
+	// refused. Zero if it has not.
+	refusedUntil time.Time
 	// behind is how long to wait for the cache, when it does not yet show
 	// what this process wrote. Zero when it does.
 	behind time.Duration
@@ -37,7 +43,7 @@ type observation struct {
 
 // observe reads everything that the next step depends on.
 func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observation, error) {
-	seen := observation{now: r.now().Round(0)}
+	seen := observation{now: r.now().Round(0), refusedUntil: r.refusals.until(at)}
 	if wait, behind := r.writes.Behind(atKind, key(at), at); behind {
 		seen.behind = wait
 		return seen, nil
@@ -51,21 +57,25 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 	if podKey.Name == "" { // finished without ever having started
 		return seen, nil
 	}
-	pod, err := getPod(ctx, r.client, podKey)
-	if err != nil {
+	pod, wait, err := r.cachedPod(ctx, podKey)
+	if err != nil || wait > 0 {
+		seen.behind = wait
 		return seen, err
 	}
-	var cached client.Object
-	if pod != nil {
-		cached = pod
+	if !claimed && !at.Status.Phase.Finished() && at.Status.PodName != "" {
+		last, wait, err := r.cachedPod(ctx, types.NamespacedName{Namespace: at.Namespace, Name: at.Status.PodName})
+		if err != nil || wait > 0 {
+			seen.behind = wait
+			return seen, err
+		}
+		if isThe(last, at.Status.PodUID) {
+			seen.last = last
+		}
 	}
-	if wait, behind := r.writes.Behind(podKind, podKey, cached); behind {
-		seen.behind = wait
-		return seen, nil
-	}
-	if claimed && !isThe(pod, at.Status.PodUID) {
-		// The claimed pod seems gone. That ends the attempt, so a cache that
-		// is merely late must not decide it.
+	if claimed && (!isThe(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
+		// The claimed pod seems gone, or not to have come far enough in time.
+		// That ends the attempt, so a cache that is merely late must not decide
+		// it.
 		if pod, err = getPod(ctx, r.live, podKey); err != nil {
 			return seen, err
 		}
@@ -80,16 +90,33 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 	case metav1.IsControlledBy(pod, at):
 		seen.pod = pod
 	case apply.BelongsToPredecessor(pod, at):
-		seen.inTheWay = true
+		seen.pod, seen.inTheWay = pod, true
 	}
-	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && terminated(pod) != nil {
+	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
 		seen.output, err = r.logs.tail(ctx, seen.pod, int64(at.Spec.OutputBytes))
 		// A result is not held up for ever by a node that does not hand it out.
-		if err != nil && seen.now.Before(endOf(seen.pod, seen.now).Add(outputPatience)) {
+		if err != nil && seen.now.Before(endOf(seen.pod, time.Time{}).Add(outputPatience)) {
 			return seen, err
 		}
 	}
 	return seen, nil
+}
+
+// cachedPod is a pod of the cache, nil if it has none, and how long to wait for
+// the cache if it does not yet show what this process wrote.
+func (r *reconciler) cachedPod(ctx context.Context, key types.NamespacedName) (*corev1.Pod, time.Duration, error) {
+	pod, err := getPod(ctx, r.client, key)
+	if err != nil {
+		return nil, 0, err
+	}
+	var cached client.Object
+	if pod != nil {
+		cached = pod
+	}
+	if wait, behind := r.writes.Behind(podKind, key, cached); behind {
+		return nil, wait, nil
+	}
+	return pod, 0, nil
 }
 
 // isThe says whether pod is there and has that UID.

@@ -91,6 +91,8 @@ func (g group) setUp(mgr ctrl.Manager) error {
 		alarms: alarms,
 		writes: apply.NewMemory(),
 		now:    time.Now,
+
+		refusals: newRefusals(),
 	}
 	c, err := controller.New(name+"/"+g.gvk.Group, mgr, controller.Options{
 		Reconciler:              r,

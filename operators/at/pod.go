@@ -42,6 +42,14 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
+// hasOutput says whether the command has ended, and has been there to write
+// something: of a container that never was, or that the node has lost, the
+// kubelet tells an end without an ID.
+func hasOutput(pod *corev1.Pod) bool {
+	end := terminated(pod)
+	return end != nil && end.ContainerID != ""
+}
+
 func phaseIsFinal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -68,7 +76,10 @@ func endOf(pod *corev1.Pod, otherwise time.Time) time.Time {
 func resultOf(pod *corev1.Pod, output string) result {
 	r := result{output: output, finished: endOf(pod, time.Time{})}
 	end := terminated(pod)
-	if end != nil {
+	// The kubelet's word for a container that it does not find: its exit code
+	// is made up.
+	lost := end != nil && end.Reason == "ContainerStatusUnknown"
+	if end != nil && !lost {
 		r.exitCode = &end.ExitCode
 	}
 	disruption := disruptionOf(pod)
@@ -78,13 +89,15 @@ func resultOf(pod *corev1.Pod, output string) result {
 		r.reason, r.message = reasonCompleted, "The command ended with exit code 0"
 	case pod.Status.Reason == reasonDeadline:
 		r.final = true
-		r.reason, r.message = reasonDeadline, "The command was killed because it ran longer than activeDeadlineSeconds allows"
+		r.reason, r.message = reasonDeadline, "The run was ended because it took longer than activeDeadlineSeconds allows"
 	case disruption != nil:
 		r.reason, r.message = camelCase(disruption.Reason), "The pod was ended from outside: "+disruption.Message
 	case pod.Status.Reason != "": // Evicted, OutOfcpu, NodeLost
 		r.reason, r.message = camelCase(pod.Status.Reason), "The pod was ended from outside: "+pod.Status.Message
 	case end == nil:
 		r.reason, r.message = reasonPodFailed, "The pod failed before its command started: "+initFailure(pod)
+	case lost:
+		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether it ran, and how it ended, is not known"
 	case end.Reason == "OOMKilled":
 		r.reason, r.message = "OOMKilled", "The command was killed because it used more memory than resources.limits.memory allows"
 	case end.Reason == "StartError", end.Reason == "ContainerCannotRun":

@@ -52,7 +52,9 @@ type reconciler struct {
 	events events
 	alarms *alarms
 	writes *apply.Memory
-	now    func() time.Time
+	// refusals are held back; see there.
+	refusals *refusals
+	now      func() time.Time
 }
 
 // Reconcile takes an At one step on: see decide for which. It never waits: what
@@ -76,18 +78,23 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next := decide(at, seen)
 	failure := r.act(ctx, obj, at, seen, next)
 	at.Status = summarize(at, seen, next, failure)
-	var result ctrl.Result
-	if next.action == create && isTold(failure) {
-		result.RequeueAfter, result.Priority = refusalBackoff(troubledSince(at, seen.now), seen.now), new(retryPriority)
+	wakes := earliest{next.wakeAt}
+	switch asked := next.action == create || next.action == release; {
+	case asked && isTold(failure):
+		again := seen.now.Add(refusalBackoff(troubledSince(at, seen.now), seen.now))
+		r.refusals.note(at, again)
+		wakes.add(again)
 		failure = nil
+	case asked && failure == nil:
+		r.refusals.forget(req.NamespacedName)
 	}
+	r.alarms.set(req.NamespacedName, wakes.time)
 
 	// Status is written on failure too: that is when people read it.
 	if err := errors.Join(failure, r.report(ctx, obj, before, &at.Status)); err != nil {
 		return afterError(err)
 	}
-	r.alarms.set(req.NamespacedName, next.wakeAt)
-	return result, nil
+	return ctrl.Result{}, nil
 }
 
 // report stores the status if it differs, and tells of it once it is stored.
@@ -131,6 +138,7 @@ func troubledSince(at *atv1alpha1.At, now time.Time) time.Time {
 // forget drops what is kept in memory about an At that is gone.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.alarms.set(key, time.Time{})
+	r.refusals.forget(key)
 	r.writes.Forget(atKind, key)
 }
 

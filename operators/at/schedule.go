@@ -34,7 +34,11 @@ func instant(spec *atv1alpha1.AtSpec) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("timeZone %q is not known to this operator: %w", *spec.TimeZone, err)
 	}
-	return inZone(wall, zone).UTC(), nil
+	t := inZone(wall, zone).UTC()
+	if t.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("schedule %q in %s is after the year 9999 in UTC, the last one that a date-time can have", spec.Schedule, *spec.TimeZone)
+	}
+	return t, nil
 }
 
 // inZone is the instant at which the clocks of a zone show what wall shows in

@@ -48,24 +48,35 @@ func waiting(at *atv1alpha1.At, due time.Time) news {
 	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano)}
 }
 
-func missed(at *atv1alpha1.At, deadline time.Time) news {
+func missed(at *atv1alpha1.At, deadline time.Time, why string) news {
 	message := fmt.Sprintf("It did not start by %s, which is startingDeadlineSeconds (%d s) after its time", deadline.Format(time.RFC3339Nano), *at.Spec.StartingDeadlineSeconds)
-	if at.Spec.Suspend {
-		message += ", because it was suspended"
-	} else if why := notReady(at); why != "" {
+	if why != "" {
 		message += ": " + why
 	}
 	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: status.Shortened(message)}
 }
 
-// notReady is the last trouble that status told about a pending At.
-func notReady(at *atv1alpha1.At) string {
+// nobodyThere is why a claimed pod was not let run.
+const nobodyThere = "no operator was there to open the gate of its pod"
+
+// notStarted is why a pending At has not started: the last trouble that status
+// told, if any.
+func notStarted(at *atv1alpha1.At) string {
+	if at.Spec.Suspend {
+		return "it was suspended"
+	}
 	for _, condition := range at.Status.Conditions {
 		if condition.Type == status.Ready && condition.Status == metav1.ConditionFalse {
 			return condition.Message
 		}
 	}
 	return ""
+}
+
+// inTheWay is what there is to say while the pod of a deleted At of the same name
+// is not gone.
+func inTheWay(at *atv1alpha1.At, seen observation) news {
+	return troubleWith(at, create, &apply.ConflictError{Kind: podKind, Name: seen.pod.Name, Predecessor: true})
 }
 
 func tooLong(at *atv1alpha1.At) news {
@@ -82,7 +93,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st := *at.Status.DeepCopy()
 	say := next.news
 	if failure != nil {
-		say = troubleWith(at, failure)
+		say = troubleWith(at, next.action, failure)
 	}
 	if say.phase == "" {
 		return st
@@ -101,6 +112,9 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	}
 	if say.result != nil {
 		finished(&st, say.result)
+	}
+	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but not let run
+		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
 	}
 	st.NextAttemptTime = nil
 	switch {
@@ -156,15 +170,17 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 }
 
-// troubleWith is what there is to say when a step's action failed: the user is
-// told what a user can do something about, and what lasts.
-func troubleWith(at *atv1alpha1.At, failure error) news {
+// troubleWith is what there is to say when an action failed: the user is told what
+// a user can do something about, and what lasts.
+func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError
 	switch {
 	case errors.As(failure, &conflict):
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
-	case apply.IsRefusal(failure):
+	case apply.IsRefusal(failure) && failed == create:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be created: " + failure.Error())}
+	case apply.IsRefusal(failure) && failed == release:
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be let run: " + failure.Error())}
 	}
 	return news{}
 }

@@ -125,6 +125,27 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
 			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be created: quota",
 		},
+		"claimed, and let run by nobody": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
+			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was there to open the gate of its pod",
+		},
+		"the gate may not be opened": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod()}, failure: apierrors.NewForbidden(gr, "sample", errors.New("policy p denied it")),
+			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodRefused",
+			message: `The pod cannot be let run: pods "sample" is forbidden: policy p denied it`,
+		},
+		"the predecessor's pod is in the way": {
+			at: anAt(), seen: observation{now: noon, pod: aPod(), inTheWay: true},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodConflict",
+			message: `Pod "sample" still belongs to a deleted object of the same name and is about to be removed`,
+		},
+		"the node lost the container": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(137, "ContainerStatusUnknown"))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "ResultUnknown",
+			message: "The node has lost the command's container: whether it ran, and how it ended, is not known",
+		},
 		"image missing until the pending deadline": {
 			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })),
 			seen:  observation{now: noon.Add(time.Minute), pod: aPod(waitingFor("ErrImagePull"))},
@@ -143,6 +164,9 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.exitCode, got.ExitCode); diff != "" {
 				t.Errorf("exit code (-want +got):\n%s", diff)
+			}
+			if missed := got.Phase == atv1alpha1.Missed; missed && (got.StartTime != nil || got.Attempts != 0 || got.PodName != "") {
+				t.Errorf("MISSED, and a start is told: %+v", got)
 			}
 			if got.Phase.Finished() && got.CompletionTime == nil {
 				t.Error("finished without a completion time")

@@ -282,6 +282,52 @@ func TestAtWaitsForQuota(t *testing.T) {
 	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
 }
 
+// TestAtTakesACommandLiterally: what Kubernetes would replace in a pod's command is
+// the shell's, and what no shell reads stays as it is.
+func TestAtTakesACommandLiterally(t *testing.T) {
+	ns := newNamespace(t)
+	variable := []corev1.EnvVar{{Name: "NAME", Value: "variable"}}
+	line := newAt(ns, "line", func(s *atv1alpha1.AtSpec) {
+		s.Command = new(`NAME() { echo executed; }; test $$ -gt 0 && echo "$(NAME) $NAME"`)
+		s.Env, s.OutputBytes = variable, 100
+	})
+	args := newAt(ns, "args", func(s *atv1alpha1.AtSpec) {
+		s.Args = []string{"echo", "$(NAME)", "$$"}
+		s.Env, s.OutputBytes = variable, 100
+	})
+	create(t, line)
+	create(t, args)
+	for at, want := range map[*atv1alpha1.At]string{line: "executed variable\n", args: "$(NAME) $$\n"} {
+		if got := waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second).Status.Output; got != want {
+			t.Errorf("%s: output %q, want %q", at.Name, got, want)
+		}
+	}
+}
+
+// TestAtEndsTheFirstPodBeforeTheSecond: a pod that found no node in time does not
+// run beside the next attempt's, when there is a node after all.
+func TestAtEndsTheFirstPodBeforeTheSecond(t *testing.T) {
+	ns := newNamespace(t)
+	at := newAt(ns, "twice", func(s *atv1alpha1.AtSpec) {
+		s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(2)), 1
+		s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"fairlead": "here"}}}
+	})
+	create(t, at)
+	waitFor(t, at, atv1alpha1.Running, "PendingDeadlineExceeded", 20*time.Second)
+	eventually(t, 5*time.Second, func() error {
+		if out, _ := tryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+			return fmt.Errorf("the first attempt's pod is there:\n%s", out)
+		}
+		return nil
+	})
+	kubectl(t, "label", "nodes", "--all", "fairlead=here")
+	t.Cleanup(func() { kubectl(t, "label", "nodes", "--all", "fairlead-") })
+	got := waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
+	if out := kubectl(t, "get", "pods", "-n", ns, "-o", "name"); got.Status.Attempts != 2 || out != "pod/"+got.Status.PodName+"\n" {
+		t.Errorf("attempts %d, pods:\n%s", got.Status.Attempts, out)
+	}
+}
+
 func TestAtOfTheSameNameIsANewRun(t *testing.T) {
 	ns := newNamespace(t)
 	for range 3 {

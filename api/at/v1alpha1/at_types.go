@@ -75,8 +75,9 @@ type AtSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' && timestamp('2030-01-01T00:00:00Z').getFullYear(self) >= 2029",message="must be the name of a zone in the IANA time zone database, such as Europe/Berlin, America/New_York or UTC"
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// What to run, as a line for `/bin/sh -c`, so quotes, pipes and variables
-	// mean what they mean in a shell. At most 100 KiB.
+	// What to run, as a line for `/bin/sh -c`, so quotes, pipes, variables and
+	// $(...) mean what they mean in a shell. At most 102,400 characters; Linux
+	// takes 128 KiB less one byte.
 	// +optional
 	// +kubebuilder:validation:MaxLength=102400
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="must not be empty: write what to run, such as echo hello"
@@ -121,7 +122,8 @@ type AtSpec struct {
 	// that runs the command; the other containers are sidecars: the run is
 	// over when the command is, and sidecars are then stopped. A security
 	// context given here replaces the default one, which meets the restricted
-	// Pod Security Standard. The pod never restarts (restartPolicy Never).
+	// Pod Security Standard. The pod never restarts (restartPolicy Never), and
+	// what containers say about restarting the command's is left out.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Never'",fieldPath=".spec.restartPolicy",message="must be Never or left out: backoffLimit says how often a failed command is tried again"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.nodeName)",fieldPath=".spec.nodeName",message="cannot be set, because the pod waits behind a scheduling gate: use nodeSelector or affinity"
@@ -141,7 +143,7 @@ type AtSpec struct {
 
 	// How long an attempt's pod may take until its command starts, in
 	// seconds: for the scheduler to find a node, and for images to be pulled.
-	// After that the At is FAILED. Default: no limit.
+	// After that the attempt has failed. Default: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PendingDeadlineSeconds *int64 `json:"pendingDeadlineSeconds,omitempty"`
