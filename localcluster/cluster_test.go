@@ -177,12 +177,7 @@ func TestKilled(t *testing.T) {
 	})
 	t.Run("a component that dies ends the cluster", func(t *testing.T) {
 		entry := first.entry()
-		out, err := exec.Command("pgrep", "--parent", strconv.Itoa(entry.Init.PID), "--full", "^etcd ").Output()
-		if err != nil {
-			t.Skipf("no pgrep to find etcd with: %v", err)
-		}
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(out)))
-		kill(t, pid)
+		kill(t, child(t, entry.Init.PID, "etcd"))
 		first.nothingLeft(entry)
 		log, _ := os.ReadFile(filepath.Join(first.dir, "log", "supervisor.log"))
 		if !strings.Contains(string(log), "etcd has ended: killed") {
@@ -334,6 +329,29 @@ func eventually(t *testing.T, what string, check func() bool) {
 			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
+}
+
+// child is the process of that name that a process has started.
+func child(t *testing.T, parent int, name string) int {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid, ppid int
+		var command, state string
+		// A name with a space in it is none that is looked for.
+		if _, err := fmt.Sscanf(string(stat), "%d %s %s %d", &pid, &command, &state, &ppid); err == nil && ppid == parent && command == "("+name+")" {
+			return pid
+		}
+	}
+	t.Fatalf("process %d has not started any %s", parent, name)
+	return 0
 }
 
 func kill(t *testing.T, pid int) {

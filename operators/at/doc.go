@@ -33,13 +33,20 @@
 //     that UID;
 //  4. store the result in status.
 //
+// A gate is not opened after a deadline: whoever claimed its pod may have died
+// hours ago. The pod is then deleted, under the resourceVersion at which it was
+// seen to be gated. A further attempt starts when the pod of the one before has
+// ended or is gone.
+//
 // An operator that dies between any two of them leaves a state that the next
-// one reads and goes on from. A gated pod that is not the claimed one has
-// never run and is deleted, after a look at the API server's At, lest a late
-// cache has not shown its claim. A pod that is claimed is never replaced: if it is
-// gone before its result was stored, the attempt FAILED with reason
-// ResultUnknown. Neither stale caches nor two leaders change any of this,
-// because both the claim and the gate are decided by the API server.
+// one reads and goes on from. A gated pod that is not the claimed one has never
+// run. It is deleted where the run was put off, and where the At is of another
+// generation than the one that the pod was made from, so that what runs is what
+// the claim found in the spec; but only after a look at the API server's At, lest a
+// late cache has not shown its claim. A pod that is claimed is never replaced: if
+// it is gone before its result was stored, the attempt FAILED with reason
+// ResultUnknown. Neither stale caches nor two leaders change any of this, because
+// both the claim and the gate are decided by the API server.
 //
 // # Waiting
 //

@@ -10,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -306,128 +304,6 @@ func outlived() testkit.Scenario {
 		},
 		Check: ranOnce(1),
 	}
-}
-
-// neverStarts has an image that cannot be pulled.
-func neverStarts() testkit.Scenario {
-	return testkit.Scenario{
-		Name:    "never-starts",
-		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Stuck("ImagePullBackOff") },
-		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(1)) })),
-		Settled: func(ctx context.Context, r *testkit.Run) error {
-			if err := settledAs(atv1alpha1.Failed, "PendingDeadlineExceeded")(ctx, r); err != nil {
-				return err
-			}
-			err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the pod that cannot start is still there: %w", err)
-			}
-			return nil
-		},
-	}
-}
-
-// startsTheSecondTime has a first pod that cannot start in time. It must be gone
-// before there is another one, or it might start after all.
-func startsTheSecondTime() testkit.Scenario {
-	first := func(pod *corev1.Pod) bool { return pod.Name == "at" }
-	return testkit.Scenario{
-		Name: "starts-the-second-time",
-		Pods: func(pod *corev1.Pod) testkit.Outcome {
-			if first(pod) {
-				return testkit.Stuck("ImagePullBackOff")
-			}
-			return testkit.Succeeds(0)
-		},
-		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(1)), 1 })),
-		Settled: settledAs(atv1alpha1.Done, "Completed"),
-		Check: func(ctx context.Context, r *testkit.Run) error {
-			err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the pod of the first attempt is still there: %w", err)
-			}
-			return nil
-		},
-		// A late cache alone takes longer than the deadline.
-		Variants: []string{"plain", "twins"},
-	}
-}
-
-// keptGated has a policy that keeps its gate shut, until it is too late.
-func keptGated() testkit.Scenario {
-	return testkit.Scenario{
-		Name: "kept-gated",
-		Arrange: func(ctx context.Context, r *testkit.Run) error {
-			if err := keepGates(ctx, r); err != nil {
-				return err
-			}
-			return r.Client.Create(ctx, story(r, spec(func(s *atv1alpha1.AtSpec) {
-				s.Schedule = time.Now().UTC().Format(time.RFC3339Nano)
-				s.StartingDeadlineSeconds = new(int64(2))
-				s.PodTemplate = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{keepGated: "true"}}}
-			})))
-		},
-		Settled: func(ctx context.Context, r *testkit.Run) error {
-			// Who dies between the deletion of the pod and the word of it leaves
-			// a claimed pod that is gone.
-			if settledAs(atv1alpha1.Failed, "ResultUnknown")(ctx, r) == nil {
-				return nil
-			}
-			return settledAs(atv1alpha1.Missed, "StartingDeadlineExceeded")(ctx, r)
-		},
-		Check:    ranOnce(0),
-		Variants: []string{"plain", "late-all", "twins"},
-	}
-}
-
-// keepGated is the annotation by which keepGates knows its pods.
-const keepGated = "keep-gated"
-
-// keepGates makes the API server refuse that a gate is opened, and waits until it
-// does. One policy is enough for all runs.
-func keepGates(ctx context.Context, r *testkit.Run) error {
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: keepGated},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Update},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-				},
-			}}},
-			MatchConditions: []admissionv1.MatchCondition{{Name: "marked", Expression: "'" + keepGated + "' in object.metadata.?annotations.orValue({})"}},
-			Validations:     []admissionv1.Validation{{Expression: "size(object.spec.?schedulingGates.orValue([])) > 0", Message: "this pod stays gated"}},
-		},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: keepGated},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: keepGated, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	}
-	for _, obj := range []client.Object{policy, binding} {
-		if err := r.Client.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
-	probe := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "probe", Annotations: map[string]string{keepGated: "true"}},
-		Spec: corev1.PodSpec{
-			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/gate"}},
-			Containers:      []corev1.Container{{Name: "c", Image: "i"}},
-		},
-	}
-	if err := r.Client.Create(ctx, probe); err != nil {
-		return err
-	}
-	open := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/schedulingGates"}]`))
-	for !apierrors.IsInvalid(r.Client.Patch(ctx, probe.DeepCopy(), open, client.DryRunAll)) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return r.Client.Delete(ctx, probe)
 }
 
 // againByName deletes an At and makes another one of its name at once.
