@@ -61,9 +61,9 @@ func TestDecide(t *testing.T) {
 			at: anAt(func(at *atv1alpha1.At) { at.Generation++ }), pod: aPod(), now: noon,
 			want: outline{action: discard},
 		},
-		"a pod of an operator that did not note the generation: discard it": {
+		"a pod of an operator that did not note the generation, and may be about to claim it: do so, too": {
 			at: anAt(), pod: aPod(func(pod *corev1.Pod) { pod.Annotations = nil }), now: noon,
-			want: outline{action: discard},
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
 		},
 		"gated pod is being deleted: wait for it to go": {
 			at: anAt(), pod: aPod(deleted), now: noon,

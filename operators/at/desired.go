@@ -79,9 +79,12 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 	return pod
 }
 
-// isMadeFrom says whether a pod was made from what the At is now.
+// isMadeFrom says whether a pod was made from what the At is now. Of a pod that an
+// operator of 0.0.1 has made, that is not known; it may be at work beside this one,
+// and about to claim it.
 func isMadeFrom(pod *corev1.Pod, at *atv1alpha1.At) bool {
-	return pod.Annotations[generationAnnotation] == strconv.FormatInt(at.Generation, 10)
+	generation, ok := pod.Annotations[generationAnnotation]
+	return !ok || generation == strconv.FormatInt(at.Generation, 10)
 }
 
 // literal keeps Kubernetes from putting variables into a command, where it reads

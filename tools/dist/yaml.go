@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -16,9 +17,11 @@ import (
 const (
 	// versionAnnotation is on every CRD: the version of Fairlead it is from.
 	versionAnnotation = "fairlead.example.com/version"
-	// The CRDs have this label, so that kubectl's selectors can leave them out.
-	componentLabel, crdComponent = "app.kubernetes.io/component", "crds"
-	versionLabel                 = "app.kubernetes.io/version"
+	// By this label, kubectl's selectors can leave parts out, or take only them.
+	componentLabel = "app.kubernetes.io/component"
+	// An administrator can install these two parts by themselves.
+	crdComponent, userComponent = "crds", "users"
+	versionLabel                = "app.kubernetes.io/version"
 	// annotationLimit is how much kubectl apply can keep in its annotation.
 	annotationLimit = 262144
 )
@@ -92,6 +95,10 @@ func (r *release) build(folder string) ([]*unstructured.Unstructured, error) {
 			setAnnotation(object, versionAnnotation, r.version)
 			if err := smallEnough(object); err != nil {
 				return nil, err
+			}
+		case "ClusterRole":
+			if name := object.GetName(); strings.HasSuffix(name, "-editor-role") || strings.HasSuffix(name, "-viewer-role") {
+				setLabel(object, componentLabel, userComponent)
 			}
 		case "Deployment":
 			if err := eachContainer(object, func(container map[string]any) { container["image"] = r.image }); err != nil {

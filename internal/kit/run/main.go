@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -87,7 +89,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 			return err
 		}
 	}
-	if err := waitForServer(ctx, logger, cfg); err != nil {
+	if err := waitForServer(ctx, logger, cfg, options.ProbeAddress); err != nil {
 		return err
 	}
 	mgr, err := New(cfg, options, chosen...)
@@ -101,8 +103,14 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 
 // waitForServer returns once the API server answers. To make a manager takes an
 // API server; a process that ended without one would be restarted later and
-// later, and so come back long after the API server does.
-func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config) error {
+// later, and so come back long after the API server does. For the same reason the
+// liveness probe is answered meanwhile.
+func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config, probes string) error {
+	stop, err := answerProbes(probes)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = serverPatience
 	server, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -123,6 +131,27 @@ func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config) error
 		case <-time.After(serverPause):
 		}
 	}
+}
+
+// answerProbes serves what a manager does that is alive and not ready, until stop
+// is called.
+func answerProbes(address string) (stop func(), err error) {
+	if address = disabledIfEmpty(address); address == "0" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--health-probe-bind-address: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: serverPatience, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasPrefix(req.URL.Path, "/healthz") {
+			_, _ = fmt.Fprint(w, "ok")
+			return
+		}
+		http.Error(w, "waiting for the API server", http.StatusServiceUnavailable)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }, nil
 }
 
 // choose finds the operators that the command line names.

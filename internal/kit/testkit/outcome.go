@@ -166,7 +166,7 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 		}
 		s.ContainerID = "fake://" + c.Name
 		s.State.Terminated = &corev1.ContainerStateTerminated{
-			ExitCode: o.ExitCode, Reason: reason, Message: o.Message, StartedAt: started, FinishedAt: now,
+			ExitCode: o.ExitCode, Reason: reason, Message: o.Message, StartedAt: started, FinishedAt: now, ContainerID: s.ContainerID,
 		}
 	}
 	return s

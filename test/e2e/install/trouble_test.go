@@ -172,6 +172,13 @@ func TestDowngradeByHelm(t *testing.T) {
 	ways[1].install(t, current, operator)
 	populate(t, namespace, operator)
 	before := look(t, namespace, operator)
+
+	// CRDs that Helm would delete are not given up.
+	same := []string{"upgrade", nameOf(operator), current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
+	helm(t, append(same, "--set", "crds.keep=false")...)
+	refused(t, []string{"Helm would delete it", "crds.keep=true"}, helmProgram, append(same, "--set", "crds.install=false")...)
+	helm(t, append(same, "--set", "crds.keep=true")...)
+
 	downgrade := []string{"upgrade", nameOf(operator), last.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
 	refused(t, []string{"older CRD would drop the fields", "crds.install=false"}, helmProgram, downgrade...)
 	helm(t, append(downgrade, "--set", "crds.install=false")...)
