@@ -23,7 +23,9 @@ type observation struct {
 	behind time.Duration
 	// children are the children by kind; an empty object where there is none.
 	children map[string]client.Object
-	// pods are those of the servers, by name, also those that are ending.
+	// pods are those of the servers, by name, also those that are ending. One
+	// that is over, because it was evicted for example, is none: a Deployment
+	// leaves it there, a StatefulSet makes it anew.
 	pods []corev1.Pod
 	// pulls are the pods that only pull an image.
 	pulls []corev1.Pod
@@ -98,10 +100,18 @@ func (r *reconciler) observePods(ctx context.Context, mc *v1alpha1.Memcached, se
 		}
 		switch {
 		case pod.Labels[appLabel] == selector(mc)[appLabel]:
+			if isOver(pod) {
+				continue
+			}
 			seen.pods = append(seen.pods, *pod)
 		case pod.Labels[appLabel] == pullApp && metav1.IsControlledBy(pod, mc):
 			seen.pulls = append(seen.pulls, *pod)
 		}
 	}
 	return nil
+}
+
+// isOver says whether nothing will run in a pod any more.
+func isOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
