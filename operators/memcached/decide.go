@@ -42,6 +42,13 @@ type plan struct {
 	wakeAfter time.Duration
 }
 
+// wake looks again after a time, unless that is to be sooner anyway.
+func (p *plan) wake(after time.Duration) {
+	if p.wakeAfter == 0 || after < p.wakeAfter {
+		p.wakeAfter = after
+	}
+}
+
 // wanted is a child, and what it is to be.
 type wanted struct {
 	kind   string
@@ -106,6 +113,9 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		inPlace(mc, seen, t, &next)
 	}
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
+	if wait := unmade(mc, seen); wait > 0 {
+		next.wake(wait)
+	}
 	return next, nil
 }
 
@@ -126,10 +136,16 @@ func isTold(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t podTemplate) int32 {
 	s := seen.statefulSet()
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
-	goesOn := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0 && s.Annotations[revisionAnnotation] == t.revision
+	isApplied := s.Annotations[revisionAnnotation] == t.revision
+	goesOn := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0 && isApplied
+	promoted := s.Status.CurrentRevision == s.Status.UpdateRevision
 	switch {
+	case len(seen.pods) == 0 && s.UID != "" && s.Status.Replicas == 0 && !(isApplied && promoted):
+		// Nothing can be replaced, and what is made must not be of the old
+		// template: that may be why there is nothing.
+		goesOn = true
 	case planned == nil:
-		goesOn = goesOn && s.Status.CurrentRevision != s.Status.UpdateRevision
+		goesOn = goesOn && !(promoted && s.Status.ObservedGeneration >= s.Generation)
 	case planned.Kind != v1alpha1.Cold:
 		goesOn = false
 	case told && !canChangeInPlace(seen, t):

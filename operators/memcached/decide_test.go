@@ -135,6 +135,36 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	}
 }
 
+// TestNoServersYet: where there is no pod, none is made of the old template.
+func TestNoServersYet(t *testing.T) {
+	was, is := aPool(warm, version("1.6.18")), aPool(warm)
+	promoted := func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }
+	counted := func(s *appsv1.StatefulSet) { s.Status.Replicas = 3 }
+	open := func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }
+	unseen := func(s *appsv1.StatefulSet) { s.Status.ObservedGeneration = 1 }
+	for name, tc := range map[string]struct {
+		seen []seenOption
+		want int32
+	}{
+		"nothing is there":               {nil, aboveAll},
+		"the old template, refused":      {[]seenOption{aStatefulSet(was, promoted)}, 0},
+		"closed by an earlier operator":  {[]seenOption{aStatefulSet(is)}, 0},
+		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, aboveAll},
+		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, aboveAll},
+		"the first ones are made":        {[]seenOption{aStatefulSet(is, open), aServer(is, 0)}, 0},
+		"its controller has not seen it": {[]seenOption{aStatefulSet(is, open, promoted, unseen), aServer(is, 0)}, 0},
+		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, aboveAll},
+	} {
+		next, err := decide(is, somethingSeen(tc.seen...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := partitionOf(t, next); got != tc.want {
+			t.Errorf("%s: partition %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 // TestShapes: clients see the old servers until the new ones are ready.
 func TestShapes(t *testing.T) {
 	random, want := aPool(size(1)), aPool(stable, size(1))

@@ -154,7 +154,7 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) boo
 	// Only settings: the container ends by itself, which Kubernetes answers at
 	// once the first time, and later ever more slowly.
 	if until := lastEnd(pod).Add(backOffLasts); until.After(seen.now) && isSettled(pod) {
-		next.wakeAfter = until.Sub(seen.now)
+		next.wake(until.Sub(seen.now))
 		next.waits = fmt.Sprintf("server %s has ended by itself lately: Kubernetes would hold back its next start for 10 s or more, until %s",
 			pod.Name, until.UTC().Format(time.TimeOnly))
 		return false
@@ -203,7 +203,7 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 	p := &problem{reason: reasonPullFailed, passes: true}
 	if pod.Status.Phase == corev1.PodFailed {
 		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
-			next.wakeAfter = wait
+			next.wake(wait)
 		} else {
 			next.unwanted = append(next.unwanted, pod)
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -342,31 +341,5 @@ func TestWrites(t *testing.T) {
 	s.must(err)
 	if mc.Status.Nodes == nil || mc.Status.Servers == nil {
 		t.Errorf("without servers the status is %+v", mc.Status)
-	}
-}
-
-// TestEvicted: a pod that is over is no server, and the one that was made for it
-// is enough.
-func TestEvicted(t *testing.T) {
-	for name, option := range map[string]mcOption{"random": size(1), "warm": warm} {
-		t.Run(name, func(t *testing.T) {
-			var once sync.Once
-			s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
-				evicted := behaves(pod)
-				once.Do(func() { evicted = testkit.Outcome{RunsFor: time.Second, PodReason: "Evicted"} })
-				return evicted
-			}), context.Background()
-			s.must(s.Create(ctx, story(s.run, option)))
-			s.eventually(func() error {
-				if n := serverStarts(s.run); n < 2 {
-					return fmt.Errorf("%d pods of servers were started", n)
-				}
-				mc, err := current(ctx, s.run)
-				if err == nil && (mc.Status.Replicas != 1 || mc.Status.ReadyReplicas != 1 || len(mc.Status.Nodes) != 1 || !meta.IsStatusConditionTrue(mc.Status.Conditions, status.Ready)) {
-					err = fmt.Errorf("status %+v", mc.Status)
-				}
-				return err
-			})
-		})
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -175,8 +178,28 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
 	if t := troubleOf(seen); t != "" {
 		p.message += ": " + t
+	} else if unmade(mc, seen) < 0 {
+		p.message += fmt.Sprintf(": the StatefulSet does not get its pods made, kubectl describe statefulset %s tells why", poolName(mc))
 	}
 	return p
+}
+
+// unmadeLasts is for how long pods may be missing until that is told.
+const unmadeLasts = 15 * time.Second
+
+// unmade is how long to wait until it is told that a StatefulSet has fewer pods
+// than it is to have: less than 0 once it is time, 0 if it has them all. A
+// StatefulSet says why in its events only.
+func unmade(mc *v1alpha1.Memcached, seen observation) time.Duration {
+	if !isStable(mc) || !isOurs(seen.statefulSet(), mc) || len(seen.pods) >= int(*mc.Spec.Size) {
+		return 0
+	}
+	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return unmadeLasts
+	}
+	wait := ready.LastTransitionTime.Add(unmadeLasts).Sub(seen.now)
+	return cmp.Or(wait, -1)
 }
 
 // troubleOf is what keeps the first of the pods in trouble from serving, or from

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -70,6 +73,39 @@ func TestReady(t *testing.T) {
 				t.Errorf("Ready is %v, Stalled is %v", good, bad)
 			}
 		})
+	}
+}
+
+// TestUnmade: a StatefulSet that has no pods is told of, but not at once.
+func TestUnmade(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mc      *v1alpha1.Memcached
+		since   time.Duration // Ready is False; 0 for not at all
+		seen    []seenOption
+		message string
+		wake    time.Duration
+	}{
+		"it starts":      {mc: aPool(stable), message: "0 of 3 servers are ready", wake: 15 * time.Second},
+		"a while ago":    {mc: aPool(stable), since: 5 * time.Second, message: "0 of 3 servers are ready", wake: 10 * time.Second},
+		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why"},
+		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why"},
+		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
+	} {
+		if tc.since > 0 {
+			tc.mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Time{Time: noon.Add(-tc.since)}}}
+		}
+		seen := somethingSeen(append(tc.seen, aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
+		next, err := decide(tc.mc, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := summarize(tc.mc, seen, next, nil)
+		if got := meta.FindStatusCondition(st.Conditions, status.Ready).Message; got != tc.message {
+			t.Errorf("%s: message %q, want %q", name, got, tc.message)
+		}
+		if next.wakeAfter != tc.wake {
+			t.Errorf("%s: looks again after %v, want %v", name, next.wakeAfter, tc.wake)
+		}
 	}
 }
 

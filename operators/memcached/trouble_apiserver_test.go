@@ -1,0 +1,92 @@
+//go:build apiserver
+
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// These tests are about pods that are evicted, refused or cannot start.
+
+// TestEvicted: a pod that is over is no server, and the one that was made for it
+// is enough.
+func TestEvicted(t *testing.T) {
+	for name, option := range map[string]mcOption{"random": size(1), "warm": warm} {
+		t.Run(name, func(t *testing.T) {
+			var once sync.Once
+			s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
+				evicted := behaves(pod)
+				once.Do(func() { evicted = testkit.Outcome{RunsFor: time.Second, PodReason: "Evicted"} })
+				return evicted
+			}), context.Background()
+			s.must(s.Create(ctx, story(s.run, option)))
+			s.eventually(func() error {
+				if n := serverStarts(s.run); n < 2 {
+					return fmt.Errorf("%d pods of servers were started", n)
+				}
+				mc, err := current(ctx, s.run)
+				if err == nil && (mc.Status.Replicas != 1 || mc.Status.ReadyReplicas != 1 || len(mc.Status.Nodes) != 1 || !meta.IsStatusConditionTrue(mc.Status.Conditions, status.Ready)) {
+					err = fmt.Errorf("status %+v", mc.Status)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// TestRefusedServers: a pool of which no pod was made is healed by an edit, and
+// one that starts from nothing with another image never runs the one before.
+func TestRefusedServers(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	tooMuch := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	s.must(s.Create(ctx, &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "small"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
+	}))
+	s.must(s.Create(ctx, story(s.run, warm, size(2), func(mc *v1alpha1.Memcached) {
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: corev1.ResourceRequirements{Limits: tooMuch}}}}}
+	})))
+	s.eventually(func() error {
+		if ready := s.waitsFor(reasonUnavailable); !strings.Contains(ready.Message, "kubectl describe statefulset cache") {
+			return fmt.Errorf("message %q", ready.Message)
+		}
+		return nil
+	})
+	s.patch(`{"spec":{"podTemplate":null}}`)
+	s.settled("memcached:1.6.18", 2)
+	isClosed := func() error {
+		set, err := read(ctx, s.run, "cache", &appsv1.StatefulSet{})
+		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != aboveAll {
+			err = errors.New("the partition is open")
+		}
+		return err
+	}
+	s.eventually(isClosed)
+	s.patch(`{"spec":{"size":0}}`)
+	s.settled("", 0)
+	before := serverStarts(s.run)
+	s.patch(`{"spec":{"size":2,"version":"1.6.38"}}`)
+	s.settled("memcached:1.6.38", 2)
+	if starts := serverStarts(s.run) - before; starts != 2 {
+		t.Errorf("%d pods of servers were started, want 2", starts)
+	}
+	s.must(restartedOnceEach(s.run))
+	s.eventually(isClosed)
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+}
