@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -129,13 +130,15 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 }
 
 // disruptionBudget lets nodes be drained one server at a time. One may go from
-// any pool, so that a pool of one does not block a drain.
+// any pool, so that a pool of one does not block a drain. A server that is not
+// ready serves nobody, and may always go.
 func disruptionBudget(mc *v1alpha1.Memcached) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
 		WithLabels(labels(mc)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))))
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
@@ -139,5 +140,14 @@ func TestNames(t *testing.T) {
 		if got != want || len(got) > maxPoolName || !dnsLabels.MatchString(got) {
 			t.Errorf("poolName(%q) = %q (%d bytes), want %q", name, got, len(got), want)
 		}
+	}
+}
+
+// TestDrains: one server may go, and any that is not ready.
+func TestDrains(t *testing.T) {
+	budget := &policyv1.PodDisruptionBudget{}
+	decodeInto(t, disruptionBudget(aPool()), budget)
+	if budget.Spec.MaxUnavailable.IntValue() != 1 || *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
+		t.Errorf("PodDisruptionBudget %+v", budget.Spec)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,4 +90,23 @@ func TestRefusedServers(t *testing.T) {
 	s.must(restartedOnceEach(s.run))
 	s.eventually(isClosed)
 	s.must(s.counter.Silence(ctx, 2*time.Second))
+}
+
+// TestUnreadyServersLeave: a pool that does not get ready does not block a drain.
+func TestUnreadyServersLeave(t *testing.T) {
+	s, ctx := newStage(t, func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{Forever: true, NotReady: true} }), context.Background()
+	s.must(s.Create(ctx, story(s.run, stable, size(2))))
+	for _, name := range []string{"cache-0", "cache-1"} {
+		s.eventually(func() error {
+			pod, err := read(ctx, s.run, name, &corev1.Pod{})
+			if err == nil && pod.Status.Phase != corev1.PodRunning {
+				err = errNotYet // one that is not running may leave anyway
+			}
+			return err
+		})
+	}
+	s.eventually(func() error { _, err := read(ctx, s.run, "cache", &policyv1.PodDisruptionBudget{}); return err })
+	for _, name := range []string{"cache-0", "cache-1"} {
+		s.must(s.SubResource("eviction").Create(ctx, s.object(&corev1.Pod{}, name), &policyv1.Eviction{}))
+	}
 }
