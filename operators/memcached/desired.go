@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -175,6 +176,11 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "pull", Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
 				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
+				// A quota may ask for them; a full node should still take it.
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+				},
 			}},
 		},
 	}

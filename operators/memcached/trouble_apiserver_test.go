@@ -110,3 +110,30 @@ func TestUnreadyServersLeave(t *testing.T) {
 		s.must(s.SubResource("eviction").Create(ctx, s.object(&corev1.Pod{}, name), &policyv1.Eviction{}))
 	}
 }
+
+// TestPullUnderQuota: where all pods must have limits, the image is pulled all
+// the same.
+func TestPullUnderQuota(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	hard := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory} {
+		hard[name] = resource.MustParse("100Gi")
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	s.must(s.Create(ctx, quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{}} // its controller does not run here
+	for name := range hard {
+		quota.Status.Used[name] = resource.MustParse("0")
+	}
+	s.must(s.Status().Update(ctx, quota))
+	limits := corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+	}
+	s.must(s.Create(ctx, story(s.run, warm, func(mc *v1alpha1.Memcached) {
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: limits}}}}
+	})))
+	s.settled("memcached:1.6.18", 1)
+	s.patch(`{"spec":{"version":"1.6.38"}}`)
+	s.settled("memcached:1.6.38", 1)
+	s.must(restartedOnceEach(s.run, "cache-0"))
+}
