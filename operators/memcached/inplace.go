@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -191,8 +192,12 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		switch {
 		case i < 0:
 			next.pulls = append(next.pulls, pullPod(mc, node, t))
+			next.trouble = firstOf(next.trouble, lastTrouble(mc, t.server().Image, node))
 		case next.trouble == nil:
 			next.trouble = pullTrouble(&seen.pulls[i], seen.now, next)
+			if next.trouble == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
+				next.trouble = lastTrouble(mc, t.server().Image, node)
+			}
 		}
 	}
 }
@@ -213,7 +218,7 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 				why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 			}
 		}
-		p.message = fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", image, node, status.Shortened(why))
+		p.message = doesNotStart(image, node) + status.Shortened(why)
 		return p
 	}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -231,6 +236,20 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 		}
 	}
 	return nil
+}
+
+func doesNotStart(image, node string) string {
+	return fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): ", image, node)
+}
+
+// lastTrouble is what status tells of a pull that has failed for good. It holds
+// while it is tried again, so that status does not change with every try.
+func lastTrouble(mc *v1alpha1.Memcached, image, node string) *problem {
+	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
+	if ready == nil || ready.Reason != reasonPullFailed || !strings.HasPrefix(ready.Message, doesNotStart(image, node)) {
+		return nil
+	}
+	return &problem{reason: reasonPullFailed, message: ready.Message, passes: true}
 }
 
 // uselessPulls are the pulls that no server waits for any more.

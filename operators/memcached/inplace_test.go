@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // TestInPlace has the steps of a change in place, and what keeps it waiting.
@@ -186,6 +187,42 @@ func TestPullTrouble(t *testing.T) {
 		}
 		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
 			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
+		}
+	}
+}
+
+// TestPullTroubleStays: what is wrong with a pull is told until the next try has
+// shown something else.
+func TestPullTroubleStays(t *testing.T) {
+	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
+	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
+	ready := metav1.Condition{Type: status.Ready, Status: metav1.ConditionFalse, Reason: reasonPullFailed, Message: failed}
+	otherNode, unpulled := ready, ready
+	otherNode.Message = strings.Replace(failed, "node n", "node n2", 1)
+	unpulled.Message = "image memcached:1.6.38 cannot be pulled on node n"
+	for name, tc := range map[string]struct {
+		was  metav1.Condition
+		pull []seenOption
+		want string
+	}{
+		"it is to be made":     {ready, nil, failed},
+		"it starts":            {ready, []seenOption{aPull(now)}, failed},
+		"it cannot be pulled":  {ready, []seenOption{aPull(now, cannotPull)}, unpulled.Message},
+		"it is there":          {ready, []seenOption{aPull(now, pulled(""))}, ""},
+		"that was elsewhere":   {otherNode, []seenOption{aPull(now)}, ""},
+		"it could not be read": {unpulled, nil, ""},
+	} {
+		now.Status.Conditions = []metav1.Condition{tc.was}
+		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if next.trouble != nil {
+			got = next.trouble.message
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }
