@@ -182,7 +182,7 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	for _, pod := range seen.pods {
 		switch {
 		case pod.DeletionTimestamp != nil:
-		case isUpdated(&pod, t) && isRestarting(&pod):
+		case isUpdated(&pod, t) && isRestarting(&pod, seen.now):
 			restarting++
 		case isUpdated(&pod, t):
 			updated++

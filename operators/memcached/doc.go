@@ -42,7 +42,9 @@
 // with an old view, from taking two servers away: naming one is a write under
 // the resource version of a Memcached that names no other, and only the one
 // that is named is changed. The pod notes which containers the change ends,
-// because until its kubelet gets to it, its status is still that of before.
+// because until its kubelet gets to it, its status is still that of before. An
+// edit meanwhile waits until the server is back: ended once more, it could lose
+// what it leaves or reads in.
 //
 // What ends and starts memcached is in command.go: a hook that sends SIGUSR1 and
 // waits for the process to be gone, because the kubelet's SIGTERM would overtake

@@ -33,6 +33,13 @@ const (
 	// backOffLasts is for how long Kubernetes remembers that a container ended
 	// by itself, and holds back its next start.
 	backOffLasts = 10*time.Minute + 30*time.Second
+	// restartLasts is for how long a server that was made to end by itself is
+	// waited for: it sees other settings within two minutes. One that still runs
+	// has them already: they were changed and changed back before it looked.
+	restartLasts = 5 * time.Minute
+	// startLasts is for how long a server that was restarted is let alone to
+	// get ready. It reads in 1 GiB in half a second.
+	startLasts = 30 * time.Second
 )
 
 // inPlace adds to the plan what a change in place needs next.
@@ -44,8 +51,11 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 	var away []string
 	for i := range seen.pods {
 		pod := &seen.pods[i]
-		if !isSettled(pod) {
+		if !isSettled(pod, seen.now) {
 			away = append(away, pod.Name)
+		}
+		if isRestarting(pod, seen.now) {
+			next.wake(restartLasts)
 		}
 		if pod.DeletionTimestamp != nil || pod.Labels[identityLabel] != string(v1alpha1.StableIdentity) {
 			continue
@@ -66,13 +76,13 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		switch {
 		case !isUpdated(named, t):
 			others := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == named.Name })
-			if isSettled(named) && len(others) > 0 {
+			if isSettled(named, seen.now) && len(others) > 0 {
 				next.waits = fmt.Sprintf("servers are away: %s", strings.Join(others, ", "))
 			} else if mayChange(seen, named, t, next) && hasRoom(named, t, next) {
 				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision, seen.now}
 			}
 			return
-		case !isSettled(named):
+		case !isSettled(named, seen.now):
 			next.waits = fmt.Sprintf("server %s is restarting", named.Name)
 			return
 		}
@@ -84,7 +94,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 	slices.SortFunc(outdated, highestFirst)
 	for _, pod := range outdated {
 		switch {
-		case len(away) > 0 && isSettled(pod):
+		case len(away) > 0 && isSettled(pod, seen.now):
 			next.waits = fmt.Sprintf("servers are away: %s", strings.Join(away, ", "))
 		case mayChange(seen, pod, t, next):
 			next.upgrade.Server = pod.Name
@@ -111,8 +121,8 @@ func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *cor
 }
 
 // isSettled says whether a server is there, and no restart of it is under way.
-func isSettled(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && !isRestarting(pod) && isReady(pod)
+func isSettled(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && isReady(pod)
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -124,22 +134,61 @@ func isReady(pod *corev1.Pod) bool {
 // isRestarting says whether a change in place has not yet ended what it ends.
 // The pod's status alone does not tell: until its kubelet gets to it, it is that
 // of before the change.
-func isRestarting(pod *corev1.Pod) bool {
+func isRestarting(pod *corev1.Pod, now time.Time) bool {
 	if pod.Annotations[replacedAnnotation] == "" {
 		return false
 	}
 	if pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
 		return true
 	}
+	return len(yetToEnd(pod, now)) > 0
+}
+
+// yetToEnd are the containers that the last change of a pod in place is to end,
+// and has not.
+func yetToEnd(pod *corev1.Pod, now time.Time) []corev1.ContainerStatus {
+	if asked, err := time.Parse(time.RFC3339, pod.Annotations[endedAnnotation]); err == nil && !now.Before(asked.Add(restartLasts)) {
+		return nil
+	}
 	replaced := strings.Split(pod.Annotations[replacedAnnotation], ",")
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.ContainerID != "" && slices.Contains(replaced, c.ContainerID)
+	return slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.ContainerID == "" || !slices.Contains(replaced, c.ContainerID)
 	})
 }
 
-// mayChange says whether a server can be restarted without delay: its image is
-// on its node, and Kubernetes will not hold it back.
+// isBusy says whether a server is in the middle of a restart: ended once more,
+// it may lose the items that it leaves or reads in, and what it has not seen
+// yet may never be. A container that does not run has nothing to lose, and a
+// change may be what it needs.
+func isBusy(pod *corev1.Pod, now time.Time, next *plan) bool {
+	if slices.ContainsFunc(yetToEnd(pod, now), func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting == nil && c.State.Terminated == nil
+	}) {
+		return true
+	}
+	if pod.Annotations[replacedAnnotation] == "" || isReady(pod) {
+		return false
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == serverContainer && c.State.Running != nil {
+			wait := c.State.Running.StartedAt.Add(startLasts).Sub(now)
+			if wait > 0 {
+				next.wake(wait)
+			}
+			return wait > 0
+		}
+	}
+	return false
+}
+
+// mayChange says whether a server can be restarted without delay: it is not
+// being restarted, its image is on its node, and Kubernetes will not hold it
+// back.
 func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) bool {
+	if isBusy(pod, seen.now, next) {
+		next.waits = fmt.Sprintf("server %s is restarting", pod.Name)
+		return false
+	}
 	if !restartsServer(pod, t) || pod.Spec.NodeName == "" {
 		return true
 	}
@@ -154,7 +203,7 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) boo
 	}
 	// Only settings: the container ends by itself, which Kubernetes answers at
 	// once the first time, and later ever more slowly.
-	if until := lastEnd(pod).Add(backOffLasts); until.After(seen.now) && isSettled(pod) {
+	if until := lastEnd(pod).Add(backOffLasts); until.After(seen.now) && isSettled(pod, seen.now) {
 		next.wake(until.Sub(seen.now))
 		next.waits = fmt.Sprintf("server %s has ended by itself lately: Kubernetes would hold back its next start for 10 s or more, until %s",
 			pod.Name, until.UTC().Format(time.TimeOnly))
@@ -302,8 +351,11 @@ func (c change) changed() map[string]any {
 		}
 	}
 	annotations[replacedAnnotation] = strings.Join(replaced, ",")
-	if changesSettings(c.pod, c.template) && container(&c.pod.Spec, serverContainer).Image == c.template.server().Image {
+	switch isImage := container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
+	case !isImage && changesSettings(c.pod, c.template):
 		annotations[endedAnnotation] = c.now.UTC().Format(time.RFC3339)
+	case isImage && c.pod.Annotations[endedAnnotation] != "":
+		annotations[endedAnnotation] = nil // the kubelet ends it, and holds nothing back
 	}
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations,

@@ -37,6 +37,15 @@ func TestInPlace(t *testing.T) {
 		}
 	}
 	moreThreads := aPool(warm, threads(8))
+	before := aPool(warm, threads(2)) // what one that is being restarted was changed to
+	state := func(s corev1.ContainerState) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = s }
+	}
+	started := func(ago time.Duration) func(*corev1.Pod) {
+		return state(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-ago)}}})
+	}
+	crashing := state(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
+	over := state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 
 	type step struct {
 		Pulls         int
@@ -132,6 +141,40 @@ func TestInPlace(t *testing.T) {
 			mc:   moreThreads,
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Hour)))),
 			want: step{Named: "cache-2"},
+		},
+		"another change, while one is being restarted: it comes first": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, started(time.Hour))),
+			want: step{Waits: "cache-2 is restarting"},
+		},
+		"another change, while one that was named is being restarted": {
+			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, restartedAt(noon))),
+			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
+		},
+		"another change, while one reads its items in": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, had, unready, started(time.Second))),
+			want: step{Waits: "cache-2 is restarting"},
+		},
+		"another change, and the restarted one does not get ready": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, had, unready, started(time.Minute))),
+			want: step{Named: "cache-2"},
+		},
+		"another change, and the restarted one crashes": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, crashing)),
+			want: step{Named: "cache-2"},
+		},
+		"another change, and the restarted one does not come back": {
+			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, over)),
+			want: step{Named: "cache-2", Change: "cache-2"},
+		},
+		"the settings are what it was started with": {
+			mc: named("cache-2"), seen: all(aServer(before, 0), aServer(before, 1), aServer(now, 2, restarting, restartedAt(noon.Add(-restartLasts)))),
+			want: step{Named: "cache-1"},
 		},
 	}
 	for name, tc := range cases {
@@ -230,7 +273,9 @@ func TestPullTroubleStays(t *testing.T) {
 // TestChanged: what a change in place writes.
 func TestChanged(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), exporting("e:1")), aPool(warm, threads(8), exporting("e:1"))
-	seen := somethingSeen(aServer(old, 0, func(pod *corev1.Pod) { pod.UID, pod.ResourceVersion = "u", "7" }))
+	seen := somethingSeen(aServer(old, 0, func(pod *corev1.Pod) {
+		pod.UID, pod.ResourceVersion, pod.Annotations[endedAnnotation] = "u", "7", "2026-01-02T11:00:00Z"
+	}))
 	template := mustTemplate(now)
 	got := change{&seen.pods[0], template, "cache-new", noon}.changed()
 	want := map[string]any{
@@ -239,13 +284,36 @@ func TestChanged(t *testing.T) {
 			"labels": map[string]any{"controller-revision-hash": "cache-new"},
 			"annotations": map[string]any{
 				revisionAnnotation: template.revision, settingsAnnotation: template.Annotations[settingsAnnotation],
-				threadsAnnotation: "8", replacedAnnotation: "memcached-0-1",
+				threadsAnnotation: "8", replacedAnnotation: "memcached-0-1", endedAnnotation: nil,
 			},
 		},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changed() (-want +got):\n%s", diff)
+	}
+}
+
+// TestWakes: what no event tells of is looked at again.
+func TestWakes(t *testing.T) {
+	was, is := aPool(warm, threads(2), size(1)), aPool(warm, size(1))
+	for name, tc := range map[string]struct {
+		pod  []func(*corev1.Pod)
+		want time.Duration
+	}{
+		"a restart that may not come": {[]func(*corev1.Pod){restarting}, restartLasts},
+		"a start that may fail": {[]func(*corev1.Pod){unready, func(pod *corev1.Pod) {
+			pod.Annotations[replacedAnnotation] = "another"
+			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}
+		}}, startLasts - time.Second},
+	} {
+		next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, tc.pod...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.wakeAfter != tc.want {
+			t.Errorf("%s: looks again after %v, want %v", name, next.wakeAfter, tc.want)
+		}
 	}
 }
 

@@ -103,8 +103,8 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod) {
-				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod))
+			if have := container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod, time.Now()) {
+				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod, time.Now()))
 			}
 		}
 		return nil
