@@ -165,6 +165,39 @@ func TestNoServersYet(t *testing.T) {
 	}
 }
 
+// TestCopiesOfTheirName: a Secret of the user's that has the copy's name is not
+// mounted, but by pods of 0.0.1, which are not replaced for that alone.
+func TestCopiesOfTheirName(t *testing.T) {
+	tls := func(secret string) mcOption {
+		return func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: secret} }
+	}
+	for secret, want := range map[string]string{"certificate": "cache-tls", "cache-tls": "cache-tls-copy"} {
+		if got := mustTemplate(aPool(tls(secret))).Spec.Volumes[0].Secret.SecretName; got != want {
+			t.Errorf("with %s: %s is mounted, want %s", secret, got, want)
+		}
+	}
+	both := aPool(tls("cache-auth"), func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "cache-tls"} })
+	if auth, tls := copyName(both, "auth"), copyName(both, "tls"); auth != "cache-auth-copy" || tls != "cache-tls-copy" {
+		t.Errorf("copies %s and %s", auth, tls)
+	}
+
+	mc := aPool(stable, tls("cache-tls"))
+	earlier, err := templateWith(mc, firstCopyName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of001 := func(s *appsv1.StatefulSet) { s.Annotations = workloadAnnotations(mc, earlier) }
+	got, err := nextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
+	if err != nil || got.revision != earlier.revision {
+		t.Errorf("pods of 0.0.1 are replaced (%v)", err)
+	}
+	mc.Spec.MaxConnections++
+	got, err = nextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
+	if err != nil || got.revision != mustTemplate(mc).revision {
+		t.Errorf("pods that are replaced mount the user's own Secret (%v)", err)
+	}
+}
+
 // TestShapes: clients see the old servers until the new ones are ready.
 func TestShapes(t *testing.T) {
 	random, want := aPool(size(1)), aPool(stable, size(1))

@@ -51,7 +51,19 @@ func roles(mc *v1alpha1.Memcached) []role {
 	return all
 }
 
-func copyName(mc *v1alpha1.Memcached, role string) string { return poolName(mc) + "-" + role }
+// copyName is the name of the copy for a role: one that no Secret has that the
+// Memcached names.
+func copyName(mc *v1alpha1.Memcached, role string) string {
+	name := firstCopyName(mc, role)
+	for slices.Contains(secretsOf(mc), name) {
+		name += "-copy"
+	}
+	return name
+}
+
+// firstCopyName may be the name of the user's own Secret, which 0.0.1 then
+// mounted in place of a copy.
+func firstCopyName(mc *v1alpha1.Memcached, role string) string { return poolName(mc) + "-" + role }
 
 // checkUsers reads a file of users as memcached does.
 func checkUsers(data map[string][]byte, key string) (map[string][]byte, string) {
@@ -122,6 +134,9 @@ type digestKey struct {
 	secret, use string
 }
 
+// useCopy is the use of a Secret that is a copy.
+const useCopy = "copy"
+
 type digest struct {
 	version, hash, wrong string
 }
@@ -152,7 +167,7 @@ func (d *digests) forget(owner types.NamespacedName) {
 func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) (inputs, error) {
 	var in inputs
 	for _, role := range roles(mc) {
-		copied, _, err := r.digest(ctx, mc, copyName(mc, role.name), "copy", func(data map[string][]byte) (map[string][]byte, string) { return data, "" })
+		copied, _, err := r.digest(ctx, mc, copyName(mc, role.name), useCopy, func(data map[string][]byte) (map[string][]byte, string) { return data, "" })
 		if err != nil {
 			return in, err
 		}
@@ -231,6 +246,9 @@ func (r *reconciler) digest(ctx context.Context, mc *v1alpha1.Memcached, name, u
 		return digest{}, nil, nil
 	} else if err != nil {
 		return digest{}, nil, err
+	}
+	if use == useCopy && !metav1.IsControlledBy(meta, mc) {
+		return digest{}, nil, nil // to write it shows the conflict
 	}
 	if known, ok := r.digests.get(k, stampOf(meta)); ok {
 		return known, nil, nil

@@ -74,6 +74,11 @@ func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1
 // desiredTemplate is the pod template that a Memcached asks for: the user's,
 // with the server put in.
 func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
+	return templateWith(mc, copyName)
+}
+
+// templateWith is the template that mounts the Secrets of these names, by role.
+func templateWith(mc *v1alpha1.Memcached, secretName func(*v1alpha1.Memcached, string) string) (podTemplate, error) {
 	t := podTemplate{}
 	if mc.Spec.PodTemplate != nil {
 		t.PodTemplateSpec = *mc.Spec.PodTemplate.DeepCopy()
@@ -107,7 +112,7 @@ func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(mc)},
 		}}
 	}
-	setServer(spec, &spec.Containers[i], mc)
+	setServer(spec, &spec.Containers[i], mc, secretName)
 	if mc.Spec.Metrics != nil {
 		spec.Containers = append(spec.Containers, exporter(mc))
 	}
@@ -169,7 +174,7 @@ func imageOf(mc *v1alpha1.Memcached) string {
 }
 
 // setServer sets what the spec says about the server's container.
-func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached) {
+func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, secretName func(*v1alpha1.Memcached, string) string) {
 	server.Image = imageOf(mc)
 	if server.ImagePullPolicy == "" {
 		server.ImagePullPolicy = corev1.PullIfNotPresent
@@ -195,7 +200,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	}
 	for _, role := range roles(mc) {
 		mount(spec, server, role.name, secretsPath+role.name, corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: copyName(mc, role.name), DefaultMode: new(int32(0o440))},
+			Secret: &corev1.SecretVolumeSource{SecretName: secretName(mc, role.name), DefaultMode: new(int32(0o440))},
 		})
 	}
 	if mc.Spec.TLS != nil {

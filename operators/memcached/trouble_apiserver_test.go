@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
@@ -136,4 +137,35 @@ func TestPullUnderQuota(t *testing.T) {
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
 	s.settled("memcached:1.6.38", 1)
 	s.must(restartedOnceEach(s.run, "cache-0"))
+}
+
+// TestSecretOfTheCopysName: the user's Secret may have the name that the copy
+// would have; one that is named nowhere is a conflict, whatever is in it.
+func TestSecretOfTheCopysName(t *testing.T) {
+	s, ctx := newStage(t, behaves), context.Background()
+	create := func(name string) {
+		s.must(s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: name}, Data: map[string][]byte{"users": []byte("me:one\n")}}))
+	}
+	create("cache-auth")
+	s.must(s.Create(ctx, story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "cache-auth"} })))
+	s.settled("memcached:1.6.18", 1)
+	pods, err := servers(ctx, s.run)
+	s.must(err)
+	if got := pods[0].Spec.Volumes[0].Secret.SecretName; got != "cache-auth-copy" {
+		t.Errorf("Secret %s is mounted", got)
+	}
+	s.must(s.counter.Silence(ctx, 2*time.Second))
+
+	create("other-auth")
+	create("who")
+	other := story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })
+	other.Name = "other"
+	s.must(s.Create(ctx, other))
+	s.eventually(func() error {
+		err := s.Get(ctx, client.ObjectKeyFromObject(other), other)
+		if ready := meta.FindStatusCondition(other.Status.Conditions, status.Ready); err == nil && (ready == nil || ready.Reason != reasonConflict) {
+			err = fmt.Errorf("Ready is %+v", ready)
+		}
+		return err
+	})
 }
