@@ -37,14 +37,15 @@ var Operator = run.Operator{
 }
 
 // busy: another operator would finish a warm upgrade, but a server that is being
-// restarted meanwhile is best not left alone.
+// restarted meanwhile is best not left alone. An upgrade that waits, for an image
+// that cannot be pulled for example, names none: it may wait for ever.
 func busy(ctx context.Context, cached client.Reader) (string, error) {
 	var list v1alpha1.MemcachedList
 	if err := cached.List(ctx, &list); err != nil {
 		return "", err
 	}
 	for _, mc := range list.Items {
-		if up := mc.Status.Upgrade; up != nil && up.Kind == v1alpha1.Warm {
+		if up := mc.Status.Upgrade; up != nil && up.Kind == v1alpha1.Warm && up.Server != "" {
 			return fmt.Sprintf("Memcached %s/%s is being upgraded warm", mc.Namespace, mc.Name), nil
 		}
 	}
