@@ -163,7 +163,7 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 	case planned == nil:
 		goesOn = goesOn && !(promoted && s.Status.ObservedGeneration >= s.Generation)
 	case planned.Kind != v1alpha1.Cold:
-		goesOn = false
+		goesOn = goesOn && s.Annotations[openAnnotation] == t.revision
 	case told && !canChangeInPlace(seen, t):
 		goesOn = true
 	}

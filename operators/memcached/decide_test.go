@@ -126,6 +126,16 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	if next, _ := decide(late, somethingSeen(append(pods[:1:1], aServer(old, 1), aStatefulSet(late, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)); partitionOf(t, next) != 0 {
 		t.Error("who does not know yet that it was told closes the partition under way")
 	}
+	grown := aPool(stable, memory("128Mi"))
+	servers := []seenOption{aServer(aPool(stable), 0), aServer(aPool(stable), 1), aServer(grown, 2)} // the last one was refused, and replaced
+	open := func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }
+	opened := func(s *appsv1.StatefulSet) { s.Annotations[openAnnotation] = mustTemplate(grown).revision }
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
+		t.Error("who does not know yet that it was told closes the partition, because the rest could grow")
+	}
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != aboveAll {
+		t.Error("a partition that somebody else opened stays open")
+	}
 	mc.Status.Upgrade.Message = "what was told"
 	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
 		t.Errorf("it tells %q now", next.upgrade.Message)

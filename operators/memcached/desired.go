@@ -26,6 +26,10 @@ const (
 	// that its pods were made from, to tell what changes.
 	askedAnnotation = "memcached-operator/asked"
 
+	// openAnnotation of a StatefulSet has the revision that its controller was
+	// let replace pods for. Without it, an open partition is somebody else's.
+	openAnnotation = "memcached-operator/open-for"
+
 	// aboveAll is a partition above every ordinal: the StatefulSet's controller
 	// then replaces no pod, and the operator changes them in place.
 	aboveAll = 1_000_000
@@ -70,9 +74,13 @@ func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv
 	if err != nil {
 		return nil, err
 	}
+	annotations := workloadAnnotations(mc, t)
+	if partition != aboveAll {
+		annotations[openAnnotation] = t.revision
+	}
 	return appsv1ac.StatefulSet(poolName(mc), mc.Namespace).
 		WithLabels(labels(mc)).
-		WithAnnotations(workloadAnnotations(mc, t)).
+		WithAnnotations(annotations).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*mc.Spec.Size).
