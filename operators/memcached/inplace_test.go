@@ -335,6 +335,9 @@ func TestMemoryGrows(t *testing.T) {
 	refused := func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 	}
+	deferred := func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred})
+	}
 	atOnce := func(pod *corev1.Pod) { pod.Annotations[refusedAnnotation] = "224Mi" }
 	old := func(seen *observation) { seen.resizes = false }
 	for name, tc := range map[string]struct {
@@ -348,6 +351,7 @@ func TestMemoryGrows(t *testing.T) {
 		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
 		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
 		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
+		"until there is room":             {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
 		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
 		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
 		"refused at once: cold":           {mc: named, pod: []func(*corev1.Pod){has("144Mi"), atOnce}, kind: v1alpha1.Cold},

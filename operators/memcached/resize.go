@@ -63,6 +63,11 @@ func hasRoom(pod *corev1.Pod, t podTemplate, next *plan) bool {
 		}
 	}
 	next.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonDeferred {
+			next.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
+		}
+	}
 	return false
 }
 
