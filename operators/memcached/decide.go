@@ -32,6 +32,8 @@ type plan struct {
 	change *change
 	// resize is the server whose container is given more memory now.
 	resize *resize
+	// serving is the shape that clients are to see.
+	serving v1alpha1.Identity
 	// upgrade is what status is to say about a change of the servers: nil if
 	// there is none. What it names first, the next step carries out.
 	upgrade *v1alpha1.UpgradeStatus
@@ -74,8 +76,8 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	told := isTold(mc, next.upgrade)
-	serving := servingIdentity(mc, seen, t)
-	next.wanted = append(next.wanted, wanted{serviceKind.kind, seen.children[serviceKind.kind], service(mc, serving)})
+	next.serving = servingIdentity(mc, seen, t)
+	next.wanted = append(next.wanted, wanted{serviceKind.kind, seen.children[serviceKind.kind], service(mc, next.serving)})
 
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
@@ -99,7 +101,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		next.wanted = append(next.wanted, wanted{deploymentKind.kind, old, config})
 	}
 	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc)})
-	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && serving == mc.Spec.Identity && !seen.inputs.missing {
+	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
 		next.unwanted = append(next.unwanted, other)
 	}
 	if seen.inputs.hash != "" && !seen.inputs.missing {

@@ -59,11 +59,13 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure erro
 		if isReady(&pod) {
 			st.ReadyReplicas++
 		}
-		if host := hostOf(mc, &pod); host != "" {
+		// Another operator's pods, which are being taken over, have no shape.
+		shape := v1alpha1.Identity(pod.Labels[identityLabel])
+		if host := hostOf(mc, &pod); host != "" && (shape == next.serving || shape == "") {
 			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, portOf(mc, &pod)))
 		}
 	}
-	if isStable(mc) {
+	if next.serving == v1alpha1.StableIdentity {
 		slices.SortFunc(st.Servers, byOrdinal)
 	} else {
 		slices.Sort(st.Servers)

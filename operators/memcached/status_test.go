@@ -111,7 +111,7 @@ func TestUnmade(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	mc := aPool(stable, size(11))
-	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), plan{}, nil)
+	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), plan{serving: v1alpha1.StableIdentity}, nil)
 	want := []string{"cache-0.cache.shop.svc:11211", "cache-2.cache.shop.svc:11211", "cache-10.cache.shop.svc:11211"}
 	if diff := cmp.Diff(want, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
@@ -125,9 +125,32 @@ func TestServers(t *testing.T) {
 
 	random := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 })
 	at := func(ip string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.PodIP = ip } }
-	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), plan{}, nil)
+	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), plan{serving: v1alpha1.RandomIdentity}, nil)
 	if diff := cmp.Diff([]string{"10.0.0.2:11311", "[fd00::1]:11311"}, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+}
+
+// TestServersOfOneShape: a client is given the servers that the Service gives,
+// also while the shape changes.
+func TestServersOfOneShape(t *testing.T) {
+	random, stable := aPool(size(1)), aPool(stable, size(1))
+	at := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }
+	starting := []seenOption{aDeployment(random, 1), aServer(random, 7, at), aStatefulSet(stable), aServer(stable, 0)}
+	ready := append(starting, func(seen *observation) { seen.statefulSet().Status.ReadyReplicas = 1 })
+	for name, tc := range map[string]struct {
+		seen []seenOption
+		want string
+	}{"while they start": {starting, "10.0.0.2:11211"}, "when they are ready": {ready, "cache-0.cache.shop.svc:11211"}} {
+		seen := somethingSeen(tc.seen...)
+		next, err := decide(stable, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := summarize(stable, seen, next, nil)
+		if diff := cmp.Diff([]string{tc.want}, st.Servers); diff != "" || st.Replicas != 2 {
+			t.Errorf("%s: %d replicas, servers (-want +got):\n%s", name, st.Replicas, diff)
+		}
 	}
 }
 
