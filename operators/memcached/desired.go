@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,10 @@ const (
 	// askedAnnotation of a Deployment or StatefulSet has the fields of the spec
 	// that its pods were made from, to tell what changes.
 	askedAnnotation = "memcached-operator/asked"
+
+	// generationAnnotation of a Deployment or StatefulSet has the generation of
+	// the Memcached that it was written for.
+	generationAnnotation = "memcached-operator/generation"
 
 	// openAnnotation of a StatefulSet has the revision that its controller was
 	// let replace pods for. Without it, an open partition is somebody else's.
@@ -94,7 +99,9 @@ func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv
 }
 
 func workloadAnnotations(mc *v1alpha1.Memcached, t podTemplate) map[string]string {
-	return map[string]string{revisionAnnotation: t.revision, askedAnnotation: asked(mc)}
+	return map[string]string{
+		revisionAnnotation: t.revision, askedAnnotation: asked(mc), generationAnnotation: strconv.FormatInt(mc.Generation, 10),
+	}
 }
 
 func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {

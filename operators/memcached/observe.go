@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,10 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 		}
 		seen.children[kind.kind] = child
 	}
+	if old, err := r.isOld(ctx, mc, seen); err != nil || old {
+		seen.behind = max(seen.behind, conflictWait)
+		return seen, err
+	}
 	if err := r.observePods(ctx, mc, &seen); err != nil || seen.behind > 0 {
 		return seen, err
 	}
@@ -85,6 +90,22 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 	var err error
 	seen.inputs, err = r.observeInputs(ctx, mc)
 	return seen, err
+}
+
+// isOld says whether a child was already written for a later generation of the
+// Memcached than the cache has, by another operator: this one must not undo it.
+// The API server has the last word, because anybody may write an annotation.
+func (r *reconciler) isOld(ctx context.Context, mc *v1alpha1.Memcached, seen observation) (bool, error) {
+	for _, child := range []client.Object{seen.deployment(), seen.statefulSet()} {
+		generation, err := strconv.ParseInt(child.GetAnnotations()[generationAnnotation], 10, 64)
+		if err != nil || generation <= mc.Generation || !isOurs(child, mc) {
+			continue
+		}
+		var live v1alpha1.Memcached
+		err = r.live.Get(ctx, key(mc), &live)
+		return live.Generation > mc.Generation, err
+	}
+	return false, nil
 }
 
 func (r *reconciler) observePods(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) error {

@@ -148,6 +148,14 @@ func TestRepair(t *testing.T) {
 				}
 				return nil
 			}
+			generationIsRight := func() error {
+				obj := workload()
+				err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+				if got := obj.GetAnnotations()[generationAnnotation]; err == nil && got != "1" {
+					err = fmt.Errorf("the workload is for generation %q", got)
+				}
+				return err
+			}
 			serviceIsRight := func() error {
 				got, err := read(ctx, s.run, "cache", &corev1.Service{})
 				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
@@ -171,6 +179,7 @@ func TestRepair(t *testing.T) {
 				{"replicas", workload(), `[{"op":"replace","path":"/spec/replicas","value":3}]`, workloadIsRight},
 				{"image", workload(), `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"memcached:0"}]`, workloadIsRight},
 				{"probe", workload(), `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe"}]`, workloadIsRight},
+				{"generation", workload(), `[{"op":"replace","path":"/metadata/annotations/memcached-operator~1generation","value":"99"}]`, generationIsRight},
 				{"workload deleted", workload(), "", workloadIsRight},
 				{"target port", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/ports/0/targetPort","value":80}]`, serviceIsRight},
 				{"selector", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/selector/memcached_cr","value":"other"}]`, serviceIsRight},

@@ -1,0 +1,51 @@
+package memcached
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// server is an API server that has the Memcached at this generation.
+type server struct {
+	client.Reader
+	generation int64
+}
+
+func (s server) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	obj.SetGeneration(s.generation)
+	return nil
+}
+
+// TestOldView: what was written for a later generation is not undone, if there
+// is one.
+func TestOldView(t *testing.T) {
+	mc := aPool(stable)
+	for name, tc := range map[string]struct {
+		wrote string
+		live  int64
+		want  bool
+	}{
+		"of this generation":      {"1", 1, false},
+		"of one before":           {"0", 1, false},
+		"by 0.0.1":                {"", 1, false},
+		"of a later one":          {"2", 2, true},
+		"of one that there isn't": {"7", 1, false},
+		"not a number":            {"x", 1, false},
+	} {
+		r := &reconciler{live: server{generation: tc.live}}
+		seen := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Annotations[generationAnnotation] = tc.wrote }))
+		got, err := r.isOld(context.Background(), mc, seen)
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %v (%v), want %v", name, got, err, tc.want)
+		}
+	}
+	theirs := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
+		s.Annotations[generationAnnotation], s.OwnerReferences = "2", nil
+	}))
+	if got, err := (&reconciler{live: server{generation: 2}}).isOld(context.Background(), mc, theirs); got || err != nil {
+		t.Errorf("somebody else's StatefulSet: %v (%v)", got, err)
+	}
+}
