@@ -158,7 +158,7 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 	goesOn := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0 && isApplied
 	promoted := s.Status.CurrentRevision == s.Status.UpdateRevision
 	switch {
-	case len(seen.pods) == 0 && s.UID != "" && s.Status.Replicas == 0 && !(isApplied && promoted):
+	case stablePods(seen) == 0 && s.UID != "" && s.Status.Replicas == 0 && !(isApplied && promoted):
 		// Nothing can be replaced, and what is made must not be of the old
 		// template: that may be why there is nothing.
 		goesOn = true
@@ -173,6 +173,17 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 		return 0
 	}
 	return aboveAll
+}
+
+// stablePods is how many pods of a StatefulSet are there.
+func stablePods(seen observation) int32 {
+	var n int32
+	for _, pod := range seen.pods {
+		if pod.Labels[identityLabel] == string(v1alpha1.StableIdentity) {
+			n++
+		}
+	}
+	return n
 }
 
 // servingIdentity is the shape that clients are to see: the one asked for, once

@@ -158,6 +158,7 @@ func TestNoServersYet(t *testing.T) {
 	}{
 		"nothing is there":               {nil, aboveAll},
 		"the old template, refused":      {[]seenOption{aStatefulSet(was, promoted)}, 0},
+		"… and the other shape is there": {[]seenOption{aStatefulSet(was, promoted), aDeployment(aPool(), 3), aServer(aPool(), 7)}, 0},
 		"closed by an earlier operator":  {[]seenOption{aStatefulSet(is)}, 0},
 		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, aboveAll},
 		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, aboveAll},

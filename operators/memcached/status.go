@@ -190,10 +190,12 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 const unmadeLasts = 15 * time.Second
 
 // unmade is how long to wait until it is told that a StatefulSet has fewer pods
-// than it is to have: less than 0 once it is time, 0 if it has them all. A
-// StatefulSet says why in its events only.
+// than it is to have, although its controller has seen that: less than 0 once it
+// is time, 0 if there is nothing to tell. A StatefulSet says why in its events
+// only.
 func unmade(mc *v1alpha1.Memcached, seen observation) time.Duration {
-	if !isStable(mc) || !isOurs(seen.statefulSet(), mc) || len(seen.pods) >= int(*mc.Spec.Size) {
+	s, size := seen.statefulSet(), *mc.Spec.Size
+	if !isStable(mc) || !isOurs(s, mc) || s.Status.ObservedGeneration < s.Generation || s.Status.Replicas >= size || stablePods(seen) >= size {
 		return 0
 	}
 	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)

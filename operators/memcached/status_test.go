@@ -78,6 +78,7 @@ func TestReady(t *testing.T) {
 
 // TestUnmade: a StatefulSet that has no pods is told of, but not at once.
 func TestUnmade(t *testing.T) {
+	unseen := func(seen *observation) { seen.statefulSet().Status.ObservedGeneration = 1 }
 	for name, tc := range map[string]struct {
 		mc      *v1alpha1.Memcached
 		since   time.Duration // Ready is False; 0 for not at all
@@ -89,12 +90,14 @@ func TestUnmade(t *testing.T) {
 		"a while ago":    {mc: aPool(stable), since: 5 * time.Second, message: "0 of 3 servers are ready", wake: 10 * time.Second},
 		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why"},
 		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why"},
+		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready"},
 		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
 	} {
 		if tc.since > 0 {
 			tc.mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Time{Time: noon.Add(-tc.since)}}}
 		}
-		seen := somethingSeen(append(tc.seen, aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
+		set := aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision })
+		seen := somethingSeen(append([]seenOption{set}, tc.seen...)...)
 		next, err := decide(tc.mc, seen)
 		if err != nil {
 			t.Fatal(err)
