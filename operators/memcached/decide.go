@@ -158,12 +158,12 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 	goesOn := rolling != nil && rolling.Partition != nil && *rolling.Partition == 0 && isApplied
 	promoted := s.Status.CurrentRevision == s.Status.UpdateRevision
 	switch {
-	case stablePods(seen) == 0 && s.UID != "" && s.Status.Replicas == 0 && !(isApplied && promoted):
+	case stablePods(seen) == 0 && s.UID != "" && s.Status.Replicas == 0 && (!isApplied || !promoted):
 		// Nothing can be replaced, and what is made must not be of the old
 		// template: that may be why there is nothing.
 		goesOn = true
 	case planned == nil:
-		goesOn = goesOn && !(promoted && s.Status.ObservedGeneration >= s.Generation)
+		goesOn = goesOn && (!promoted || s.Status.ObservedGeneration < s.Generation)
 	case planned.Kind != v1alpha1.Cold:
 		goesOn = goesOn && s.Annotations[openAnnotation] == t.revision
 	case told && !canChangeInPlace(seen, t):

@@ -57,7 +57,9 @@
 //
 // What cannot be changed in place has a hash in the pods (replaceAnnotation). If
 // it differs, the partition goes to 0 once status has told, and the controller
-// of the StatefulSet replaces the pods. A Deployment's changes are always cold.
+// of the StatefulSet replaces the pods. It is at 0 also where there is no pod,
+// until the new template is the present one: what is made is of that one then.
+// A Deployment's changes are always cold.
 //
 // # Memory
 //

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,7 +141,7 @@ func TestServersOfOneShape(t *testing.T) {
 	random, stable := aPool(size(1)), aPool(stable, size(1))
 	at := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }
 	starting := []seenOption{aDeployment(random, 1), aServer(random, 7, at), aStatefulSet(stable), aServer(stable, 0)}
-	ready := append(starting, func(seen *observation) { seen.statefulSet().Status.ReadyReplicas = 1 })
+	ready := slices.Concat(starting, []seenOption{func(seen *observation) { seen.statefulSet().Status.ReadyReplicas = 1 }})
 	for name, tc := range map[string]struct {
 		seen []seenOption
 		want string
