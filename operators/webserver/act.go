@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -45,7 +47,7 @@ func (r *reconciler) act(ctx context.Context, ws *webv1.WebServer, seen *observa
 // write makes one child what it is to be, if it is not.
 func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *observation, child wanted) error {
 	if s, ok := child.seen.(*corev1.Service); ok {
-		if err := r.clearPorts(ctx, ws, s); err != nil {
+		if err := r.clearPorts(ctx, ws, s, child.config.(*corev1ac.ServiceApplyConfiguration).Spec.Ports); err != nil {
 			return err
 		}
 	}
@@ -97,13 +99,15 @@ func (r *reconciler) whoHasThePort(ctx context.Context, ws *webv1.WebServer, see
 
 // clearPorts takes away the ports of a Service of which somebody has changed
 // the number. An apply would add ours to theirs, and two cannot have one name.
-func (r *reconciler) clearPorts(ctx context.Context, ws *webv1.WebServer, s *corev1.Service) error {
-	if s.UID == "" || !metav1.IsControlledBy(s, ws) || !portsReplaced(ws, s) {
+// They keep the node port that they have: another one is the apply's business.
+func (r *reconciler) clearPorts(ctx context.Context, ws *webv1.WebServer, s *corev1.Service, want []corev1ac.ServicePortApplyConfiguration) error {
+	if s.UID == "" || !metav1.IsControlledBy(s, ws) || !portsReplaced(want, s) {
 		return nil
 	}
-	ports := service(ws, currentNodePort(s)).Spec.Ports
-	if serviceSpec(ws).Type == corev1.ServiceTypeClusterIP {
-		ports[0].NodePort = nil
+	ports := slices.Clone(want)
+	ports[0].NodePort = nil
+	if live := currentNodePort(s); live != 0 && serviceSpec(ws).Type != corev1.ServiceTypeClusterIP {
+		ports[0].NodePort = &live
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": s.UID},
@@ -118,8 +122,8 @@ func (r *reconciler) clearPorts(ctx context.Context, ws *webv1.WebServer, s *cor
 
 // portsReplaced says whether a port of ours is not there, while another one
 // has its name.
-func portsReplaced(ws *webv1.WebServer, s *corev1.Service) bool {
-	for _, want := range service(ws, 0).Spec.Ports {
+func portsReplaced(ports []corev1ac.ServicePortApplyConfiguration, s *corev1.Service) bool {
+	for _, want := range ports {
 		for _, have := range s.Spec.Ports {
 			if *want.Port == have.Port && *want.Protocol == have.Protocol {
 				continue

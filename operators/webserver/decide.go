@@ -95,7 +95,9 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 			next.unwanted = append(next.unwanted, child)
 		}
 	}
-	want(serviceKind, true, func() runtime.ApplyConfiguration { return service(ws, nodePort(ws, seen)) })
+	want(serviceKind, true, func() runtime.ApplyConfiguration {
+		return service(ws, nodePort(ws, seen), findsByName(ws, seen, next.chosen))
+	})
 	if next.chosen.adopted || next.chosen.template != "" {
 		d, err := deployment(ws, next.chosen, replicas(ws, seen))
 		if err != nil {

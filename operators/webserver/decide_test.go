@@ -138,6 +138,41 @@ func TestNodePort(t *testing.T) {
 	}
 }
 
+func TestFindsByName(t *testing.T) {
+	none := podTemplate("")
+	port := func(n int32) webOption { return func(ws *webv1.WebServer) { ws.Spec.Port = n } }
+	a, b := templateFor(port(80)), templateFor(port(8080))
+	theirs := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
+	hidden := templateFor(func(ws *webv1.WebServer) {
+		proxy := corev1.Container{Name: "proxy", Ports: []corev1.ContainerPort{{Name: httpName, ContainerPort: 9000}}}
+		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{proxy, {Name: serverContainer}}}}
+	})
+
+	cases := map[string]struct {
+		ws     *webv1.WebServer
+		seen   observation
+		chosen choice
+		want   bool
+	}{
+		"nothing there":                   {aWeb(), somethingSeen(), choice{template: a}, true},
+		"nothing there, an input missing": {aWeb(), somethingSeen(), choice{}, true},
+		"another port":                    {aWeb(good(a, noon)), somethingSeen(aDeployment(a, none)), choice{template: b, lastGood: a}, true},
+		"put back from another port":      {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a)), choice{template: a, lastGood: a}, true},
+		"another operator's":              {aWeb(), somethingSeen(aDeployment(none, none)), choice{adopted: true}, false},
+		"ours follows another operator's": {aWeb(), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, false},
+		"ours has followed it":            {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, true},
+		"ours is put back":                {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: theirs, lastGood: theirs}, false},
+		"a container before has the name": {aWeb(), somethingSeen(), choice{template: hidden}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := findsByName(tc.ws, tc.seen, tc.chosen); got != tc.want {
+				t.Errorf("findsByName() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestReplicas(t *testing.T) {
 	auto := func(ws *webv1.WebServer) {
 		ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 2, MaxReplicas: 5, TargetCPUUtilizationPercentage: 80}

@@ -77,13 +77,20 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	return d, nil
 }
 
-// service is the Service. nodePort 0 leaves the choice to the API server.
-func service(ws *webv1.WebServer, nodePort int32) *corev1ac.ServiceApplyConfiguration {
+// service is the Service. nodePort 0 leaves the choice to the API server; byName
+// is whether it finds the pods' ports by their names.
+func service(ws *webv1.WebServer, nodePort int32, byName bool) *corev1ac.ServiceApplyConfiguration {
+	target := func(name string, number int32) intstr.IntOrString {
+		if byName {
+			return intstr.FromString(name)
+		}
+		return intstr.FromInt32(number)
+	}
 	http := corev1ac.ServicePort().
-		WithName("http").
+		WithName(httpName).
 		WithProtocol(corev1.ProtocolTCP).
 		WithPort(serviceSpec(ws).Port).
-		WithTargetPort(intstr.FromInt32(ws.Spec.Port))
+		WithTargetPort(target(httpName, ws.Spec.Port))
 	if nodePort != 0 {
 		http.WithNodePort(nodePort)
 	}
@@ -93,10 +100,10 @@ func service(ws *webv1.WebServer, nodePort int32) *corev1ac.ServiceApplyConfigur
 		WithPorts(http)
 	if ws.Spec.TLS != nil {
 		spec.WithPorts(corev1ac.ServicePort().
-			WithName("https").
+			WithName(httpsName).
 			WithProtocol(corev1.ProtocolTCP).
 			WithPort(httpsPort).
-			WithTargetPort(intstr.FromInt32(httpsPort)))
+			WithTargetPort(target(httpsName, httpsPort)))
 	}
 	s := corev1ac.Service(serviceName(ws), ws.Namespace).
 		WithLabels(labels(ws)).
@@ -170,7 +177,7 @@ func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
 					WithBackend(networkingv1ac.IngressBackend().
 						WithService(networkingv1ac.IngressServiceBackend().
 							WithName(serviceName(ws)).
-							WithPort(networkingv1ac.ServiceBackendPort().WithName("http")))))))
+							WithPort(networkingv1ac.ServiceBackendPort().WithName(httpName)))))))
 	if asked.ClassName != "" {
 		spec.WithIngressClassName(asked.ClassName)
 	}
@@ -215,7 +222,7 @@ func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 func openShiftRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 	spec := map[string]any{
 		"to":   map[string]any{"kind": "Service", "name": serviceName(ws), "weight": int64(100)},
-		"port": map[string]any{"targetPort": "http"},
+		"port": map[string]any{"targetPort": httpName},
 	}
 	if ws.Spec.Route.Host != "" {
 		spec["host"] = ws.Spec.Route.Host

@@ -124,7 +124,7 @@ func TestRepair(t *testing.T) {
 			return err
 		}
 		p := got.Spec.Ports
-		if got.Spec.Type != corev1.ServiceTypeNodePort || len(p) != 1 || p[0].Port != 80 || p[0].NodePort != port || p[0].TargetPort.IntValue() != 80 ||
+		if got.Spec.Type != corev1.ServiceTypeNodePort || len(p) != 1 || p[0].Port != 80 || p[0].NodePort != port || p[0].TargetPort.String() != "http" ||
 			got.Spec.Selector["webserver_cr"] != "web" || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil {
 			return fmt.Errorf("Service %+v %+v", got.Spec, got.Labels)
 		}
@@ -346,8 +346,19 @@ func TestTakeOver(t *testing.T) {
 	ws := mustCurrent(s)
 	s.must(makeTheGuides(ctx, s.Client, ws))
 	s.settled(reasonReady, "nginx:1")
+	target := func() string {
+		svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
+		s.must(err)
+		return svc.Spec.Ports[0].TargetPort.String()
+	}
+	if got := target(); got != "80" {
+		t.Errorf("the Service looks for port %s, which the guide's pods do not name", got)
+	}
 	s.must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
 	s.settled(reasonReady, "nginx:2")
+	if got := target(); got != httpName {
+		t.Errorf("the Service looks for port %s, want %s", got, httpName)
+	}
 	if meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAdopted) != nil {
 		t.Error("it still says that it was taken over")
 	}

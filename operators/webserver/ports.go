@@ -2,6 +2,7 @@ package webserver
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"time"
@@ -94,11 +95,46 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 // currentNodePort is the node port that a Service has for HTTP.
 func currentNodePort(s *corev1.Service) int32 {
 	for _, port := range s.Spec.Ports {
-		if port.Name == "http" || len(s.Spec.Ports) == 1 {
+		if port.Name == httpName || len(s.Spec.Ports) == 1 {
 			return port.NodePort
 		}
 	}
 	return 0
+}
+
+// findsByName says whether the Service can find the ports of all pods by their
+// names. Then pods that listen on two ports, of a rollout that changes spec.port,
+// serve side by side. It has to go by number while pods of another operator's
+// template serve, or are to be gone back to: their ports have no names.
+func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
+	d, current := seen.deployment(), currentTemplate(seen)
+	if current == "" && d.UID != "" {
+		current = templateOf(d.Spec.Template)
+	}
+	isGood := current == chosen.template && current.revision() == ws.Status.LastGoodRevision
+	return current.namesPorts() && chosen.template.namesPorts() && (isGood || chosen.lastGood.namesPorts())
+}
+
+// namesPorts says whether the names of the ports lead to the server, in the way
+// that Kubernetes follows them: to the first container that has such a port.
+func (t podTemplate) namesPorts() bool {
+	if t == "" {
+		return true // there are no pods of it
+	}
+	var template corev1.PodTemplateSpec
+	if json.Unmarshal([]byte(t), &template) != nil {
+		return false
+	}
+	first := map[string]string{}
+	for _, container := range template.Spec.Containers {
+		for _, port := range container.Ports {
+			if _, ok := first[port.Name]; !ok {
+				first[port.Name] = container.Name
+			}
+		}
+	}
+	https, ok := first[httpsName]
+	return first[httpName] == serverContainer && (!ok || https == serverContainer)
 }
 
 // isPortTaken says whether the API server refuses a Service because somebody

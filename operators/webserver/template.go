@@ -22,7 +22,10 @@ const (
 	// nginxUser is the user and group nginx of the nginx images.
 	nginxUser = 101
 
-	httpsPort = 443
+	// httpName and httpsName are what the ports are called, in the pods and in
+	// the Service.
+	httpName, httpsName = "http", "https"
+	httpsPort           = 443
 	// stopSeconds is how long a pod has for the requests at hand, once it is
 	// drained.
 	stopSeconds = 30
@@ -123,9 +126,9 @@ func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 	if server.ImagePullPolicy == "" {
 		server.ImagePullPolicy = corev1.PullIfNotPresent
 	}
-	ports := []corev1.ContainerPort{{Name: "http", ContainerPort: ws.Spec.Port, Protocol: corev1.ProtocolTCP}}
+	ports := []corev1.ContainerPort{{Name: httpName, ContainerPort: ws.Spec.Port, Protocol: corev1.ProtocolTCP}}
 	if ws.Spec.TLS != nil {
-		ports = append(ports, corev1.ContainerPort{Name: "https", ContainerPort: httpsPort, Protocol: corev1.ProtocolTCP})
+		ports = append(ports, corev1.ContainerPort{Name: httpsName, ContainerPort: httpsPort, Protocol: corev1.ProtocolTCP})
 	}
 	for _, port := range ports {
 		server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
