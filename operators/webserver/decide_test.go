@@ -96,7 +96,9 @@ func TestJudge(t *testing.T) {
 		"an old pod refuses its configuration": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(a, "nginx: [emerg]")), desired: b},
 		"good, and crash-loops soon after": {ws: aWeb(good(b, noon.Add(-30*time.Second))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b,
 			want: failure(crashLoop, `healthy at first, and then container "webserver" crashes again and again, with exit code 3`)},
-		"good for long, and crash-loops": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
+		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
+		"good, and restarted with a slow registry":      {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
+		"good for long, and crash-loops":                {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

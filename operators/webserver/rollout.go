@@ -26,7 +26,9 @@ type rollout struct {
 }
 
 // judge reads the rollout. It is given up only where there is a revision to go
-// back to, and only if it is the one that the spec asks for.
+// back to, and only if it is the one that the spec asks for. One that has become
+// healthy is proven: what befalls its pods later, when they are moved or
+// restarted, is trouble to tell, and only a crash loop soon after is its own fault.
 func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	d := seen.deployment()
 	current := currentTemplate(seen)
@@ -50,10 +52,11 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		}
 		return r
 	}
-	if refused := checkFailure(pods); refused != nil {
+	proven := ws.Status.LastGoodRevision == current.revision()
+	if refused := checkFailure(pods); refused != nil && !proven {
 		return fail(*refused)
 	}
-	if passed := isPast(d); passed {
+	if isPast(d) && !proven {
 		why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
 		if r.trouble != nil {
 			why = *r.trouble
@@ -62,7 +65,7 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		return fail(why)
 	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
-	onProbation := ws.Status.LastGoodRevision == current.revision() && ws.Status.LastGoodTime != nil &&
+	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
 	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop {
 		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.trouble.message})
