@@ -80,7 +80,7 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	}
 
 	next.chosen = choose(ws, seen, desired)
-	for _, s := range seen.inputs.all() {
+	for _, s := range append(seen.inputs.all(), keptTemplate(ws, next.chosen.lastGood)...) {
 		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
 			next.wanted = append(next.wanted, wanted{s.kind, emptyCopy(s.kind), copyOf(ws, s)})
 		}
@@ -110,7 +110,7 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	want(ingressKind, ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
 	want(httpRouteKind, ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
 	want(routeKind, ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
-	next.unwanted = append(next.unwanted, uselessCopies(seen, next)...)
+	next.unwanted = append(next.unwanted, uselessCopies(ws, seen, next)...)
 	if len(seen.missing) > 0 {
 		next.wakeAfter = optionalPoll
 	}
@@ -118,7 +118,9 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 }
 
 // choose finds the pod template. What a rollout needs to be put back is in the
-// annotations of the Deployment, and which revision is good is in status.
+// annotations of the Deployment, and which revision is good is in status. A
+// Deployment that is made anew begins with what was good: what has yet to show
+// that it works follows as a rollout.
 func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	d := seen.deployment()
 	current, good := currentTemplate(seen), goodTemplate(seen)
@@ -133,6 +135,9 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 		}
 	case foreign:
 		c.lastGood = templateOf(d.Spec.Template)
+	case d.UID == "" && good != "" && good.revision() == ws.Status.LastGoodRevision:
+		c.template = good
+		c.rolledBack = failed != nil && desired != "" && failed.Revision == desired.revision()
 	case desired == "":
 		c.template = current
 	case failed != nil && failed.Revision == desired.revision() && good != "":
@@ -148,9 +153,13 @@ func currentTemplate(seen observation) podTemplate {
 	return podTemplate(seen.deployment().Annotations[templateAnnotation])
 }
 
-// goodTemplate is the last good one before that.
+// goodTemplate is the last good one before that: the Deployment has it, and if
+// that was deleted, the ConfigMap in which it is kept.
 func goodTemplate(seen observation) podTemplate {
-	return podTemplate(seen.deployment().Annotations[goodAnnotation])
+	if good := seen.deployment().Annotations[goodAnnotation]; good != "" {
+		return podTemplate(good)
+	}
+	return seen.keptTemplate
 }
 
 // templateOf makes a template to go back to of one that another operator made.
@@ -183,14 +192,15 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	return ws.Spec.Replicas
 }
 
-// uselessCopies are the copies of inputs that no pod can need any more.
-func uselessCopies(seen observation, next plan) []client.Object {
+// uselessCopies are the copies that no pod can need any more.
+func uselessCopies(ws *webv1.WebServer, seen observation, next plan) []client.Object {
 	if !next.rollout.complete || next.chosen.adopted || currentTemplate(seen) != next.chosen.template {
 		return nil
 	}
 	var useless []client.Object
 	for i, c := range seen.copies {
-		if !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
+		kept := slices.ContainsFunc(keptTemplate(ws, next.chosen.lastGood), func(s *snapshot) bool { return s.name == c.Name })
+		if !kept && !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
 			useless = append(useless, &seen.copies[i])
 		}
 	}

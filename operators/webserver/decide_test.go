@@ -50,6 +50,16 @@ func TestChoose(t *testing.T) {
 			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(a, none)), want: choice{template: a}},
 		"an input is missing, and nothing there": {
 			ws: aWeb(), seen: somethingSeen(), want: choice{}},
+		"put back, and deleted: what was good is made anew": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"on its way, and deleted: what was good comes first": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a}},
+		"good, and deleted: the same": {
+			ws: aWeb(good(b, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+		"an input is missing, and the Deployment is deleted": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), want: choice{template: a, lastGood: a}},
+		"the annotation with the good one is lost": {
+			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), kept(a)), desired: b, want: choice{template: b, lastGood: a}},
 		"another operator's: left as it is": {
 			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
 		"another operator's, known": {
@@ -66,6 +76,36 @@ func TestChoose(t *testing.T) {
 				t.Errorf("choose() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestKeepsTheGoodTemplate: a rollout begins with what it may have to go back
+// to being kept outside the Deployment, and one copy is enough.
+func TestKeepsTheGoodTemplate(t *testing.T) {
+	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	kinds := func(seen observation) []string {
+		next, err := decide(aWeb(image("nginx:b"), good(a, noon)), seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, child := range next.wanted {
+			kinds = append(kinds, child.kind)
+		}
+		return kinds
+	}
+	rest := []string{"Service", "Deployment", "PodDisruptionBudget"}
+	there := func(seen *observation) {
+		seen.copies = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "web-last-good-" + a.revision()}}}
+	}
+	if diff := cmp.Diff(append([]string{configMapKind}, rest...), kinds(somethingSeen(aDeployment(a, "")))); diff != "" {
+		t.Errorf("a rollout begins (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(rest, kinds(somethingSeen(aDeployment(b, a), there))); diff != "" {
+		t.Errorf("it is kept (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(rest, kinds(somethingSeen())); diff != "" {
+		t.Errorf("a new WebServer (-want +got):\n%s", diff)
 	}
 }
 

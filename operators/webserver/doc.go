@@ -30,7 +30,9 @@
 //	spec asks C   C                     A                      -
 //
 // The Deployment carries both templates as annotations, in the same write that
-// changes its template, so no death of the operator can part them. That B
+// changes its template, so no death of the operator can part them. Before that
+// write, last-good goes into a ConfigMap, too: a Deployment that is deleted comes
+// back with the good one, and a rollout goes on from there. That B
 // failed is written into status first; putting A back follows from it, in a
 // step of its own, by whoever leads then. Whether B failed is read from the
 // Deployment's own progress deadline and from the pods: no clock of the

@@ -97,6 +97,11 @@ func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployme
 	}
 }
 
+// kept is a template that was kept outside the Deployment.
+func kept(template podTemplate) seenOption {
+	return func(seen *observation) { seen.keptTemplate = template }
+}
+
 // late is a Deployment whose deadline has passed with two old pods left.
 func late(d *appsv1.Deployment) {
 	d.Status.Replicas, d.Status.UpdatedReplicas = 4, 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ import (
 const (
 	configMapKind = "ConfigMap"
 	secretKind    = "Secret"
+
+	// The last good template is kept in a copy of this role, under this key.
+	keptRole, keptKey = "last-good", "template"
 )
 
 // inputs are what a WebServer's pods are given.
@@ -194,6 +198,36 @@ func generated(ws *webv1.WebServer, role string, data map[string][]byte) *snapsh
 	s := snapshotOf(ws, role, configMapKind, hashOf(data))
 	s.data = data
 	return s
+}
+
+// keptTemplate is the last good template as an input that the operator writes
+// itself: it outlives the Deployment. None, if there is no such template.
+func keptTemplate(ws *webv1.WebServer, good podTemplate) []*snapshot {
+	if good == "" {
+		return nil
+	}
+	s := snapshotOf(ws, keptRole, configMapKind, good.revision())
+	s.data = map[string][]byte{keptKey: []byte(good)}
+	return []*snapshot{s}
+}
+
+// readKept reads the template that is kept among the copies, if there is one.
+func (r *reconciler) readKept(ctx context.Context, ws *webv1.WebServer, copies []metav1.PartialObjectMetadata) (podTemplate, error) {
+	var kept podTemplate
+	for _, c := range copies {
+		if !strings.HasPrefix(c.Name, snapshotOf(ws, keptRole, configMapKind, "").name) {
+			continue
+		}
+		data, _, err := r.read(ctx, inputSource{configMapKind, client.ObjectKeyFromObject(&c)})
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		// There are two for a moment, while one takes the place of the other.
+		if found := podTemplate(data[keptKey]); kept == "" || found.revision() == ws.Status.LastGoodRevision {
+			kept = found
+		}
+	}
+	return kept, nil
 }
 
 func snapshotOf(ws *webv1.WebServer, role, kind, hash string) *snapshot {

@@ -27,8 +27,12 @@ type observation struct {
 	pods []corev1.Pod
 	// inputs are what the pods are to be given.
 	inputs inputs
-	// copies are the copies of inputs that are there.
+	// copies are the copies of inputs, and of the last good template, that
+	// are there.
 	copies []metav1.PartialObjectMetadata
+	// keptTemplate is the last good template that was kept outside the
+	// Deployment; empty while the Deployment has one itself.
+	keptTemplate podTemplate
 	// guidePort is true when port 30010 seems free, and this one may ask.
 	guidePort bool
 	// autoscaled is true when an autoscaler that is not ours sets the
@@ -92,11 +96,16 @@ func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observat
 	if err := r.observeCopies(ctx, ws, &seen); err != nil {
 		return seen, err
 	}
+	var err error
+	if goodTemplate(seen) == "" {
+		if seen.keptTemplate, err = r.readKept(ctx, ws, seen.copies); err != nil {
+			return seen, err
+		}
+	}
 	there := map[string]bool{}
 	for _, c := range seen.copies {
 		there[c.Name] = true
 	}
-	var err error
 	if seen.inputs, err = r.observeInputs(ctx, ws, there); err != nil {
 		return seen, err
 	}

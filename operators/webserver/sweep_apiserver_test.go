@@ -102,7 +102,8 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 }
 
 // nothingTwice holds at the end of every story: there is one of each child, and
-// no copy of an input that nobody needs.
+// no copy that nobody needs. One is of the last good template, once there was a
+// rollout.
 func nothingTwice(copies int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		for _, kind := range []struct {
@@ -136,7 +137,7 @@ func comesUp() testkit.Scenario {
 			Do: patched(`{"spec":{"image":"nginx:2","ingress":null,"autoscaling":null}}`),
 		}},
 		Settled: isReady(reasonReady, "nginx:2"),
-		Check:   nothingTwice(0),
+		Check:   nothingTwice(1),
 	}
 }
 
@@ -242,13 +243,14 @@ func changesItsInputs() testkit.Scenario {
 			{Name: "another image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:2"}}`)},
 		},
 		Settled:  isReady(reasonReady, "nginx:2"),
-		Check:    nothingTwice(0),
+		Check:    nothingTwice(1),
 		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
 	}
 }
 
-// isPutBack gets an image that becomes ready and then crashes.
+// isPutBack gets an image that becomes ready and then crashes, and loses its
+// Deployment when that was put back.
 func isPutBack() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "is-put-back",
@@ -261,6 +263,11 @@ func isPutBack() testkit.Scenario {
 		Arrange: arranged(),
 		Steps: []testkit.Step{{
 			Name: "a bad image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:bad"}}`),
+		}, {
+			Name: "no Deployment", When: isReady(reasonRolledBack, "nginx:1"),
+			Do: func(ctx context.Context, r *testkit.Run) error {
+				return r.Client.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "web"}})
+			},
 		}},
 		Settled: isReady(reasonRolledBack, "nginx:1"),
 		Check: func(ctx context.Context, r *testkit.Run) error {
@@ -271,7 +278,16 @@ func isPutBack() testkit.Scenario {
 			if f := ws.Status.FailedRollout; f == nil || f.Image != "nginx:bad" || f.Reason != crashLoop || ws.Status.LastGoodImage != "nginx:1" {
 				return fmt.Errorf("failed rollout %+v, last good image %s", f, ws.Status.LastGoodImage)
 			}
-			return nothingTwice(0)(ctx, r)
+			bad := map[types.UID]bool{} // the ReplicaSets
+			for _, start := range r.Kubelet.Starts() {
+				if start.Pod.Spec.Containers[0].Image == "nginx:bad" {
+					bad[metav1.GetControllerOf(start.Pod).UID] = true
+				}
+			}
+			if len(bad) != 1 {
+				return errors.New("the bad image was tried again")
+			}
+			return nothingTwice(1)(ctx, r)
 		},
 		Variants: []string{"plain", "late-all", "twins"},
 		Timeout:  time.Minute,
