@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -125,7 +126,7 @@ func TestRepair(t *testing.T) {
 		}
 		p := got.Spec.Ports
 		if got.Spec.Type != corev1.ServiceTypeNodePort || len(p) != 1 || p[0].Port != 80 || p[0].NodePort != port || p[0].TargetPort.String() != "http" ||
-			got.Spec.Selector["webserver_cr"] != "web" || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil {
+			!maps.Equal(got.Spec.Selector, selector(mustCurrent(s))) || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil {
 			return fmt.Errorf("Service %+v %+v", got.Spec, got.Labels)
 		}
 		return nil
@@ -147,7 +148,8 @@ func TestRepair(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 {
+		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 ||
+			!maps.Equal(got.Spec.Selector.MatchLabels, selector(mustCurrent(s))) || len(got.Spec.Selector.MatchExpressions) > 0 {
 			return fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
 		}
 		return nil
@@ -164,6 +166,7 @@ func TestRepair(t *testing.T) {
 		{"port", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`, serviceIsRight},
 		{"target port", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`, serviceIsRight},
 		{"selector", object(&corev1.Service{}, "web-service"), `[{"op":"replace","path":"/spec/selector/webserver_cr","value":"other"}]`, serviceIsRight},
+		{"selector with more", object(&corev1.Service{}, "web-service"), `[{"op":"add","path":"/spec/selector/theirs","value":"1"}]`, serviceIsRight},
 		{"no selector", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/spec/selector"}]`, serviceIsRight},
 		{"labels", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/metadata/labels"}]`, serviceIsRight},
 		{"replicas", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/replicas","value":3}]`, deploymentIsRight},
@@ -174,6 +177,8 @@ func TestRepair(t *testing.T) {
 		{"paused", object(&appsv1.Deployment{}, "web"), `[{"op":"add","path":"/spec/paused","value":true}]`, deploymentIsRight},
 		{"Deployment deleted", object(&appsv1.Deployment{}, "web"), "", deploymentIsRight},
 		{"budget", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
+		{"budget selector", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchLabels/theirs","value":"1"}]`, budgetIsRight},
+		{"budget expressions", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchExpressions","value":[{"key":"theirs","operator":"Exists"}]}]`, budgetIsRight},
 		{"budget deleted", object(&policyv1.PodDisruptionBudget{}, "web"), "", budgetIsRight},
 	}
 	for _, tc := range cases {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -15,9 +16,9 @@ type Change struct {
 }
 
 // Differences are the fields of want that live, in the API's own JSON, does not
-// have, or has otherwise. What only live has is no difference, and neither
-// is an empty value of want that live leaves out. The items of a
-// list of objects may stand in any order, with others among them.
+// have, or has otherwise. What only live has is no difference, but for spec.selector,
+// and neither is an empty value of want that live leaves out. The items of a list of
+// objects may stand in any order, with others among them.
 func Differences(want, live any) ([]Change, error) {
 	// The same encoding and decoding for both, so that values have the same
 	// types.
@@ -45,10 +46,18 @@ func plain(value any) (any, error) {
 	return decoded, json.Unmarshal(data, &decoded)
 }
 
+// atomic is the field that selects the pods of a Service, a PodDisruptionBudget, a
+// Deployment. The API has it atomic: who sets it has all of it, and a key that
+// somebody adds would leave it selecting nothing.
+const atomic = "spec.selector"
+
 func differences(path string, want, have any) []Change {
 	switch want := want.(type) {
 	case map[string]any:
 		if have, ok := have.(map[string]any); ok {
+			if path == atomic && !reflect.DeepEqual(want, have) {
+				return []Change{{Path: path, From: have, To: want}}
+			}
 			var changes []Change
 			for _, field := range slices.Sorted(maps.Keys(want)) {
 				changes = append(changes, differences(join(path, field), want[field], have[field])...)

@@ -14,6 +14,7 @@ func TestDifferences(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "d", Labels: map[string]string{"ours": "1", "theirs": "2"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(3)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "d"}},
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 				Containers: []corev1.Container{
@@ -38,8 +39,13 @@ func TestDifferences(t *testing.T) {
 			want: map[string]any{"metadata": map[string]any{"labels": map[string]any{"ours": "0"}}},
 			diff: []Change{{"metadata.labels.ours", "1", "0"}},
 		},
-		"a number":             {want: map[string]any{"spec": map[string]any{"replicas": int64(4)}}, diff: []Change{{"spec.replicas", 3.0, 4.0}}},
-		"the same number":      {want: map[string]any{"spec": map[string]any{"replicas": int64(3)}}},
+		"a number":          {want: map[string]any{"spec": map[string]any{"replicas": int64(4)}}, diff: []Change{{"spec.replicas", 3.0, 4.0}}},
+		"the same number":   {want: map[string]any{"spec": map[string]any{"replicas": int64(3)}}},
+		"the same selector": {want: map[string]any{"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}}}},
+		"another's key in the selector": {
+			want: map[string]any{"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{}}}},
+			diff: []Change{{"spec.selector", map[string]any{"matchLabels": map[string]any{"app": "d"}}, map[string]any{"matchLabels": map[string]any{}}}},
+		},
 		"another image":        {want: server(map[string]any{"image": "nginx:2"}), diff: []Change{{container + ".image", "nginx:1", "nginx:2"}}},
 		"the order of values":  {want: server(map[string]any{"args": []any{"b", "a"}}), diff: []Change{{container + ".args", []any{"a", "b"}, []any{"b", "a"}}}},
 		"empty, and left out":  {want: map[string]any{"spec": map[string]any{"paused": false}}},
