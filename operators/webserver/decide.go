@@ -68,7 +68,7 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	var desired podTemplate
 	if seen.inputs.trouble == nil {
 		var err error
-		if desired, err = desiredTemplate(ws, seen.inputs); err != nil {
+		if desired, err = askedFor(ws, seen); err != nil {
 			return next, err
 		}
 	}
@@ -111,7 +111,8 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	want(httpRouteKind, ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
 	want(routeKind, ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
 	next.unwanted = append(next.unwanted, uselessCopies(ws, seen, next)...)
-	if len(seen.missing) > 0 {
+	next.wakeAfter = next.rollout.wakeAfter
+	if len(seen.missing) > 0 && (next.wakeAfter == 0 || next.wakeAfter > optionalPoll) {
 		next.wakeAfter = optionalPoll
 	}
 	return next, nil

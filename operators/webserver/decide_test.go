@@ -136,6 +136,11 @@ func TestJudge(t *testing.T) {
 		"an old pod refuses its configuration": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(a, "nginx: [emerg]")), desired: b},
 		"good, and crash-loops soon after": {ws: aWeb(good(b, noon.Add(-30*time.Second))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b,
 			want: failure(crashLoop, `healthy at first, and then container "webserver" crashes again and again, with exit code 3`)},
+		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
+		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
+			want: failure("PodsRefused", "not healthy within 60 s: no pod can be made: exceeded quota")},
+		"those before it were refused, too":             {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)), appliedAt(noon))), desired: b},
+		"good, and then pods are refused":               {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)))), desired: b},
 		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
 		"good, and restarted with a slow registry":      {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
 		"good for long, and crash-loops":                {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
@@ -147,6 +152,15 @@ func TestJudge(t *testing.T) {
 				t.Errorf("judge() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestJudgesAgain: nothing happens when the time for refused pods is up.
+func TestJudgesAgain(t *testing.T) {
+	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
+	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "no pod can be made: exceeded quota" {
+		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.trouble)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	webv1 "example.com/fairlead/api/web/v1"
 )
@@ -113,6 +114,48 @@ func TestInputsAreMounted(t *testing.T) {
 	template, _ := desiredTemplate(ws, in)
 	if !template.uses("web-tls-3") || template.uses("web-tls-4") {
 		t.Error("the template does not know what it uses")
+	}
+}
+
+// TestTheCheckHasResources: those of the server, but not in a template of version
+// 0.0.1 that is in force.
+func TestTheCheckHasResources(t *testing.T) {
+	ws := aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.Config = &webv1.ConfigSpec{ConfigMap: "c", Path: "/etc/nginx/conf.d", Check: []string{"nginx", "-t"}}
+		ws.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	})
+	in := inputs{config: snapshotOf(ws, "config", configMapKind, "1"), check: []string{"nginx", "-t"}}
+	spec := podOf(t, ws, in)
+	if diff := cmp.Diff(spec.Containers[0].Resources, spec.InitContainers[0].Resources); diff != "" {
+		t.Errorf("resources of the check (-server +check):\n%s", diff)
+	}
+
+	bare := in
+	bare.bareCheck = true
+	now, _ := desiredTemplate(ws, in)
+	old, _ := desiredTemplate(ws, bare)
+	adopted := func(seen *observation) {
+		aDeployment("", "")(seen)
+		seen.deployment().Annotations[adoptedAnnotation] = old.revision()
+	}
+	refused := *ws
+	failed(old)(&refused)
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want podTemplate
+	}{
+		"a new one":                  {ws, somethingSeen(), now},
+		"the old one runs":           {ws, somethingSeen(aDeployment(old, "")), old},
+		"the new one runs":           {ws, somethingSeen(aDeployment(now, old)), now},
+		"another one runs":           {ws, somethingSeen(aDeployment(templateFor(), "")), now},
+		"the old one was put back":   {&refused, somethingSeen(aDeployment(templateFor(), "")), old},
+		"another's, when it was old": {ws, somethingSeen(adopted), old},
+	} {
+		tc.seen.inputs = in
+		if got, err := askedFor(tc.ws, tc.seen); err != nil || got != tc.want {
+			t.Errorf("%s: revision %s, want %s (%v)", name, got.revision(), tc.want.revision(), err)
+		}
 	}
 }
 

@@ -108,6 +108,22 @@ func late(d *appsv1.Deployment) {
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
 }
 
+// refused is a Deployment whose new pods are refused since then.
+func refused(since time.Time) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Replicas, d.Status.UpdatedReplicas = 3, 0
+		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+			Reason: "FailedCreate", Message: "exceeded quota", LastTransitionTime: metav1.Time{Time: since}}}
+	}
+}
+
+// appliedAt is a Deployment that the operator last wrote then.
+func appliedAt(when time.Time) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managedBy, Time: &metav1.Time{Time: when}}}
+	}
+}
+
 // aPod of a template has a server container in a state.
 func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 	return func(seen *observation) {

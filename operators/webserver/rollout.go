@@ -23,6 +23,8 @@ type rollout struct {
 	trouble *problem
 	// failure is set when the rollout is to be given up.
 	failure *webv1.FailedRollout
+	// wakeAfter is when to judge it again, if nothing happens; 0 for never.
+	wakeAfter time.Duration
 }
 
 // judge reads the rollout. It is given up only where there is a revision to go
@@ -39,6 +41,10 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		}
 	}
 	r := rollout{complete: isComplete(d), trouble: troubleOf(pods)}
+	refusal, since := refusedPods(d)
+	if r.trouble == nil {
+		r.trouble = refusal
+	}
 	good := goodTemplate(seen)
 	known := ws.Status.FailedRollout
 	if good == "" || current == "" || current != desired || d.Status.ObservedGeneration < d.Generation ||
@@ -52,19 +58,27 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		}
 		return r
 	}
-	proven := ws.Status.LastGoodRevision == current.revision()
-	if refused := checkFailure(pods); refused != nil && !proven {
-		return fail(*refused)
-	}
-	if isPast(d) && !proven {
-		why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
-		if r.trouble != nil {
-			why = *r.trouble
-		}
-		why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
-		return fail(why)
-	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
+	proven := ws.Status.LastGoodRevision == current.revision()
+	if !proven {
+		if refused := checkFailure(pods); refused != nil {
+			return fail(*refused)
+		}
+		late := isPast(d)
+		if refusal != nil && !r.complete && !late {
+			// A ReplicaSet that is there from an earlier time is never late.
+			wait := since.Add(deadline).Sub(seen.now)
+			late, r.wakeAfter = wait <= 0, max(wait, 0)
+		}
+		if late {
+			why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
+			if r.trouble != nil {
+				why = *r.trouble
+			}
+			why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
+			return fail(why)
+		}
+	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
 	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop {
@@ -88,6 +102,24 @@ func isPast(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
 	})
+}
+
+// refusedPods is why the API server refuses to make pods, if it does, such as a
+// quota; and since when that says something about what the Deployment now is.
+func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
+	for _, c := range d.Status.Conditions {
+		if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		since := c.LastTransitionTime.Time
+		for _, f := range d.ManagedFields {
+			if f.Manager == managedBy && f.Subresource == "" && f.Time != nil && f.Time.After(since) {
+				since = f.Time.Time // before that, it was another rollout
+			}
+		}
+		return &problem{reason: "PodsRefused", message: "no pod can be made: " + status.Shortened(c.Message)}, since
+	}
+	return nil, time.Time{}
 }
 
 const crashLoop = "CrashLoopBackOff"

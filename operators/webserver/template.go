@@ -109,6 +109,9 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 			// What it prints is what the user is told.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}
+		if !in.bareCheck { // a quota may want them of every container
+			check.Resources = corev1.ResourceRequirements{Limits: server.Resources.Limits, Requests: server.Resources.Requests}
+		}
 		spec.InitContainers = append(spec.InitContainers, check)
 	}
 	secure(spec)
@@ -118,6 +121,27 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 		return "", fmt.Errorf("encode the pod template: %w", err)
 	}
 	return podTemplate(data), nil
+}
+
+// askedFor is the template that the spec asks for now. Where one of version 0.0.1
+// is in force that differs by its check only, that is the one, until the spec
+// changes: an upgrade of the operator restarts no pod.
+func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
+	desired, err := desiredTemplate(ws, seen.inputs)
+	if err != nil || !seen.inputs.checked() {
+		return desired, err
+	}
+	in := seen.inputs
+	in.bareCheck = true
+	old, err := desiredTemplate(ws, in)
+	inForce := []string{currentTemplate(seen).revision(), seen.deployment().Annotations[adoptedAnnotation]}
+	if failed := ws.Status.FailedRollout; failed != nil {
+		inForce = append(inForce, failed.Revision)
+	}
+	if slices.Contains(inForce, old.revision()) {
+		return old, err
+	}
+	return desired, err
 }
 
 // setServer sets what the spec says about the server's container.

@@ -1,0 +1,41 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestQuota: pods that a quota refuses are told in the API server's words. An
+// image of which there is a ReplicaSet from before is put back, too, when its
+// pods are refused: the Deployment's own deadline does not pass for it.
+func TestQuota(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	ws := story(s.run)
+	ws.Spec.Rollout.DeadlineSeconds = 5
+	s.must(s.Create(ctx, ws))
+	s.settled(reasonReady, "nginx:1")
+	change := func(image string) {
+		s.must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"`+image+`"}}`))))
+	}
+	change("nginx:2")
+	s.settled(reasonReady, "nginx:2")
+
+	s.must(s.Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "full"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsCPU: resource.MustParse("1")}},
+	}))
+	change("nginx:1")
+	if ready := s.waitsFor("PodsRefused"); !strings.Contains(ready.Message, "quota") {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.settled(reasonRolledBack, "nginx:2")
+}
