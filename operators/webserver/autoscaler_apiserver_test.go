@@ -56,6 +56,9 @@ func TestAutoscaling(t *testing.T) {
 	scaleDeployment(s, 4)
 	time.Sleep(500 * time.Millisecond)
 	s.must(hasReplicas(s, 4)())
+	scaleDeployment(s, 0)
+	s.within(5*time.Second, hasReplicas(s, 2))
+	scaleDeployment(s, 4)
 	patch(`{"spec":{"image":"nginx:2"}}`)
 	s.within(10*time.Second, func() error {
 		if ws := mustCurrent(s); ws.Status.LastGoodImage != "nginx:2" || ws.Status.DesiredReplicas != 4 {

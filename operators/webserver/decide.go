@@ -174,11 +174,12 @@ func templateOf(template corev1.PodTemplateSpec) podTemplate {
 
 // replicas are those of the spec. Where an autoscaler chooses, they are its
 // own: nil once it has set them, and until then those that there are, within
-// its bounds.
+// its bounds. Ours never sets 0, and does nothing while they are 0; another one,
+// such as KEDA, may have good reason to.
 func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	live := seen.deployment().Spec.Replicas
 	if auto := ws.Spec.Autoscaling; auto != nil {
-		if isScaled(seen.deployment()) {
+		if isScaled(seen.deployment()) && *live != 0 {
 			return nil
 		}
 		have := auto.MinReplicas

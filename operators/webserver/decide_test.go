@@ -237,6 +237,7 @@ func TestReplicas(t *testing.T) {
 		d := seen.deployment()
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
+	stopped := func(seen *observation) { seen.deployment().Spec.Replicas = new(int32(0)) }
 	there := aDeployment(templateFor(), "")
 
 	cases := map[string]struct {
@@ -249,6 +250,8 @@ func TestReplicas(t *testing.T) {
 		"another's autoscaler":            {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
 		"autoscaled from now on":          {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
 		"autoscaled, nothing there":       {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
+		"autoscaled, and stopped by hand": {ws: aWeb(auto), seen: somethingSeen(there, scaled, stopped), want: new(int32(2))},
+		"another's autoscaler sets 0":     {ws: aWeb(), seen: somethingSeen(there, scaled, stopped, func(o *observation) { o.autoscaled = true })},
 		"autoscaled, and it has been set": {ws: aWeb(auto), seen: somethingSeen(there, scaled)},
 	}
 	for name, tc := range cases {

@@ -63,7 +63,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(st))
+		conditions.Good(reasonReady, readyMessage(ws, st))
 	case p.passes:
 		conditions.Busy(p.reason, p.message)
 	default:
@@ -177,11 +177,14 @@ func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
 	return p
 }
 
-func readyMessage(st webv1.WebServerStatus) string {
-	if st.DesiredReplicas == 0 {
-		return "No pod is asked for"
+func readyMessage(ws *webv1.WebServer, st webv1.WebServerStatus) string {
+	switch {
+	case st.DesiredReplicas != 0:
+		return "All pods are ready"
+	case *ws.Spec.Replicas != 0:
+		return "The Deployment was scaled to 0, where an autoscaler that is not this operator's chooses"
 	}
-	return "All pods are ready"
+	return "No pod is asked for"
 }
 
 // desiredReplicas is how many pods there should be, by whoever decides it.
