@@ -105,9 +105,11 @@ func (r *reconciler) clearPorts(ctx context.Context, ws *webv1.WebServer, s *cor
 		return nil
 	}
 	ports := slices.Clone(want)
-	ports[0].NodePort = nil
-	if live := currentNodePort(s); live != 0 && serviceSpec(ws).Type != corev1.ServiceTypeClusterIP {
-		ports[0].NodePort = &live
+	for i := range ports {
+		ports[i].NodePort = nil
+		if live := currentNodePort(s, *ports[i].Name); live != 0 && serviceSpec(ws).Type != corev1.ServiceTypeClusterIP {
+			ports[i].NodePort = &live
+		}
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": s.UID},

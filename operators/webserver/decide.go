@@ -96,7 +96,7 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 		}
 	}
 	want(serviceKind, true, func() runtime.ApplyConfiguration {
-		return service(ws, nodePort(ws, seen), findsByName(ws, seen, next.chosen))
+		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen))
 	})
 	if next.chosen.adopted || next.chosen.template != "" {
 		d, err := deployment(ws, next.chosen, replicas(ws, seen))

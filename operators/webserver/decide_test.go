@@ -194,6 +194,33 @@ func TestNodePort(t *testing.T) {
 	}
 }
 
+func TestHTTPSNodePort(t *testing.T) {
+	had := func(ws *webv1.WebServer) { ws.Status.HTTPSNodePort = 31443 }
+	inside := func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP} }
+	there := func(seen *observation) {
+		aService(31080)(seen)
+		s := seen.service()
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: httpsName, Port: httpsPort, Protocol: corev1.ProtocolTCP, NodePort: 31111})
+	}
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want int32
+	}{
+		"the first time":          {aWeb(), somethingSeen(aService(31080)), 0},
+		"there, not yet told":     {aWeb(), somethingSeen(there), 31111},
+		"changed behind its back": {aWeb(had), somethingSeen(there), 31443},
+		"deleted":                 {aWeb(had), somethingSeen(), 31443},
+		"not on nodes":            {aWeb(had, inside), somethingSeen(there), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := httpsNodePort(tc.ws, tc.seen); got != tc.want {
+				t.Errorf("httpsNodePort() = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestFindsByName(t *testing.T) {
 	none := podTemplate("")
 	port := func(n int32) webOption { return func(ws *webv1.WebServer) { ws.Spec.Port = n } }

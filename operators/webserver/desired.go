@@ -77,9 +77,9 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	return d, nil
 }
 
-// service is the Service. nodePort 0 leaves the choice to the API server; byName
-// is whether it finds the pods' ports by their names.
-func service(ws *webv1.WebServer, nodePort int32, byName bool) *corev1ac.ServiceApplyConfiguration {
+// service is the Service. A node port of 0 leaves the choice to the API server;
+// byName is whether it finds the pods' ports by their names.
+func service(ws *webv1.WebServer, nodePort, httpsNodePort int32, byName bool) *corev1ac.ServiceApplyConfiguration {
 	target := func(name string, number int32) intstr.IntOrString {
 		if byName {
 			return intstr.FromString(name)
@@ -99,11 +99,15 @@ func service(ws *webv1.WebServer, nodePort int32, byName bool) *corev1ac.Service
 		WithSelector(selector(ws)).
 		WithPorts(http)
 	if ws.Spec.TLS != nil {
-		spec.WithPorts(corev1ac.ServicePort().
+		https := corev1ac.ServicePort().
 			WithName(httpsName).
 			WithProtocol(corev1.ProtocolTCP).
 			WithPort(httpsPort).
-			WithTargetPort(target(httpsName, httpsPort)))
+			WithTargetPort(target(httpsName, httpsPort))
+		if httpsNodePort != 0 {
+			https.WithNodePort(httpsNodePort)
+		}
+		spec.WithPorts(https)
 	}
 	s := corev1ac.Service(serviceName(ws), ws.Namespace).
 		WithLabels(labels(ws)).

@@ -112,7 +112,7 @@ func TestRepair(t *testing.T) {
 	s.settled(reasonReady, "nginx:1")
 	svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
 	s.must(err)
-	port := currentNodePort(svc)
+	port := currentNodePort(svc, httpName)
 
 	object := func(obj client.Object, name string) client.Object {
 		obj.SetNamespace(s.run.Namespace)
@@ -283,7 +283,7 @@ func TestTheGuidesPort(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
-		if a, b := currentNodePort(one), currentNodePort(two); a != theGuidePort || b == 0 || b == theGuidePort {
+		if a, b := currentNodePort(one, httpName), currentNodePort(two, httpName); a != theGuidePort || b == 0 || b == theGuidePort {
 			return fmt.Errorf("node ports %d and %d", a, b)
 		}
 		return nil

@@ -76,7 +76,7 @@ func hasGuidePort(obj client.Object) []string {
 // choice to the API server.
 func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	s := serviceSpec(ws)
-	live := currentNodePort(seen.service())
+	live := currentNodePort(seen.service(), httpName)
 	switch {
 	case s.Type == corev1.ServiceTypeClusterIP:
 		return 0
@@ -92,10 +92,22 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	return 0
 }
 
-// currentNodePort is the node port that a Service has for HTTP.
-func currentNodePort(s *corev1.Service) int32 {
+// httpsNodePort is the same for HTTPS, but nobody can ask for one.
+func httpsNodePort(ws *webv1.WebServer, seen observation) int32 {
+	switch {
+	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
+		return 0
+	case ws.Status.HTTPSNodePort != 0:
+		return ws.Status.HTTPSNodePort
+	}
+	return currentNodePort(seen.service(), httpsName)
+}
+
+// currentNodePort is the node port that a Service has for the port of a name.
+// The only one that another operator's Service has is for HTTP.
+func currentNodePort(s *corev1.Service, name string) int32 {
 	for _, port := range s.Spec.Ports {
-		if port.Name == httpName || len(s.Spec.Ports) == 1 {
+		if port.Name == name || name == httpName && len(s.Spec.Ports) == 1 {
 			return port.NodePort
 		}
 	}

@@ -52,10 +52,10 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	st.ReadyReplicas = d.Status.AvailableReplicas // ready for a second
 	switch s := seen.service(); {
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
-		st.NodePort = 0
+		st.NodePort, st.HTTPSNodePort = 0, 0
 	case serviceSpec(ws).NodePort != 0 && failure != nil: // not there yet, perhaps
 	case s.UID != "" && metav1.IsControlledBy(s, ws):
-		st.NodePort = currentNodePort(s)
+		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
 	settle(&st, seen, next)

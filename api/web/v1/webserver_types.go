@@ -334,6 +334,10 @@ type WebServerStatus struct {
 	// +optional
 	NodePort int32 `json:"nodePort,omitempty"`
 
+	// The same for HTTPS; left out without tls.
+	// +optional
+	HTTPSNodePort int32 `json:"httpsNodePort,omitempty"`
+
 	// Where to look at it.
 	// +optional
 	URL string `json:"url,omitempty"`

@@ -1,0 +1,73 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// aCertificate is a Secret with the certificate that Go's own test server has.
+func aCertificate(t *testing.T, namespace, name string) *corev1.Secret {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Type:       corev1.SecretTypeTLS,
+		Data: map[string][]byte{
+			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
+			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		},
+	}
+}
+
+// TestPortsStay: a Service that is deleted, or has its ports changed, comes back
+// with both node ports.
+func TestPortsStay(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, aCertificate(t, s.run.Namespace, "cert")))
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+		ws.Spec.TLS = &webv1.TLSSpec{SecretName: "cert", Path: "/etc/nginx/tls"}
+	})))
+	s.settled(reasonReady, "nginx:1")
+	ports := func() ([2]int32, error) {
+		svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
+		return [2]int32{currentNodePort(svc, httpName), currentNodePort(svc, httpsName)}, err
+	}
+	before, err := ports()
+	s.must(err)
+	if st := mustCurrent(s).Status; before != [2]int32{st.NodePort, st.HTTPSNodePort} || st.HTTPSNodePort == 0 {
+		t.Errorf("node ports %v, in status %d and %d", before, st.NodePort, st.HTTPSNodePort)
+	}
+	stay := func() error {
+		got, err := ports()
+		if err == nil && got != before {
+			err = fmt.Errorf("node ports %v, want %v", got, before)
+		}
+		return err
+	}
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web-service"}}
+	s.must(s.Delete(ctx, svc.DeepCopy()))
+	s.within(5*time.Second, stay)
+	spoiled, err := read(ctx, s.run, "web-service", &corev1.Service{})
+	s.must(err)
+	spoiled.Spec.Ports[0].Port, spoiled.Spec.Ports[1].Port = 8080, 8443
+	s.must(s.Update(ctx, spoiled))
+	s.within(5*time.Second, stay)
+}
