@@ -127,7 +127,8 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	current, good := currentTemplate(seen), goodTemplate(seen)
 	c := choice{desired: desired, template: desired, lastGood: good}
 	adoptedFor := d.Annotations[adoptedAnnotation]
-	foreign := d.UID != "" && current == ""
+	// Without the annotation it may still be ours: its pods have a revision.
+	foreign := d.UID != "" && current == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
 	switch failed := ws.Status.FailedRollout; {
 	case foreign && (desired == "" || adoptedFor == "" || adoptedFor == desired.revision()):
 		c.template, c.adopted, c.adoptedFor = "", true, adoptedFor

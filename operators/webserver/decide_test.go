@@ -60,6 +60,8 @@ func TestChoose(t *testing.T) {
 			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), want: choice{template: a, lastGood: a}},
 		"the annotation with the good one is lost": {
 			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+		"the annotation with the template is lost": {
+			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(none, none, withRevision(a))), desired: a, want: choice{template: a}},
 		"another operator's: left as it is": {
 			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
 		"another operator's, known": {

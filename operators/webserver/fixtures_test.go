@@ -102,6 +102,13 @@ func kept(template podTemplate) seenOption {
 	return func(seen *observation) { seen.keptTemplate = template }
 }
 
+// withRevision is a Deployment whose pods tell that revision.
+func withRevision(template podTemplate) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision()}
+	}
+}
+
 // late is a Deployment whose deadline has passed with two old pods left.
 func late(d *appsv1.Deployment) {
 	d.Status.Replicas, d.Status.UpdatedReplicas = 4, 1

@@ -175,6 +175,13 @@ func TestRepair(t *testing.T) {
 		{"drain", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/spec/template/spec/containers/0/lifecycle"}]`, deploymentIsRight},
 		{"strategy", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/strategy/rollingUpdate/maxUnavailable","value":1}]`, deploymentIsRight},
 		{"paused", object(&appsv1.Deployment{}, "web"), `[{"op":"add","path":"/spec/paused","value":true}]`, deploymentIsRight},
+		{"annotation", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/metadata/annotations/webserver-operator~1template"}]`, func() error {
+			got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+			if err == nil && got.Annotations[templateAnnotation] == "" {
+				err = errors.New("no annotation with the template")
+			}
+			return errors.Join(err, deploymentIsRight())
+		}},
 		{"Deployment deleted", object(&appsv1.Deployment{}, "web"), "", deploymentIsRight},
 		{"budget", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
 		{"budget selector", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchLabels/theirs","value":"1"}]`, budgetIsRight},
