@@ -261,6 +261,13 @@ func TestPortTaken(t *testing.T) {
 	s.must(s.Create(ctx, holder))
 	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30077} })))
 	s.waitsFor(reasonPortTaken)
+	s.within(10*time.Second, func() error {
+		available := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAvailable)
+		if available == nil || available.Reason != reasonNoService {
+			return fmt.Errorf("Available is %+v", available)
+		}
+		return nil
+	})
 	s.must(s.Delete(ctx, holder))
 	s.settled(reasonReady, "nginx:1")
 	if port := mustCurrent(s).Status.NodePort; port != 30077 {

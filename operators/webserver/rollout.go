@@ -40,7 +40,7 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 			pods = append(pods, pod)
 		}
 	}
-	r := rollout{complete: isComplete(d), trouble: troubleOf(pods)}
+	r := rollout{complete: isComplete(d), trouble: troubleOf(pods, seen.now)}
 	refusal, since := refusedPods(d)
 	if r.trouble == nil {
 		r.trouble = refusal
@@ -124,13 +124,17 @@ func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 
 const crashLoop = "CrashLoopBackOff"
 
+// crashesForgotten is after how long a container that runs is not on its way from
+// one crash to the next any more: the kubelet's back-off begins anew then, too.
+const crashesForgotten = 10 * time.Minute
+
 // troubleOf is what keeps the first of the pods in trouble from serving. The
-// kubelet alternates between an error and the wait for the next try; both give
-// the same words, so that status does not change with every turn.
-func troubleOf(pods []corev1.Pod) *problem {
+// kubelet alternates between an error, the wait for the next try, and the try; all
+// give the same words, so that status does not change with every turn.
+func troubleOf(pods []corev1.Pod, now time.Time) *problem {
 	for _, pod := range pods {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if p := containerTrouble(container); p != nil {
+			if p := containerTrouble(container, now); p != nil {
 				return p
 			}
 		}
@@ -143,21 +147,27 @@ func troubleOf(pods []corev1.Pod) *problem {
 	return nil
 }
 
-func containerTrouble(container corev1.ContainerStatus) *problem {
-	if end := container.State.Terminated; end != nil && end.ExitCode != 0 && container.RestartCount > 0 {
-		return crashing(container, end)
-	}
-	wait := container.State.Waiting
-	if wait == nil {
+func containerTrouble(container corev1.ContainerStatus, now time.Time) *problem {
+	if wait := container.State.Waiting; wait != nil {
+		switch wait.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
+		case crashLoop:
+			return crashing(container, container.LastTerminationState.Terminated)
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
+		}
 		return nil
 	}
-	switch wait.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-		return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
-	case crashLoop:
+	if container.Ready { // an init container that has ended well is
+		return nil
+	}
+	end, run := container.State.Terminated, container.State.Running
+	if end != nil && container.RestartCount > 0 {
+		return crashing(container, end)
+	}
+	if run != nil && container.RestartCount > 1 && now.Sub(run.StartedAt.Time) < crashesForgotten {
 		return crashing(container, container.LastTerminationState.Terminated)
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ const (
 	reasonUnavailable = "PodsNotReady"
 	reasonServing     = "Serving"
 	reasonNoPods      = "NoPodReady"
+	reasonNoService   = "NoService"
 	reasonStopped     = "ScaledToZero"
+	reasonCopyLost    = "CopyLost"
 	reasonAdopted     = "TakenOver"
 )
 
@@ -69,7 +71,10 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	default:
 		conditions.Bad(p.reason, p.message)
 	}
+	s := seen.service()
 	switch {
+	case st.ReadyReplicas > 0 && !(s.UID != "" && metav1.IsControlledBy(s, ws)):
+		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
 	case st.DesiredReplicas == 0:
@@ -114,6 +119,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.We
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
+		func() *problem { return copyLost(ws, seen, next) },
 		func() *problem { return rolledBack(seen, next, st) },
 		func() *problem { return missingKind(seen) },
 		func() *problem { return unavailable(ws, seen, next) },
@@ -140,6 +146,23 @@ func writeProblem(failure error) *problem {
 		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
 	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+}
+
+// copyLost tells of a copy that the pods mount, that somebody deleted, and that
+// cannot be made again: what the spec names has other content by now.
+func copyLost(ws *webv1.WebServer, seen observation, next plan) *problem {
+	has := func(name string) bool {
+		return slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) ||
+			slices.ContainsFunc(seen.inputs.all(), func(s *snapshot) bool { return s.name == name })
+	}
+	for _, name := range next.chosen.template.copies() {
+		if strings.HasPrefix(name, childName(ws)+"-") && !has(name) {
+			return &problem{reason: reasonCopyLost, message: fmt.Sprintf(
+				"The copy %q was deleted, with content that is nowhere else: no new pod of revision %s can start. Change the spec, or what it names",
+				name, next.chosen.template.revision())}
+		}
+	}
+	return nil
 }
 
 func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem {

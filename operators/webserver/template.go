@@ -26,6 +26,8 @@ const (
 	// the Service.
 	httpName, httpsName = "http", "https"
 	httpsPort           = 443
+	// volumePrefix begins the names of the volumes that the operator adds.
+	volumePrefix = "webserver-"
 	// stopSeconds is how long a pod has for the requests at hand, once it is
 	// drained.
 	stopSeconds = 30
@@ -61,14 +63,25 @@ func (t podTemplate) image() string {
 }
 
 // uses says whether the pods mount a snapshot of that name.
-func (t podTemplate) uses(snapshot string) bool {
+func (t podTemplate) uses(snapshot string) bool { return slices.Contains(t.copies(), snapshot) }
+
+// copies are the names of the snapshots that the pods mount.
+func (t podTemplate) copies() []string {
 	var template corev1.PodTemplateSpec
 	if json.Unmarshal([]byte(t), &template) != nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(template.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.ConfigMap != nil && v.ConfigMap.Name == snapshot || v.Secret != nil && v.Secret.SecretName == snapshot
-	})
+	var all []string
+	for _, v := range template.Spec.Volumes {
+		switch {
+		case !slices.Contains([]string{volumePrefix + "content", volumePrefix + "config", volumePrefix + "tls"}, v.Name): // the user's own
+		case v.ConfigMap != nil:
+			all = append(all, v.ConfigMap.Name)
+		case v.Secret != nil:
+			all = append(all, v.Secret.SecretName)
+		}
+	}
+	return all
 }
 
 // desiredTemplate is the pod template that a WebServer asks for: the user's
@@ -199,7 +212,7 @@ func mount(spec *corev1.PodSpec, server *corev1.Container, ws *webv1.WebServer, 
 		if slices.ContainsFunc(server.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
 			return
 		}
-		name = "webserver-" + name
+		name = volumePrefix + name
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
 	}
