@@ -73,7 +73,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	}
 	s := seen.service()
 	switch {
-	case st.ReadyReplicas > 0 && !(s.UID != "" && metav1.IsControlledBy(s, ws)):
+	case st.ReadyReplicas > 0 && !metav1.IsControlledBy(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
