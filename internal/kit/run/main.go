@@ -106,7 +106,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 // later, and so come back long after the API server does. For the same reason the
 // liveness probe is answered meanwhile.
 func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config, probes string) error {
-	stop, err := answerProbes(probes)
+	stop, err := answerProbes(ctx, probes)
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config, probe
 
 // answerProbes serves what a manager does that is alive and not ready, until stop
 // is called.
-func answerProbes(address string) (stop func(), err error) {
+func answerProbes(ctx context.Context, address string) (stop func(), err error) {
 	if address = disabledIfEmpty(address); address == "0" {
 		return func() {}, nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--health-probe-bind-address: %w", err)
 	}
