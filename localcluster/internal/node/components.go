@@ -14,7 +14,6 @@ import (
 type component struct {
 	name string
 	args []string
-	env  []string // besides what all have
 	// ready tells whether it can be used: what needs it starts after that.
 	// Without it nothing waits.
 	ready func(context.Context) error
@@ -58,10 +57,6 @@ func etcd() component {
 func apiServer(spec Spec, ca *x509.CertPool) component {
 	return component{
 		name: "kube-apiserver",
-		// Go collects garbage whenever the heap has doubled. A small cluster's is
-		// small, so that took a quarter of the API server's time under load, which
-		// no API server with gigabytes of objects spends.
-		env: []string{"GOGC=400"},
 		args: []string{
 			"--advertise-address=" + spec.NodeIP.String(),
 			"--secure-port=" + apiPort,

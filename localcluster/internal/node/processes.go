@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -57,9 +56,9 @@ func (p *processes) collect() {
 	}
 }
 
-// start starts a program of the search path with its output in a log file, and
-// with extra in its environment. The channel gets its status when it has ended.
-func (p *processes) start(log string, extra []string, name string, args ...string) (<-chan unix.WaitStatus, error) {
+// start starts a program of the search path with its output in a log file. The
+// channel gets its status when it has ended.
+func (p *processes) start(log, name string, args ...string) (<-chan unix.WaitStatus, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (p *processes) start(log string, extra []string, name string, args ...strin
 	p.mu.Lock() // so that a child that ends at once finds its channel
 	defer p.mu.Unlock()
 	process, err := os.StartProcess(path, append([]string{name}, args...), &os.ProcAttr{
-		Dir: "/", Env: slices.Concat(p.env, extra), Files: []*os.File{nothing, file, file},
+		Dir: "/", Env: p.env, Files: []*os.File{nothing, file, file},
 	})
 	if err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func (p *processes) start(log string, extra []string, name string, args ...strin
 
 // run runs a program to its end.
 func (p *processes) run(log, name string, args ...string) error {
-	ended, err := p.start(log, nil, name, args...)
+	ended, err := p.start(log, name, args...)
 	if err != nil {
 		return err
 	}
