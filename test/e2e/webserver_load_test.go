@@ -158,6 +158,11 @@ spec:
 		{"another page", 3, func() {
 			kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", `{"data":{"index.html":"<h1>Hello again</h1>"}}`)
 		}},
+		{"another port", 3, func() { // where only the new pods listen
+			config, _, _ := strings.Cut(slowConfig, "---")
+			apply(t, ns, strings.NewReplacer("name: slow", "name: moved", "listen 80", "listen 8080").Replace(config))
+			set(`{"spec":{"port":8080,"config":{"configMap":"moved"}}}`)
+		}},
 		{"one pod", 1, func() { set(`{"spec":{"replicas":1}}`) }},
 	}
 	time.Sleep(2 * time.Second)
