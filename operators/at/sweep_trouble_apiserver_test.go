@@ -5,6 +5,8 @@ package at
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -81,8 +83,12 @@ func keptGated() testkit.Scenario {
 		},
 		Settled: func(ctx context.Context, r *testkit.Run) error {
 			// Who dies between the deletion of the pod and the word of it leaves
-			// a claimed pod that is gone.
-			if settledAs(atv1alpha1.Failed, "ResultUnknown")(ctx, r) == nil {
+			// a claimed pod that is gone, and so it seems to another operator. One
+			// that is alone and lives has the word.
+			disturbed := slices.ContainsFunc(r.Writes(), func(w testkit.Write) bool {
+				return w.Operator > 1 || strings.HasSuffix(w.Fate, "killed")
+			})
+			if disturbed && settledAs(atv1alpha1.Failed, "ResultUnknown")(ctx, r) == nil {
 				return nil
 			}
 			return settledAs(atv1alpha1.Missed, "StartingDeadlineExceeded")(ctx, r)
