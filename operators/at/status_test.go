@@ -74,7 +74,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		"foreign pod": {
 			at: anAt(), seen: observation{now: noon}, failure: &apply.ConflictError{Kind: "Pod", Name: "sample"},
 			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodConflict",
-			message: `Pod "sample" exists and belongs to somebody else: delete or rename it`,
+			message: `Pod "sample" exists and is not owned by this object: delete or rename it`,
 		},
 		"quota": {
 			at: anAt(), seen: observation{now: noon}, failure: apierrors.NewForbidden(gr, "sample", errors.New("exceeded quota: q")),

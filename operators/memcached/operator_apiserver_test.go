@@ -212,7 +212,7 @@ func TestConflict(t *testing.T) {
 	s.must(s.Create(ctx, theirs))
 	before := theirs.ResourceVersion
 	s.must(s.Create(ctx, story(s.run)))
-	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and belongs to somebody else: delete or rename it` {
+	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
 	}
 	s.eventually(func() error { _, err := read(ctx, s.run, "cache", &appsv1.Deployment{}); return err })

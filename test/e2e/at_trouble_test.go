@@ -257,7 +257,7 @@ func TestAtLeavesAForeignPodAlone(t *testing.T) {
 	at := newAt(ns, "taken", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	got := waitFor(t, at, atv1alpha1.Pending, "PodConflict", 10*time.Second)
-	if message := got.Status.Conditions[len(got.Status.Conditions)-1].Message; !strings.Contains(message, `Pod "taken" exists and belongs to somebody else`) {
+	if message := got.Status.Conditions[len(got.Status.Conditions)-1].Message; !strings.Contains(message, `Pod "taken" exists and is not owned by this object`) {
 		t.Errorf("message: %s", message)
 	}
 	if out := kubectl(t, "get", "pod", "taken", "-n", ns, "-o", "jsonpath={.metadata.ownerReferences}{.metadata.deletionTimestamp}"); out != "" {

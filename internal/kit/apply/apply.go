@@ -2,10 +2,11 @@
 // it does not own.
 //
 // An object is owned when its controller owner reference names the owner's
-// UID. A name alone proves nothing: somebody else may have taken it, and a
-// cache that holds only labelled objects does not show theirs. So the first
-// write is a POST, which cannot merge into anything, and AlreadyExists is
-// settled by a live read.
+// UID, or when it has lost that reference and still carries the operator's
+// other marks, see [Owns]. A name alone proves nothing: somebody else may have
+// taken it, and a cache that holds only labelled objects does not show theirs.
+// So the first write is a POST, which cannot merge into anything, and
+// AlreadyExists is settled by a live read.
 package apply
 
 import (
@@ -31,7 +32,7 @@ func (e *ConflictError) Error() string {
 	if e.Predecessor {
 		return fmt.Sprintf("%s %q still belongs to a deleted object of the same name and is about to be removed", e.Kind, e.Name)
 	}
-	return fmt.Sprintf("%s %q exists and belongs to somebody else: delete or rename it", e.Kind, e.Name)
+	return fmt.Sprintf("%s %q exists and is not owned by this object: delete or rename it", e.Kind, e.Name)
 }
 
 // Create creates child, which carries a controller reference to owner. When
@@ -44,15 +45,15 @@ func Create(ctx context.Context, c client.Client, live client.Reader, owner, chi
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return readOwn(ctx, c, live, owner, child)
+	return readOwn(ctx, c, live, owner, child, func() bool { return metav1.IsControlledBy(child, owner) })
 }
 
 // readOwn reads a child from the API server, which must be this owner's.
-func readOwn(ctx context.Context, c client.Client, live client.Reader, owner, child client.Object) error {
+func readOwn(ctx context.Context, c client.Client, live client.Reader, owner, child client.Object, isOwn func() bool) error {
 	if err := live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return err
 	}
-	if metav1.IsControlledBy(child, owner) {
+	if isOwn() {
 		return nil
 	}
 	kind := "object"

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +41,9 @@ type Outcome struct {
 	Found bool
 	// Applied is true when it was there and not as wanted.
 	Applied bool
+	// TakenBack is true when it was applied because it had lost its owner
+	// reference, or the label by which the cache shows it.
+	TakenBack bool
 	// Changes are the fields that were not as wanted. There may be none,
 	// although something was applied: fields that are not wanted any more.
 	Changes []Change
@@ -71,7 +73,7 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		}
 		return Outcome{Object: seen, Created: !found, Found: found}, into(fresh, seen)
 	}
-	if !metav1.IsControlledBy(seen, owner) {
+	if !Owns(a.Manager, owner, seen) {
 		return Outcome{}, &ConflictError{Kind: child.GetKind(), Name: child.GetName(), Predecessor: BelongsToPredecessor(seen, owner)}
 	}
 	changes, err := Differences(child, seen)
@@ -83,11 +85,12 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 	}
 	child.SetUID(seen.GetUID())
 	child.SetResourceVersion(seen.GetResourceVersion())
-	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.FieldOwner(a.Manager), client.ForceOwnership); err != nil {
+	takenBack := lostMarks(a.Manager, owner, seen)
+	if err := a.applyOver(ctx, seen, child); err != nil {
 		return Outcome{}, err
 	}
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Path == "metadata.annotations."+a.mark() })
-	return Outcome{Object: seen, Applied: true, Changes: changes}, into(child, seen)
+	return Outcome{Object: seen, Applied: true, TakenBack: takenBack, Changes: changes}, into(child, seen)
 }
 
 // createOrFind creates a child, or reads the one that is there already.
@@ -96,7 +99,7 @@ func createOrFind(ctx context.Context, a Children, owner client.Object, child *u
 	if !apierrors.IsAlreadyExists(err) {
 		return false, err
 	}
-	return true, readOwn(ctx, a.Client, a.Live, owner, child)
+	return true, readOwn(ctx, a.Client, a.Live, owner, child, func() bool { return Owns(a.Manager, owner, child) })
 }
 
 // takeOver makes what a POST of this manager set its server-side apply's, so
@@ -155,7 +158,7 @@ func without(value any, names []string) any {
 	return value
 }
 
-func (a Children) mark() string { return a.Manager + "/applied" }
+func (a Children) mark() string { return appliedAnnotation(a.Manager) }
 
 // into makes to, of any type, what from is.
 func into(from *unstructured.Unstructured, to client.Object) error {

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/apply"
 )
 
 // ManagedByLabel is on every object that an operator creates, with the value
 // <operator>-operator. Caches hold no other objects of the kinds that
 // operators own.
-const ManagedByLabel = "app.kubernetes.io/managed-by"
+const ManagedByLabel = apply.ManagedByLabel
 
 // Operator is what there is to know of an operator in order to run it.
 type Operator struct {

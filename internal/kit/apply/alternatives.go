@@ -1,0 +1,123 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Server-side apply adds what is wanted to what others have set. Where the two
+// exclude each other (a port of the same name and another number, minAvailable
+// beside maxUnavailable, an exec probe beside a tcpSocket one) the API server
+// refuses the whole, and nothing of the child is repaired any more.
+//
+// So an apply that is refused as invalid, although what is wanted is valid by
+// itself, is done again after the fields of spec that others have set by hand were
+// made this manager's: what is not wanted of them goes. Metadata, also that of a
+// pod template, and what was set through a subresource stay with those who set
+// them.
+
+// applyOver applies child, and removes what others have set when that is why
+// the API server refuses it. The operator may die between the two writes: the
+// next apply goes on from there.
+func (a Children) applyOver(ctx context.Context, seen client.Object, child *unstructured.Unstructured) error {
+	want := child.DeepCopy()
+	refusal := a.apply(ctx, child)
+	if !apierrors.IsInvalid(refusal) || !a.isValid(ctx, want) {
+		return refusal
+	}
+	patch, err := seizePatch(seen, a.Manager)
+	if err != nil || len(patch) == 0 {
+		return refusal
+	}
+	if err := a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager)); err != nil {
+		return err
+	}
+	want.SetResourceVersion(seen.GetResourceVersion())
+	if err := a.apply(ctx, want); err != nil {
+		return err
+	}
+	child.Object = want.Object
+	return nil
+}
+
+func (a Children) apply(ctx context.Context, child *unstructured.Unstructured) error {
+	return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.FieldOwner(a.Manager), client.ForceOwnership)
+}
+
+// isValid says whether a child could be created as it is wanted, if its name
+// were free: the API server looks at the name last.
+func (a Children) isValid(ctx context.Context, child *unstructured.Unstructured) bool {
+	alone := &unstructured.Unstructured{Object: without(child.Object, a.Settled).(map[string]any)}
+	alone.SetUID("")
+	alone.SetResourceVersion("")
+	return apierrors.IsAlreadyExists(a.Client.Create(ctx, alone, client.DryRunAll, client.FieldOwner(a.Manager)))
+}
+
+// seizePatch makes the fields of spec that others have set the manager's own.
+// It is empty when there are none.
+func seizePatch(seen client.Object, manager string) ([]byte, error) {
+	const seized = "seized"
+	obj := seen.DeepCopyObject().(client.Object)
+	var entries []metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager == manager || entry.Subresource != "" || entry.FieldsV1 == nil {
+			entries = append(entries, entry)
+			continue
+		}
+		ofSpec, rest, err := splitFields(entry.FieldsV1.GetRawBytes())
+		if err != nil {
+			return nil, err
+		}
+		if ofSpec != nil {
+			taken := entry
+			taken.Manager, taken.Operation, taken.FieldsV1 = seized, metav1.ManagedFieldsOperationUpdate, metav1.NewFieldsV1(string(ofSpec))
+			entries = append(entries, taken)
+		}
+		if rest != nil {
+			entry.FieldsV1 = metav1.NewFieldsV1(string(rest))
+			entries = append(entries, entry)
+		}
+	}
+	obj.SetManagedFields(entries)
+	return csaupgrade.UpgradeManagedFieldsPatch(obj, sets.New(seized), manager)
+}
+
+// splitFields parts the fields of spec, but for the metadata of a pod template,
+// from all others. Either is nil if it has none.
+func splitFields(raw []byte) (ofSpec, rest []byte, err error) {
+	var all map[string]any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, nil, err
+	}
+	spec, ok := all["f:spec"].(map[string]any)
+	if !ok {
+		return nil, raw, nil
+	}
+	delete(all, "f:spec")
+	if template, ok := spec["f:template"].(map[string]any); ok {
+		if metadata, ok := template["f:metadata"]; ok {
+			all["f:spec"] = map[string]any{"f:template": map[string]any{"f:metadata": metadata}}
+			delete(template, "f:metadata")
+		}
+		if len(template) == 0 {
+			delete(spec, "f:template")
+		}
+	}
+	if len(spec) > 0 {
+		if ofSpec, err = json.Marshal(map[string]any{"f:spec": spec}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(all) > 0 {
+		rest, err = json.Marshal(all)
+	}
+	return ofSpec, rest, err
+}
