@@ -70,6 +70,9 @@ func (r *reconciler) write(ctx context.Context, mc *v1alpha1.Memcached, kind str
 		r.writes.Note(kind, seen)
 		r.log(ctx, mc, kind, outcome)
 	}
+	if outcome.TakenBack {
+		r.events.tookBack(mc, kind, seen)
+	}
 	return nil
 }
 

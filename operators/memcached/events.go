@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
@@ -50,4 +51,11 @@ func (e events) upgrade(ctx context.Context, mc *v1alpha1.Memcached, before *v1a
 		severity = corev1.EventTypeWarning
 	}
 	e.Eventf(mc, nil, severity, string(is.Kind)+"Upgrade", "Upgrade", "%s", status.Shortened(is.Message))
+}
+
+// tookBack tells that a child which had lost its owner reference or labels has
+// them again.
+func (e events) tookBack(mc *v1alpha1.Memcached, kind string, child client.Object) {
+	e.Eventf(mc, nil, corev1.EventTypeNormal, "TakenBack", "Repair",
+		"%s %q had lost its owner reference or labels, and has them again", kind, child.GetName())
 }

@@ -83,7 +83,7 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 		return seen, err
 	}
 	for _, c := range copies.Items {
-		if metav1.IsControlledBy(&c, mc) && c.DeletionTimestamp == nil {
+		if isOurs(&c, mc) && c.DeletionTimestamp == nil {
 			seen.copies = append(seen.copies, c)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
 	"example.com/fairlead/internal/kit/testkit/standalone"
@@ -129,6 +130,9 @@ func TestRepair(t *testing.T) {
 			if len(options) > 0 {
 				workload = func() client.Object { return s.object(&appsv1.StatefulSet{}, "cache") }
 			}
+			isMarked := func(obj client.Object) bool {
+				return len(obj.GetOwnerReferences()) == 1 && obj.GetLabels()[apply.ManagedByLabel] == managedBy
+			}
 			workloadIsRight := func() error {
 				obj := workload()
 				if err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -143,7 +147,10 @@ func TestRepair(t *testing.T) {
 					replicas, template = *w.Spec.Replicas, w.Spec.Template
 				}
 				server := container(&template.Spec, serverContainer)
-				if replicas != 1 || server.Image != "memcached:1.6.18" || server.ReadinessProbe == nil || obj.GetDeletionTimestamp() != nil {
+				if probe := server.ReadinessProbe; probe == nil || probe.Exec != nil || !isMarked(obj) {
+					return fmt.Errorf("%T: probe %+v, %v %v", obj, probe, obj.GetOwnerReferences(), obj.GetLabels())
+				}
+				if replicas != 1 || server.Image != "memcached:1.6.18" || obj.GetDeletionTimestamp() != nil {
 					return fmt.Errorf("%T: %d replicas, %+v", obj, replicas, server)
 				}
 				return nil
@@ -158,14 +165,15 @@ func TestRepair(t *testing.T) {
 			}
 			serviceIsRight := func() error {
 				got, err := read(ctx, s.run, "cache", &corev1.Service{})
-				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
+				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || !isMarked(got) ||
+					len(got.Spec.Ports) != 1 || got.Spec.Ports[0].Port != 11211 || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
 					err = fmt.Errorf("Service %+v", got.Spec)
 				}
 				return err
 			}
 			budgetIsRight := func() error {
 				got, err := read(ctx, s.run, "cache", &policyv1.PodDisruptionBudget{})
-				if err == nil && (got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1) {
+				if err == nil && (got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || !isMarked(got)) {
 					err = fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
 				}
 				return err
@@ -180,11 +188,18 @@ func TestRepair(t *testing.T) {
 				{"image", workload(), `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"memcached:0"}]`, workloadIsRight},
 				{"probe", workload(), `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe"}]`, workloadIsRight},
 				{"generation", workload(), `[{"op":"replace","path":"/metadata/annotations/memcached-operator~1generation","value":"99"}]`, generationIsRight},
+				{"probe of another sort", workload(), `[{"op":"replace","path":"/spec/template/spec/containers/0/readinessProbe","value":{"exec":{"command":["true"]}}}]`, workloadIsRight},
+				{"workload without labels", workload(), `[{"op":"remove","path":"/metadata/labels"}]`, workloadIsRight},
+				{"workload without owner", workload(), `[{"op":"remove","path":"/metadata/ownerReferences"}]`, workloadIsRight},
 				{"workload deleted", workload(), "", workloadIsRight},
 				{"target port", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/ports/0/targetPort","value":80}]`, serviceIsRight},
 				{"selector", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/selector/memcached_cr","value":"other"}]`, serviceIsRight},
+				{"port", s.object(&corev1.Service{}, "cache"), `[{"op":"replace","path":"/spec/ports/0/port","value":80}]`, serviceIsRight},
+				{"Service without owner and labels", s.object(&corev1.Service{}, "cache"), `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`, serviceIsRight},
 				{"Service deleted", s.object(&corev1.Service{}, "cache"), "", serviceIsRight},
 				{"budget", s.object(&policyv1.PodDisruptionBudget{}, "cache"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
+				{"budget's other field", s.object(&policyv1.PodDisruptionBudget{}, "cache"), `[{"op":"remove","path":"/spec/maxUnavailable"},{"op":"add","path":"/spec/minAvailable","value":1}]`, budgetIsRight},
+				{"budget without owner", s.object(&policyv1.PodDisruptionBudget{}, "cache"), `[{"op":"remove","path":"/metadata/ownerReferences"}]`, budgetIsRight},
 				{"budget deleted", s.object(&policyv1.PodDisruptionBudget{}, "cache"), "", budgetIsRight},
 			} {
 				t.Log(tc.name)

@@ -11,11 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -247,7 +247,7 @@ func (r *reconciler) digest(ctx context.Context, mc *v1alpha1.Memcached, name, u
 	} else if err != nil {
 		return digest{}, nil, err
 	}
-	if use == useCopy && !metav1.IsControlledBy(meta, mc) {
+	if use == useCopy && !isOurs(meta, mc) {
 		return digest{}, nil, nil // to write it shows the conflict
 	}
 	if known, ok := r.digests.get(k, stampOf(meta)); ok {
@@ -277,5 +277,5 @@ func hashOf(data map[string][]byte) string {
 
 // isOurs says whether an object belongs to this Memcached.
 func isOurs(obj client.Object, mc *v1alpha1.Memcached) bool {
-	return obj.GetUID() != "" && metav1.IsControlledBy(obj, mc)
+	return obj.GetUID() != "" && apply.Owns(managedBy, mc, obj)
 }

@@ -2,16 +2,10 @@ package webserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -46,13 +40,11 @@ func (r *reconciler) act(ctx context.Context, ws *webv1.WebServer, seen *observa
 
 // write makes one child what it is to be, if it is not.
 func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *observation, child wanted) error {
-	if s, ok := child.seen.(*corev1.Service); ok {
-		if err := r.clearPorts(ctx, ws, s, child.config.(*corev1ac.ServiceApplyConfiguration).Spec.Ports); err != nil {
-			return err
-		}
-	}
 	was := child.seen.DeepCopyObject().(client.Object)
 	outcome, err := r.children.Apply(ctx, ws, child.seen, child.config)
+	if err == nil && outcome.Found && isCopy(child.kind) { // its name says what is in it: it may only lack a label
+		outcome, err = r.children.Apply(ctx, ws, child.seen, child.config)
+	}
 	switch {
 	case isPortTaken(err):
 		return r.whoHasThePort(ctx, ws, seen, was, err)
@@ -60,13 +52,14 @@ func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *obser
 		return err
 	}
 	switch {
-	case outcome.Found && isCopy(child.kind):
-		return nil // it cannot be otherwise: its name says what is in it
 	case outcome.Found:
 		return errAgain
 	case outcome.Created, outcome.Applied:
 		r.writes.Note(child.kind, child.seen)
 		r.log(ctx, ws, child.kind, outcome)
+	}
+	if outcome.TakenBack {
+		r.events.tookBack(ws, child.kind, child.seen)
 	}
 	return nil
 }
@@ -95,47 +88,6 @@ func (r *reconciler) whoHasThePort(ctx context.Context, ws *webv1.WebServer, see
 	seen.guidePort = false
 	r.guidePort.isTaken(seen.now)
 	return errAgain
-}
-
-// clearPorts takes away the ports of a Service of which somebody has changed
-// the number. An apply would add ours to theirs, and two cannot have one name.
-// They keep the node port that they have: another one is the apply's business.
-func (r *reconciler) clearPorts(ctx context.Context, ws *webv1.WebServer, s *corev1.Service, want []corev1ac.ServicePortApplyConfiguration) error {
-	if s.UID == "" || !metav1.IsControlledBy(s, ws) || !portsReplaced(want, s) {
-		return nil
-	}
-	ports := slices.Clone(want)
-	for i := range ports {
-		ports[i].NodePort = nil
-		if live := currentNodePort(s, *ports[i].Name); live != 0 && serviceSpec(ws).Type != corev1.ServiceTypeClusterIP {
-			ports[i].NodePort = &live
-		}
-	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": s.UID},
-		{"op": "test", "path": "/metadata/resourceVersion", "value": s.ResourceVersion},
-		{"op": "replace", "path": "/spec/ports", "value": ports},
-	})
-	if err != nil {
-		return err
-	}
-	return r.client.Patch(ctx, s, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(managedBy))
-}
-
-// portsReplaced says whether a port of ours is not there, while another one
-// has its name.
-func portsReplaced(ports []corev1ac.ServicePortApplyConfiguration, s *corev1.Service) bool {
-	for _, want := range ports {
-		for _, have := range s.Spec.Ports {
-			if *want.Port == have.Port && *want.Protocol == have.Protocol {
-				continue
-			}
-			if *want.Name == have.Name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // remove deletes a child that is not asked for any more.

@@ -91,7 +91,7 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 		case child == nil: // the cluster has no such kind
 		case asked:
 			next.wanted = append(next.wanted, wanted{kind.kind, child, config()})
-		case child.GetUID() != "" && metav1.IsControlledBy(child, ws) && child.GetDeletionTimestamp() == nil:
+		case isOurs(child, ws) && child.GetDeletionTimestamp() == nil:
 			next.unwanted = append(next.unwanted, child)
 		}
 	}

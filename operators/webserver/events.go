@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
@@ -37,4 +38,11 @@ func (e events) changed(ctx context.Context, ws *webv1.WebServer, before *webv1.
 	default:
 		e.Eventf(ws, nil, corev1.EventTypeWarning, is.Reason, "Serve", "%s", status.Shortened(is.Message))
 	}
+}
+
+// tookBack tells that a child which had lost its owner reference or labels has
+// them again.
+func (e events) tookBack(ws *webv1.WebServer, kind string, child client.Object) {
+	e.Eventf(ws, nil, corev1.EventTypeNormal, "TakenBack", "Repair",
+		"%s %q had lost its owner reference or labels, and has them again", kind, child.GetName())
 }

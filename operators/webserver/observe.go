@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
 )
 
 // observation is all that decide goes by, besides the WebServer.
@@ -137,7 +138,7 @@ func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, see
 			return err
 		}
 		for _, c := range list.Items {
-			if metav1.IsControlledBy(&c, ws) && c.DeletionTimestamp == nil {
+			if isOurs(&c, ws) && c.DeletionTimestamp == nil {
 				c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 				seen.copies = append(seen.copies, c)
 			}
@@ -168,4 +169,9 @@ func isScaled(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Subresource == "scale" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:replicas"`)
 	})
+}
+
+// isOurs says whether an object belongs to this WebServer.
+func isOurs(obj client.Object, ws *webv1.WebServer) bool {
+	return obj.GetUID() != "" && apply.Owns(managedBy, ws, obj)
 }

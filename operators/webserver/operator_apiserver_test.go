@@ -126,7 +126,7 @@ func TestRepair(t *testing.T) {
 		}
 		p := got.Spec.Ports
 		if got.Spec.Type != corev1.ServiceTypeNodePort || len(p) != 1 || p[0].Port != 80 || p[0].NodePort != port || p[0].TargetPort.String() != "http" ||
-			!maps.Equal(got.Spec.Selector, selector(mustCurrent(s))) || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil {
+			!maps.Equal(got.Spec.Selector, selector(mustCurrent(s))) || got.Labels["app"] != "webserver" || got.DeletionTimestamp != nil || !metav1.IsControlledBy(got, mustCurrent(s)) {
 			return fmt.Errorf("Service %+v %+v", got.Spec, got.Labels)
 		}
 		return nil
@@ -137,7 +137,8 @@ func TestRepair(t *testing.T) {
 			return err
 		}
 		c := got.Spec.Template.Spec.Containers[0]
-		if *got.Spec.Replicas != 1 || c.Image != "nginx:1" || c.ReadinessProbe == nil || c.Lifecycle == nil || got.Spec.Paused ||
+		if *got.Spec.Replicas != 1 || c.Image != "nginx:1" || c.ReadinessProbe == nil || c.ReadinessProbe.Exec != nil ||
+			c.ReadinessProbe.HTTPGet == nil && c.ReadinessProbe.TCPSocket == nil || got.Labels["app"] != "webserver" || c.Lifecycle == nil || got.Spec.Paused ||
 			got.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || !metav1.IsControlledBy(got, mustCurrent(s)) {
 			return fmt.Errorf("Deployment %+v", got.Spec)
 		}
@@ -148,7 +149,7 @@ func TestRepair(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 ||
+		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || !metav1.IsControlledBy(got, mustCurrent(s)) || got.Labels["app"] != "webserver" ||
 			!maps.Equal(got.Spec.Selector.MatchLabels, selector(mustCurrent(s))) || len(got.Spec.Selector.MatchExpressions) > 0 {
 			return fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
 		}
@@ -182,10 +183,17 @@ func TestRepair(t *testing.T) {
 			}
 			return errors.Join(err, deploymentIsRight())
 		}},
+		{"probe of another sort", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/template/spec/containers/0/readinessProbe","value":{"exec":{"command":["true"]}}}]`, deploymentIsRight},
+		{"Deployment without labels", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/metadata/labels"}]`, deploymentIsRight},
+		{"Deployment without owner", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/metadata/ownerReferences"}]`, deploymentIsRight},
+		{"Service without owner", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/metadata/ownerReferences"}]`, serviceIsRight},
+		{"Service without owner and labels", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`, serviceIsRight},
 		{"Deployment deleted", object(&appsv1.Deployment{}, "web"), "", deploymentIsRight},
 		{"budget", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
 		{"budget selector", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchLabels/theirs","value":"1"}]`, budgetIsRight},
 		{"budget expressions", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchExpressions","value":[{"key":"theirs","operator":"Exists"}]}]`, budgetIsRight},
+		{"budget's other field", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"remove","path":"/spec/maxUnavailable"},{"op":"add","path":"/spec/minAvailable","value":1}]`, budgetIsRight},
+		{"budget without owner and labels", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`, budgetIsRight},
 		{"budget deleted", object(&policyv1.PodDisruptionBudget{}, "web"), "", budgetIsRight},
 	}
 	for _, tc := range cases {

@@ -56,7 +56,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
 		st.NodePort, st.HTTPSNodePort = 0, 0
 	case serviceSpec(ws).NodePort != 0 && failure != nil: // not there yet, perhaps
-	case s.UID != "" && metav1.IsControlledBy(s, ws):
+	case isOurs(s, ws):
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
@@ -73,7 +73,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	}
 	s := seen.service()
 	switch {
-	case st.ReadyReplicas > 0 && !metav1.IsControlledBy(s, ws):
+	case st.ReadyReplicas > 0 && !isOurs(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")

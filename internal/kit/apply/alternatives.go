@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ import (
 func (a Children) applyOver(ctx context.Context, seen client.Object, child *unstructured.Unstructured) error {
 	want := child.DeepCopy()
 	refusal := a.apply(ctx, child)
-	if !apierrors.IsInvalid(refusal) || !a.isValid(ctx, want) {
+	if !isContradiction(refusal) || !a.isValid(ctx, want) {
 		return refusal
 	}
 	patch, err := seizePatch(seen, a.Manager)
@@ -50,6 +51,13 @@ func (a Children) applyOver(ctx context.Context, seen client.Object, child *unst
 
 func (a Children) apply(ctx context.Context, child *unstructured.Unstructured) error {
 	return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.FieldOwner(a.Manager), client.ForceOwnership)
+}
+
+// isContradiction says whether the API server may have refused an object because
+// of fields that exclude each other. Its allocator of node ports says so with an
+// internal error.
+func isContradiction(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "duplicate nodePort")
 }
 
 // isValid says whether a child could be created as it is wanted, if its name

@@ -139,6 +139,23 @@ func TestApplyRepairsAlternatives(t *testing.T) {
 				}
 			},
 		},
+		"a Service's port has another number, and a node port that is wanted": {
+			empty: func() client.Object { return &corev1.Service{} },
+			want: func(s *stage) runtime.ApplyConfiguration {
+				var now corev1.Service
+				want := s.service(80)
+				if s.Get(s.Context(), client.ObjectKey{Namespace: s.owner.Namespace, Name: "child"}, &now) == nil {
+					want.Spec.Ports[0].WithNodePort(now.Spec.Ports[0].NodePort)
+				}
+				return want
+			},
+			spoil: `[{"op":"replace","path":"/spec/ports/0/port","value":81}]`,
+			check: func(t *testing.T, obj client.Object) {
+				if ports := obj.(*corev1.Service).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 {
+					t.Errorf("the Service has ports %+v", ports)
+				}
+			},
+		},
 		"a PodDisruptionBudget has its other field": {
 			empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
 			want:  func(s *stage) runtime.ApplyConfiguration { return s.disruptionBudget() },
