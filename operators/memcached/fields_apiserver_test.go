@@ -1,0 +1,26 @@
+//go:build apiserver
+
+package memcached
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
+)
+
+// TestFields: whatever a field is changed to is refused, works or is explained,
+// and the old value brings the old state back.
+func TestFields(t *testing.T) {
+	(&testkit.Fields{
+		CRD:   "config/crd/cache.example.com_memcacheds.yaml",
+		Start: standalone.Start(Operator),
+		Object: func(namespace, name string) client.Object {
+			mc := aPool(size(1))
+			mc.Namespace, mc.Name, mc.UID, mc.Generation = namespace, name, "", 0
+			return mc
+		},
+	}).Run(t)
+}
