@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -56,6 +57,8 @@ func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *obser
 	switch {
 	case isPortTaken(err):
 		return r.whoHasThePort(ctx, ws, seen, was, err)
+	case apierrors.IsNotFound(err):
+		return r.whatIsGone(ctx, seen, child.kind, err)
 	case err != nil:
 		return err
 	}
@@ -95,6 +98,26 @@ func (r *reconciler) whoHasThePort(ctx context.Context, ws *webv1.WebServer, see
 	seen.guidePort = false
 	r.guidePort.isTaken(seen.now)
 	return errAgain
+}
+
+// whatIsGone settles a write that found nothing: the cluster may not have the kind
+// any more.
+func (r *reconciler) whatIsGone(ctx context.Context, seen *observation, kind string, failure error) error {
+	for _, optional := range r.optional {
+		if optional.kind != kind {
+			continue
+		}
+		gone, err := optional.isGone(ctx)
+		if err != nil {
+			return err
+		}
+		if gone {
+			delete(seen.children, kind)
+			seen.missing = append(seen.missing, optional)
+			return errAgain
+		}
+	}
+	return failure
 }
 
 // clearPorts takes away the ports of a Service of which somebody has changed
