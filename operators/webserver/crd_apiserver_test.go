@@ -67,7 +67,7 @@ func TestValidation(t *testing.T) {
 		"a class with a space":        {spec: "{image: nginx, ingress: {host: a.b, className: 'A b'}}", want: "must be the name of an IngressClass"},
 		"a Route's host":              {spec: "{image: nginx, route: {host: 'A b'}}", want: "must be a host name in lower case"},
 		"a Gateway's hosts":           {spec: "{image: nginx, gateway: {name: g, hostnames: [a.b, 'A b']}}", want: "must be host names in lower case"},
-		"a Gateway":                   {spec: "{image: nginx, gateway: {name: g, namespace: n, hostnames: [a.b, '*.b']}}"},
+		"a Gateway":                   {spec: "{image: nginx, gateway: {name: g, namespace: gateways, hostnames: [a.b, '*.b']}}"},
 		"a Gateway with a space":      {spec: "{image: nginx, gateway: {name: 'A b'}}", want: "must be the name of a Gateway"},
 		"a namespace with a dot":      {spec: "{image: nginx, gateway: {name: g, namespace: a.b}}", want: "must be the name of a namespace"},
 		"a ConfigMap with a space":    {spec: "{image: nginx, content: {configMap: 'A b'}}", want: "must be the name of a ConfigMap"},

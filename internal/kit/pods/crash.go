@@ -51,7 +51,7 @@ func CrashLoop(c corev1.ContainerStatus, now time.Time) (Crash, bool) {
 	switch state := c.State; {
 	case state.Waiting != nil && state.Waiting.Reason == CrashLoopBackOff:
 		crash.Times++
-		isLooping = true
+		isLooping = c.RestartCount > 0
 	case state.Terminated != nil:
 		crash.Times++
 		last = state.Terminated

@@ -40,6 +40,7 @@ func TestACrashLoopIsSteady(t *testing.T) {
 		until     time.Duration // since noon; 0 for none
 	}{
 		"crashed once":              {container: corev1.ContainerStatus{State: end}},
+		"waits for the first time":  {container: corev1.ContainerStatus{State: waits, LastTerminationState: end}},
 		"starts again":              {container: corev1.ContainerStatus{State: runs(0), LastTerminationState: end, RestartCount: 1}},
 		"crashed twice":             {container: corev1.ContainerStatus{State: end, LastTerminationState: end, RestartCount: 1}, want: crashed("2")},
 		"waits":                     {container: corev1.ContainerStatus{State: waits, LastTerminationState: end, RestartCount: 1}, want: crashed("2")},
