@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -48,6 +49,8 @@ func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *obser
 	switch {
 	case isPortTaken(err):
 		return r.whoHasThePort(ctx, ws, seen, was, err)
+	case apierrors.IsNotFound(err):
+		return r.whatIsGone(ctx, seen, child.kind, err)
 	case err != nil:
 		return err
 	}
@@ -88,6 +91,26 @@ func (r *reconciler) whoHasThePort(ctx context.Context, ws *webv1.WebServer, see
 	seen.guidePort = false
 	r.guidePort.isTaken(seen.now)
 	return errAgain
+}
+
+// whatIsGone settles a write that found nothing: the cluster may not have the kind
+// any more.
+func (r *reconciler) whatIsGone(ctx context.Context, seen *observation, kind string, failure error) error {
+	for _, optional := range r.optional {
+		if optional.kind != kind {
+			continue
+		}
+		gone, err := optional.isGone(ctx)
+		if err != nil {
+			return err
+		}
+		if gone {
+			delete(seen.children, kind)
+			seen.missing = append(seen.missing, optional)
+			return errAgain
+		}
+	}
+	return failure
 }
 
 // remove deletes a child that is not asked for any more.

@@ -4,6 +4,7 @@ package webserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -88,13 +89,14 @@ func TestAnothersAutoscaler(t *testing.T) {
 	scaleDeployment(s, 2)
 	s.within(time.Second, hasReplicas(s, 1))
 
-	s.must(s.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{
+	theirs := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "theirs"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 			MaxReplicas:    5,
 		},
-	}))
+	}
+	s.must(s.Create(ctx, theirs))
 	scaleDeployment(s, 3)
 	s.within(20*time.Second, func() error {
 		if ws := mustCurrent(s); ws.Status.ReadyReplicas != 3 || ws.Status.DesiredReplicas != 3 {
@@ -105,4 +107,39 @@ func TestAnothersAutoscaler(t *testing.T) {
 	s.must(hasReplicas(s, 3)())
 	time.Sleep(500 * time.Millisecond)
 	s.must(s.counter.Silence(ctx, time.Second))
+
+	// KEDA sets 0, which leaves no trace of who did it, and nothing else may change
+	// that: neither time nor another change of the spec.
+	scaleDeployment(s, 0)
+	s.within(10*time.Second, func() error {
+		if ws := mustCurrent(s); ws.Status.DesiredReplicas != 0 {
+			return fmt.Errorf("status %+v", ws.Status)
+		}
+		return nil
+	})
+	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
+	s.within(10*time.Second, func() error {
+		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		if err == nil && templateOf(d.Spec.Template).image() != "nginx:2" {
+			err = errors.New("the Deployment has the old image")
+		}
+		return err
+	})
+	s.must(s.counter.Silence(ctx, time.Second))
+	s.must(hasReplicas(s, 0)())
+
+	s.must(s.Delete(ctx, theirs))
+	s.within(5*time.Second, hasReplicas(s, 1))
+	s.settled(reasonReady, "nginx:2")
+}
+
+// TestAutoscalingWithoutARequest: there is nothing that an autoscaler could go by.
+func TestAutoscalingWithoutARequest(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+		ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80}
+	})))
+	s.waitsFor(reasonNoRequest)
+	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"cpu":"10m"}}}}`))))
+	s.settled(reasonReady, "nginx:1")
 }

@@ -127,9 +127,8 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	current, good := currentTemplate(seen), goodTemplate(seen)
 	c := choice{desired: desired, template: desired, lastGood: good}
 	adoptedFor := d.Annotations[adoptedAnnotation]
-	// Without the annotation it may still be ours: its pods have a revision.
-	foreign := d.UID != "" && current == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
-	switch failed := ws.Status.FailedRollout; {
+	foreign := isForeign(d)
+	switch {
 	case foreign && (desired == "" || adoptedFor == "" || adoptedFor == desired.revision()):
 		c.template, c.adopted, c.adoptedFor = "", true, adoptedFor
 		if adoptedFor == "" {
@@ -139,15 +138,21 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 		c.lastGood = templateOf(d.Spec.Template)
 	case d.UID == "" && good != "" && good.revision() == ws.Status.LastGoodRevision:
 		c.template = good
-		c.rolledBack = failed != nil && desired != "" && failed.Revision == desired.revision()
+		c.rolledBack = isFailed(ws, desired)
 	case desired == "":
 		c.template = current
-	case failed != nil && failed.Revision == desired.revision() && good != "":
+	case isFailed(ws, desired) && good != "":
 		c.template, c.rolledBack = good, true
 	case current != desired && current != "" && current.revision() == ws.Status.LastGoodRevision:
 		c.lastGood = current
 	}
 	return c
+}
+
+// isForeign says whether a Deployment has the template that another operator gave
+// it. Without the annotation it may still be ours: its pods have a revision.
+func isForeign(d *appsv1.Deployment) bool {
+	return d.UID != "" && d.Annotations[templateAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
 }
 
 // currentTemplate is the template that the Deployment was last given.
@@ -176,7 +181,8 @@ func templateOf(template corev1.PodTemplateSpec) podTemplate {
 // replicas are those of the spec. Where an autoscaler chooses, they are its
 // own: nil once it has set them, and until then those that there are, within
 // its bounds. Ours never sets 0, and does nothing while they are 0; another one,
-// such as KEDA, may have good reason to.
+// such as KEDA, may have good reason to. An apply without a field that is still
+// the operator's would take it away, so those are kept by asking for them.
 func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	live := seen.deployment().Spec.Replicas
 	if auto := ws.Spec.Autoscaling; auto != nil {
@@ -189,10 +195,13 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 		}
 		return new(min(max(have, auto.MinReplicas), auto.MaxReplicas))
 	}
-	if seen.autoscaled {
-		return nil
+	switch {
+	case !seen.autoscaled || live == nil:
+		return ws.Spec.Replicas
+	case ownsReplicas(seen.deployment()):
+		return live
 	}
-	return ws.Spec.Replicas
+	return nil
 }
 
 // uselessCopies are the copies that no pod can need any more.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +45,18 @@ func TestChoose(t *testing.T) {
 			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back: stays so": {
 			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and scaled: stays so": {
+			ws: aWeb(good(a, noon), failed(b), func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(9)) }), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back by version 0.0.2: stays so": {
+			ws: aWeb(good(a, noon), failed(b), func(ws *webv1.WebServer) { ws.Status.FailedRollout.DeadlineSeconds = 0 }), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and another deadline: tried again": {
+			ws: aWeb(good(a, noon), failed(b), deadline(600)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: b, lastGood: a}},
+		"put back, and another try is asked for": {
+			ws: aWeb(good(a, noon), failed(b), retry("now")), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: b, lastGood: a}},
+		"put back after another try: stays so": {
+			ws: aWeb(good(a, noon), retry("now"), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and the annotation is removed: stays so": {
+			ws: aWeb(good(a, noon), retry("now"), failed(b), retry("")), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back, and the spec changes": {
 			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: c, want: choice{template: c, lastGood: a}},
 		"an input is missing: what there is stays": {
@@ -115,10 +128,18 @@ func TestJudge(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	pull := func(template podTemplate) seenOption { return aPod(template, waits("ImagePullBackOff")) }
 	failure := func(reason, message string) *webv1.FailedRollout {
-		return &webv1.FailedRollout{Revision: b.revision(), Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}}
+		return &webv1.FailedRollout{Revision: b.revision(), Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
 	}
 	crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashLoop}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}, RestartCount: 2}
+
+	restarted := corev1.ContainerStatus{Ready: true, RestartCount: 2, LastTerminationState: crashes.LastTerminationState,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}}}
+	pulls := func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 }
+	failedOn := func(value string, failed *webv1.FailedRollout) *webv1.FailedRollout {
+		failed.Retry = retryOf(aWeb(retry(value)))
+		return failed
+	}
 
 	cases := map[string]struct {
 		ws      *webv1.WebServer
@@ -137,7 +158,7 @@ func TestJudge(t *testing.T) {
 			desired: b, want: failure("InvalidConfiguration", "nginx: [emerg] unknown directive")},
 		"an old pod refuses its configuration": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(a, "nginx: [emerg]")), desired: b},
 		"good, and crash-loops soon after": {ws: aWeb(good(b, noon.Add(-30*time.Second))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b,
-			want: failure(crashLoop, `healthy at first, and then container "webserver" crashes again and again, with exit code 3`)},
+			want: failure(crashLoop, `healthy at first, and then container "webserver" is crash-looping: it crashed 3 times, last with exit code 3`)},
 		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
 		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
 			want: failure("PodsRefused", "not healthy within 60 s: no pod can be made: exceeded quota")},
@@ -146,6 +167,19 @@ func TestJudge(t *testing.T) {
 		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
 		"good, and restarted with a slow registry":      {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
 		"good for long, and crash-loops":                {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
+		"good after two crashes":                        {ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, a), aPod(b, restarted)), desired: b},
+		"too late, since it was applied":                {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late, appliedAt(noon.Add(-time.Minute)))), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
+		"the rollout before was too late":               {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Second)), appliedAt(noon))), desired: b},
+		"the rollout before, the same second":           {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon), appliedAt(noon))), desired: b},
+		"the rollout before, and this one, too": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Hour)), appliedAt(noon.Add(-time.Minute)), pulls), pull(b)), desired: b,
+			want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
+		"scaled up from 0": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("NewReplicaSetAvailable", noon.Add(-time.Hour)), appliedAt(noon.Add(-59*time.Second)))), desired: b},
+		"scaled up from 0, and too late": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("NewReplicaSetAvailable", noon.Add(-time.Hour)), appliedAt(noon.Add(-time.Minute))), pull(b)), desired: b,
+			want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
+		"scaled up from 0, one after the other": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("NewReplicaSetAvailable", noon.Add(-time.Hour)), appliedAt(noon.Add(-time.Minute))), readySince(b, noon.Add(-time.Second))), desired: b},
+		"the Deployment counts":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon.Add(-time.Second)), appliedAt(noon.Add(-time.Hour)))), desired: b},
+		"too late again, after another try": {ws: aWeb(failed(b), good(a, noon), retry("now")), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b,
+			want: failedOn("now", failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +197,18 @@ func TestJudgesAgain(t *testing.T) {
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
 	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "no pod can be made: exceeded quota" {
 		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.trouble)
+	}
+	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))
+	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, stopped, appliedAt(noon.Add(-50*time.Second)))), b)
+	if r.wakeAfter != 10*time.Second {
+		t.Errorf("scaled up from 0: again after %v", r.wakeAfter)
+	}
+	ready := corev1.ContainerStatus{Ready: true, RestartCount: 2,
+		State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}
+	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(a, b), aPod(a, ready)), a)
+	if r.wakeAfter != time.Minute || r.trouble == nil {
+		t.Errorf("ready after crashes: again after %v, trouble %+v", r.wakeAfter, r.trouble)
 	}
 }
 
@@ -267,6 +313,10 @@ func TestReplicas(t *testing.T) {
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
 	stopped := func(seen *observation) { seen.deployment().Spec.Replicas = new(int32(0)) }
+	theirs := func(o *observation) { o.autoscaled = true }
+	ours := func(seen *observation) {
+		seen.deployment().ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managedBy, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
+	}
 	there := aDeployment(templateFor(), "")
 
 	cases := map[string]struct {
@@ -274,14 +324,17 @@ func TestReplicas(t *testing.T) {
 		seen observation
 		want *int32
 	}{
-		"the spec's":                      {ws: aWeb(), seen: somethingSeen(there), want: new(int32(3))},
-		"scaled by hand":                  {ws: aWeb(), seen: somethingSeen(there, scaled), want: new(int32(3))},
-		"another's autoscaler":            {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
-		"autoscaled from now on":          {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
-		"autoscaled, nothing there":       {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
-		"autoscaled, and stopped by hand": {ws: aWeb(auto), seen: somethingSeen(there, scaled, stopped), want: new(int32(2))},
-		"another's autoscaler sets 0":     {ws: aWeb(), seen: somethingSeen(there, scaled, stopped, func(o *observation) { o.autoscaled = true })},
-		"autoscaled, and it has been set": {ws: aWeb(auto), seen: somethingSeen(there, scaled)},
+		"the spec's":           {ws: aWeb(), seen: somethingSeen(there), want: new(int32(3))},
+		"scaled by hand":       {ws: aWeb(), seen: somethingSeen(there, scaled), want: new(int32(3))},
+		"another's autoscaler": {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
+		"another's sets 0, which leaves no trace": {ws: aWeb(), seen: somethingSeen(there, stopped, theirs)},
+		"another's has not set them yet":          {ws: aWeb(func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(5)) }), seen: somethingSeen(there, ours, theirs), want: new(int32(3))},
+		"another's, nothing there":                {ws: aWeb(), seen: somethingSeen(theirs), want: new(int32(3))},
+		"autoscaled from now on":                  {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
+		"autoscaled, nothing there":               {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
+		"autoscaled, and stopped by hand":         {ws: aWeb(auto), seen: somethingSeen(there, scaled, stopped), want: new(int32(2))},
+		"another's autoscaler sets 0":             {ws: aWeb(), seen: somethingSeen(there, scaled, stopped, func(o *observation) { o.autoscaled = true })},
+		"autoscaled, and it has been set":         {ws: aWeb(auto), seen: somethingSeen(there, scaled)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package webserver
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,7 +132,7 @@ func TestTheCheckHasResources(t *testing.T) {
 	}
 
 	bare := in
-	bare.bareCheck = true
+	bare.as = asOf001
 	now, _ := desiredTemplate(ws, in)
 	old, _ := desiredTemplate(ws, bare)
 	adopted := func(seen *observation) {
@@ -148,6 +149,7 @@ func TestTheCheckHasResources(t *testing.T) {
 		"a new one":                  {ws, somethingSeen(), now},
 		"the old one runs":           {ws, somethingSeen(aDeployment(old, "")), old},
 		"the new one runs":           {ws, somethingSeen(aDeployment(now, old)), now},
+		"back to the old one":        {ws, somethingSeen(aDeployment(templateFor(), old)), old},
 		"another one runs":           {ws, somethingSeen(aDeployment(templateFor(), "")), now},
 		"the old one was put back":   {&refused, somethingSeen(aDeployment(templateFor(), "")), old},
 		"another's, when it was old": {ws, somethingSeen(adopted), old},
@@ -155,6 +157,51 @@ func TestTheCheckHasResources(t *testing.T) {
 		tc.seen.inputs = in
 		if got, err := askedFor(tc.ws, tc.seen); err != nil || got != tc.want {
 			t.Errorf("%s: revision %s, want %s (%v)", name, got.revision(), tc.want.revision(), err)
+		}
+	}
+}
+
+// TestLastWordsAreKept: in the pods of a new template, but not in those of version
+// 0.0.2, which are not restarted for that.
+func TestLastWordsAreKept(t *testing.T) {
+	ws := aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "log"}, {Name: "mesh", TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}}
+	})
+	got := map[string]corev1.TerminationMessagePolicy{}
+	for _, c := range podOf(t, ws, inputs{}).Containers {
+		got[c.Name] = c.TerminationMessagePolicy
+	}
+	want := map[string]corev1.TerminationMessagePolicy{"webserver": "FallbackToLogsOnError", "log": "FallbackToLogsOnError", "mesh": "File"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("termination message policies (-want +got):\n%s", diff)
+	}
+
+	old, err := desiredTemplate(ws, inputs{as: asOf002})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, ""))); err != nil || asked != old {
+		t.Errorf("a template of version 0.0.2 becomes %s (%v)", asked, err)
+	}
+	ws.Spec.Image = "nginx:2"
+	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, ""))); err != nil || !strings.Contains(string(asked), "FallbackToLogsOnError") {
+		t.Errorf("the next template is %s (%v)", asked, err)
+	}
+}
+
+// TestTheTemplateOf002 has the bytes that version 0.0.2 made: if they change,
+// every web server that it left is restarted.
+func TestTheTemplateOf002(t *testing.T) {
+	ws := aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.Config = &webv1.ConfigSpec{ConfigMap: "c", Path: "/etc/nginx/conf.d", Check: []string{"nginx", "-t"}}
+		ws.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	})
+	in := inputs{config: snapshotOf(ws, "config", configMapKind, "1"), check: []string{"nginx", "-t"}}
+	for as, want := range map[rendering]string{asOf002: "55d6256612", asOf001: "d5ba1cd793"} {
+		in.as = as
+		if got, err := desiredTemplate(ws, in); err != nil || got.revision() != want {
+			t.Errorf("revision %s, want %s (%v): %s", got.revision(), want, err, got)
 		}
 	}
 }

@@ -8,8 +8,9 @@
 //     a new pod is ready before an old one leaves, and one that leaves serves
 //     on until nobody sends it requests any more.
 //   - A revision that does not become healthy, that crash-loops soon after,
-//     or whose configuration the server refuses, is put back, and is not tried
-//     again until the spec, or what it names, changes.
+//     or whose configuration the server refuses, is rolled back, and is not tried
+//     again until the pods' part of the spec, what it names, or the deadline
+//     changes, or an annotation asks for it.
 //   - Every field that the operator sets, and every child that it made, is
 //     repaired. Fields that others set are left to them.
 //   - A node port stays, also when the Service is made anew.
@@ -35,15 +36,18 @@
 // back with the good one, and a rollout goes on from there. That B
 // failed is written into status first; putting A back follows from it, in a
 // step of its own, by whoever leads then. Whether B failed is read from the
-// Deployment's own progress deadline and from the pods: no clock of the
-// operator's is needed, but for the crash loop of a revision that was healthy.
+// Deployment's own progress deadline and from the pods. A clock of the operator's
+// is needed only for the crash loop of a revision that was healthy, and where the
+// Deployment's deadline does not run: see isLate in rollout.go.
 //
 // # How children are written
 //
 // The kit's apply.Children has it: a POST first, later a server-side apply
 // with the UID that was seen, nothing when nothing differs. A Deployment that
 // another operator made under this very WebServer is taken over with its pod
-// template as it is: see choose in decide.go.
+// template as it is: see choose in decide.go. Templates look different from one
+// version of the operator to the next; the one in force stays until the spec
+// changes, so that an upgrade restarts no pod: see askedFor in template.go.
 //
 // # Ports
 //

@@ -45,8 +45,18 @@ func good(template podTemplate, since time.Time) webOption {
 
 func failed(template podTemplate) webOption {
 	return func(ws *webv1.WebServer) {
-		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision(), Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there"}
+		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision(), Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
+			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws)}
 	}
+}
+
+func deadline(seconds int32) webOption {
+	return func(ws *webv1.WebServer) { ws.Spec.Rollout.DeadlineSeconds = seconds }
+}
+
+// retry has the annotation that asks for another try.
+func retry(value string) webOption {
+	return func(ws *webv1.WebServer) { ws.Annotations = map[string]string{webv1.AnnotationRetry: value} }
 }
 
 // templateFor is the template that a WebServer with these options asks for.
@@ -110,9 +120,30 @@ func withRevision(template podTemplate) func(*appsv1.Deployment) {
 }
 
 // late is a Deployment whose deadline has passed with two old pods left.
-func late(d *appsv1.Deployment) {
-	d.Status.Replicas, d.Status.UpdatedReplicas = 4, 1
-	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+func late(d *appsv1.Deployment) { lateSince(noon)(d) }
+
+// lateSince is the same, of which the condition was set then.
+func lateSince(when time.Time) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		progressing("ProgressDeadlineExceeded", when)(d)
+		d.Status.Conditions[0].Status = corev1.ConditionFalse
+	}
+}
+
+// progressing is a Deployment with two old pods left, and with what it said then.
+func progressing(reason string, when time.Time) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Replicas, d.Status.UpdatedReplicas = 4, 1
+		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: reason, LastUpdateTime: metav1.Time{Time: when}}}
+	}
+}
+
+// readySince is a pod of a template that has been ready since then.
+func readySince(template podTemplate, when time.Time) seenOption {
+	return func(seen *observation) {
+		aPod(template, corev1.ContainerStatus{Ready: true})(seen)
+		seen.pods[len(seen.pods)-1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: when}}}
+	}
 }
 
 // refused is a Deployment whose new pods are refused since then.
@@ -139,6 +170,7 @@ func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision()}},
 			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
 		})
+		seen.hosts = append(seen.hosts, "192.0.2.1")
 	}
 }
 

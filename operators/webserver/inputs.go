@@ -37,8 +37,8 @@ type inputs struct {
 	content, config, tls *snapshot
 	// check is the command that checks the configuration.
 	check []string
-	// bareCheck is true for a check without resources, as version 0.0.1 made it.
-	bareCheck bool
+	// as is the version whose template is wanted.
+	as rendering
 	// trouble is why there can be no pod template, if there cannot.
 	trouble *problem
 }

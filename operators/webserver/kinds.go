@@ -3,6 +3,7 @@ package webserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,9 +12,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -54,10 +56,9 @@ type optionalKind struct {
 	// field of the spec asks for it; from says what brings the kind.
 	field, from string
 	asked       func(*webv1.WebServer) bool
-	// mapper knows the kinds that the API server serves, and asks for those
-	// that it does not know.
-	mapper meta.RESTMapper
-	watch  func(client.Object) error
+	server      discovery.ServerResourcesInterfaceWithContext
+	watch       func(client.Object) error
+	unwatch     func(context.Context, client.Object) error
 
 	mu    sync.Mutex
 	found bool
@@ -65,24 +66,45 @@ type optionalKind struct {
 
 // served says whether the cluster has the kind. While it has not, every call
 // asks the API server.
-func (o *optionalKind) served() (bool, error) {
+func (o *optionalKind) served(ctx context.Context) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.found {
 		return true, nil
 	}
-	gvk := o.empty().GetObjectKind().GroupVersionKind()
-	_, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("ask for kind %s: %w", gvk.Kind, err)
+	if has, err := o.isServed(ctx); err != nil || !has {
+		return false, err
 	}
 	if err := o.watch(o.empty()); err != nil {
 		return false, err
 	}
 	o.found = true
 	return true, nil
+}
+
+// isServed asks the API server. The client's own memory of kinds is of no use: it
+// never forgets one.
+func (o *optionalKind) isServed(ctx context.Context) (bool, error) {
+	gvk := o.empty().GetObjectKind().GroupVersionKind()
+	resources, err := o.server.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("ask for kind %s: %w", gvk.Kind, err)
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }), nil
+}
+
+// isGone says whether the cluster has lost the kind, after a write that was
+// answered as if it had. It is watched anew when it is found again.
+func (o *optionalKind) isGone(ctx context.Context) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if has, err := o.isServed(ctx); err != nil || has {
+		return false, err
+	}
+	o.found = false
+	return true, o.unwatch(ctx, o.empty())
 }
 
 // isFound is served, without asking.

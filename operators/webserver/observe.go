@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +23,11 @@ type observation struct {
 	behind time.Duration
 	// children are the children by kind; an empty object where there is none.
 	children map[string]client.Object
-	// pods are those with the WebServer's label, by name.
+	// pods are those with the operator's label, by name.
 	pods []corev1.Pod
+	// hosts are the nodes of the pods. Those of pods that another operator made
+	// are looked for only while there is no URL.
+	hosts []string
 	// inputs are what the pods are to be given.
 	inputs inputs
 	// copies are the copies of inputs, and of the last good template, that
@@ -62,7 +64,7 @@ func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observat
 	for _, optional := range r.optional {
 		asked := optional.asked(ws)
 		if asked && !optional.isFound() {
-			served, err := optional.served()
+			served, err := optional.served(ctx)
 			if err != nil {
 				return seen, err
 			}
@@ -126,6 +128,19 @@ func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen 
 	}
 	seen.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	slices.SortFunc(seen.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	serving := seen.pods
+	if len(serving) == 0 && isForeign(seen.deployment()) && seen.deployment().Status.AvailableReplicas > 0 && !hasURL(ws, seen.service()) {
+		// The cache does not show pods without the operator's label.
+		if err := r.live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+			return err
+		}
+		serving = pods.Items
+	}
+	for _, pod := range serving {
+		if pod.Status.HostIP != "" {
+			seen.hosts = append(seen.hosts, pod.Status.HostIP)
+		}
+	}
 	return nil
 }
 
@@ -145,30 +160,6 @@ func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, see
 		}
 	}
 	return nil
-}
-
-// observeAutoscaler looks for somebody else's autoscaler, when the replicas
-// are not the spec's and were last set through the scale subresource.
-func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer, d *appsv1.Deployment) (bool, error) {
-	if ws.Spec.Autoscaling != nil || !isScaled(d) || *d.Spec.Replicas == *ws.Spec.Replicas {
-		return false, nil
-	}
-	var list autoscalingv2.HorizontalPodAutoscalerList
-	if err := r.live.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(list.Items, func(hpa autoscalingv2.HorizontalPodAutoscaler) bool {
-		target := hpa.Spec.ScaleTargetRef
-		return target.Kind == deploymentKind.kind && target.Name == d.Name && !metav1.IsControlledBy(&hpa, ws)
-	}), nil
-}
-
-// isScaled says whether the replicas were set through the scale subresource,
-// as autoscalers and kubectl scale do.
-func isScaled(d *appsv1.Deployment) bool {
-	return slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Subresource == "scale" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:replicas"`)
-	})
 }
 
 // isOurs says whether an object belongs to this WebServer.

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,6 +93,7 @@ func setUp(mgr ctrl.Manager) error {
 		source.Kind(mgr.GetCache(), client.Object(&webv1.WebServer{}), &handler.EnqueueRequestForObject{}),
 		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner)),
 	}
+	sources = append(sources, source.Kind(mgr.GetCache(), client.Object(&autoscalingv1.HorizontalPodAutoscaler{}), r.autoscaled(), comesOrGoes()))
 	for _, kind := range builtIn {
 		sources = append(sources, source.Kind(mgr.GetCache(), kind.empty(), owner, r.writes.Deletions(kind.kind)))
 	}
@@ -108,15 +111,20 @@ func setUp(mgr ctrl.Manager) error {
 	watch := func(obj client.Object) error {
 		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, r.writes.Deletions(kindOf(obj))))
 	}
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	unwatch := func(ctx context.Context, obj client.Object) error { return mgr.GetCache().RemoveInformer(ctx, obj) }
 	r.optional = []*optionalKind{
-		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", mapper: mgr.GetRESTMapper(), watch: watch,
+		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", server: server, watch: watch, unwatch: unwatch,
 			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
-		{childKind: routeKind, field: "spec.route", from: "OpenShift's router", mapper: mgr.GetRESTMapper(), watch: watch,
+		{childKind: routeKind, field: "spec.route", from: "OpenShift's router", server: server, watch: watch, unwatch: unwatch,
 			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
 	}
 	for _, kind := range r.optional {
 		// What was asked for earlier may have to be removed now.
-		if _, err := kind.served(); err != nil {
+		if _, err := kind.served(context.Background()); err != nil {
 			return err
 		}
 	}

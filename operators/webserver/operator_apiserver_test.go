@@ -31,9 +31,17 @@ type stage struct {
 	client.Client
 	run     *testkit.Run
 	counter *testkit.Counter
+	// stop ends the operator; start has another one begin.
+	stop, start func()
 }
 
 func newStage(t *testing.T) *stage {
+	t.Helper()
+	return newStageWith(t, nil)
+}
+
+// newStageWith has pods that do as they are told.
+func newStageWith(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	t.Helper()
 	server := testkit.Server(t)
 	ns := server.NewNamespace(t)
@@ -42,18 +50,26 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	kubelet, err := testkit.StartKubelet(ctx, server.Config, ns, nil)
+	kubelet, err := testkit.StartKubelet(ctx, server.Config, ns, behave)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{T: t, Client: c, run: &testkit.Run{Namespace: ns, Client: c, Kubelet: kubelet}, counter: &testkit.Counter{}}
-	ended := make(chan error, 1)
-	go func() { ended <- standalone.Start(Operator)(ctx, s.counter.Wrap(server.Config), ns) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the operator ended: %v", err)
+	s.start = func() {
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- standalone.Start(Operator)(ctx, s.counter.Wrap(server.Config), ns) }()
+		s.stop = func() {
+			cancel()
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("the operator ended: %v", err)
+			}
 		}
+	}
+	s.start()
+	t.Cleanup(func() {
+		s.stop()
+		cancel()
 	})
 	return s
 }
@@ -276,6 +292,9 @@ func TestPortTaken(t *testing.T) {
 		}
 		return nil
 	})
+	if url := mustCurrent(s).Status.URL; url != "" {
+		t.Errorf("without a Service there is the URL %s", url)
+	}
 	s.must(s.Delete(ctx, holder))
 	s.settled(reasonReady, "nginx:1")
 	if port := mustCurrent(s).Status.NodePort; port != 30077 {
@@ -378,6 +397,10 @@ func TestTakeOver(t *testing.T) {
 		s.must(err)
 		return svc.Spec.Ports[0].TargetPort.String()
 	}
+	if ws := mustCurrent(s); ws.Status.URL != fmt.Sprintf("http://192.0.2.1:%d", ws.Status.NodePort) || ws.Status.Image != "nginx:1" {
+		t.Errorf("status %+v", ws.Status)
+	}
+	s.must(s.counter.Silence(ctx, time.Second))
 	if got := target(); got != "80" {
 		t.Errorf("the Service looks for port %s, which the guide's pods do not name", got)
 	}

@@ -149,6 +149,12 @@ func (t podTemplate) namesPorts() bool {
 	return first[httpName] == serverContainer && (!ok || https == serverContainer)
 }
 
+// isPortOutOfRange says whether the API server refuses a Service because its node
+// port is none that the cluster gives, which only the cluster knows.
+func isPortOutOfRange(err error) bool {
+	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "provided port is not in the valid range")
+}
+
 // isPortTaken says whether the API server refuses a Service because somebody
 // else has its node port.
 func isPortTaken(err error) bool {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -34,41 +36,42 @@ type rollout struct {
 func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	d := seen.deployment()
 	current := currentTemplate(seen)
-	var pods []corev1.Pod
+	var members []corev1.Pod
 	for _, pod := range seen.pods {
 		if current == "" || pod.Annotations[revisionAnnotation] == current.revision() {
-			pods = append(pods, pod)
+			members = append(members, pod)
 		}
 	}
-	r := rollout{complete: isComplete(d), trouble: troubleOf(pods, seen.now)}
-	refusal, since := refusedPods(d)
+	r := rollout{complete: isComplete(d), trouble: troubleOf(members, seen.now)}
 	if r.trouble == nil {
-		r.trouble = refusal
+		r.trouble, _ = refusedPods(d)
+	} else if !r.trouble.until.IsZero() {
+		r.wakeAfter = r.trouble.until.Sub(seen.now)
 	}
 	good := goodTemplate(seen)
-	known := ws.Status.FailedRollout
 	if good == "" || current == "" || current != desired || d.Status.ObservedGeneration < d.Generation ||
-		good == current || known != nil && known.Revision == current.revision() {
+		good == current || isFailed(ws, current) {
 		return r
 	}
 	fail := func(why problem) rollout {
 		r.failure = &webv1.FailedRollout{
 			Revision: current.revision(), Image: current.image(),
 			Reason: why.reason, Message: why.message, Time: metav1.Time{Time: seen.now},
+			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws),
 		}
 		return r
 	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
 	proven := ws.Status.LastGoodRevision == current.revision()
 	if !proven {
-		if refused := checkFailure(pods); refused != nil {
+		if refused := checkFailure(members); refused != nil {
 			return fail(*refused)
 		}
-		late := isPast(d)
-		if refusal != nil && !r.complete && !late {
-			// A ReplicaSet that is there from an earlier time is never late.
-			wait := since.Add(deadline).Sub(seen.now)
-			late, r.wakeAfter = wait <= 0, max(wait, 0)
+		late := false
+		if !r.complete {
+			var wait time.Duration
+			late, wait = isLate(d, members, deadline, seen.now)
+			r.wakeAfter = sooner(r.wakeAfter, wait)
 		}
 		if late {
 			why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
@@ -81,7 +84,7 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
-	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop {
+	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop && r.trouble.until.IsZero() {
 		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.trouble.message})
 	}
 	return r
@@ -97,42 +100,112 @@ func isComplete(d *appsv1.Deployment) bool {
 		s.Replicas == s.UpdatedReplicas && s.AvailableReplicas == s.UpdatedReplicas
 }
 
-// isPast says whether the Deployment's progress deadline has passed.
-func isPast(d *appsv1.Deployment) bool {
-	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
-	})
+// isLate says whether a rollout has made no progress for as long as it may, or how
+// long it still has; 0 if the Deployment will report that.
+//
+// The Deployment's own deadline is the measure while it runs. It does not run for
+// a Deployment that was complete without a pod, and begins nothing for a
+// ReplicaSet that is there from an earlier time: then the condition is the one of
+// an earlier rollout, and the time since the last change counts.
+func isLate(d *appsv1.Deployment, members []corev1.Pod, deadline time.Duration, now time.Time) (bool, time.Duration) {
+	changed := changedAt(d)
+	for _, c := range d.Status.Conditions {
+		switch {
+		case c.Type != appsv1.DeploymentProgressing:
+		case c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded":
+			if changed.IsZero() || !c.LastUpdateTime.Time.Before(changed.Add(deadline-clockSlack)) {
+				return true, 0
+			}
+		case c.Reason == "ReplicaSetUpdated" || c.Reason == "NewReplicaSetCreated" || c.Reason == "FoundNewReplicaSet":
+			if refused, _ := refusedPods(d); refused == nil {
+				return false, 0
+			}
+		}
+	}
+	since := changed
+	if refused, from := refusedPods(d); refused != nil && from.After(since) {
+		since = from
+	}
+	for _, pod := range members { // one that became ready was progress
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(since) {
+				since = c.LastTransitionTime.Time
+			}
+		}
+	}
+	if since.IsZero() {
+		return false, 0
+	}
+	wait := since.Add(deadline).Sub(now)
+	return wait <= 0, max(wait, 0)
+}
+
+// clockSlack is how much earlier than it should a deadline may be noted: times in
+// the API are whole seconds.
+const clockSlack = 2 * time.Second
+
+// changedAt is when the operator, or an autoscaler, last changed the Deployment.
+// Conditions of an earlier time are about an earlier rollout.
+func changedAt(d *appsv1.Deployment) time.Time {
+	var last time.Time
+	for _, f := range d.ManagedFields {
+		if (f.Manager == managedBy && f.Subresource == "" || f.Subresource == "scale") && f.Time != nil && f.Time.After(last) {
+			last = f.Time.Time
+		}
+	}
+	return last
+}
+
+// sooner is the earlier of two waits, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// isFailed says whether a template is the one that was rolled back, and is not to
+// be tried again.
+func isFailed(ws *webv1.WebServer, template podTemplate) bool {
+	failed := ws.Status.FailedRollout
+	return failed != nil && template != "" && failed.Revision == template.revision() && !isRetried(ws, failed)
+}
+
+// isRetried says whether the user wants what failed to be tried again: with
+// another deadline, or just so. Version 0.0.2 did not note the deadline.
+func isRetried(ws *webv1.WebServer, failed *webv1.FailedRollout) bool {
+	retry := retryOf(ws)
+	return retry != "" && retry != failed.Retry ||
+		failed.DeadlineSeconds != 0 && failed.DeadlineSeconds != ws.Spec.Rollout.DeadlineSeconds
+}
+
+// retryOf stands for the value of the annotation that asks for another try.
+func retryOf(ws *webv1.WebServer) string {
+	value := ws.Annotations[webv1.AnnotationRetry]
+	if value == "" {
+		return ""
+	}
+	return names.Hash(value)
 }
 
 // refusedPods is why the API server refuses to make pods, if it does, such as a
-// quota; and since when that says something about what the Deployment now is.
+// quota; and since when.
 func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 	for _, c := range d.Status.Conditions {
-		if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue {
-			continue
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return &problem{reason: "PodsRefused", message: "no pod can be made: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
 		}
-		since := c.LastTransitionTime.Time
-		for _, f := range d.ManagedFields {
-			if f.Manager == managedBy && f.Subresource == "" && f.Time != nil && f.Time.After(since) {
-				since = f.Time.Time // before that, it was another rollout
-			}
-		}
-		return &problem{reason: "PodsRefused", message: "no pod can be made: " + status.Shortened(c.Message)}, since
 	}
 	return nil, time.Time{}
 }
 
-const crashLoop = "CrashLoopBackOff"
-
-// crashesForgotten is after how long a container that runs is not on its way from
-// one crash to the next any more: the kubelet's back-off begins anew then, too.
-const crashesForgotten = 10 * time.Minute
+const crashLoop = pods.CrashLoopBackOff
 
 // troubleOf is what keeps the first of the pods in trouble from serving. The
 // kubelet alternates between an error, the wait for the next try, and the try; all
 // give the same words, so that status does not change with every turn.
-func troubleOf(pods []corev1.Pod, now time.Time) *problem {
-	for _, pod := range pods {
+func troubleOf(members []corev1.Pod, now time.Time) *problem {
+	for _, pod := range members {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if p := containerTrouble(container, now); p != nil {
 				return p
@@ -148,52 +221,30 @@ func troubleOf(pods []corev1.Pod, now time.Time) *problem {
 }
 
 func containerTrouble(container corev1.ContainerStatus, now time.Time) *problem {
+	if crash, is := pods.CrashLoop(container, now); is {
+		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
+	}
 	if wait := container.State.Waiting; wait != nil {
 		switch wait.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 			return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
-		case crashLoop:
-			return crashing(container, container.LastTerminationState.Terminated)
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
 		}
-		return nil
-	}
-	if container.Ready { // an init container that has ended well is
-		return nil
-	}
-	end, run := container.State.Terminated, container.State.Running
-	if end != nil && container.RestartCount > 0 {
-		return crashing(container, end)
-	}
-	if run != nil && container.RestartCount > 1 && now.Sub(run.StartedAt.Time) < crashesForgotten {
-		return crashing(container, container.LastTerminationState.Terminated)
 	}
 	return nil
 }
 
-// crashing tells how a container ends again and again.
-func crashing(container corev1.ContainerStatus, end *corev1.ContainerStateTerminated) *problem {
-	p := &problem{reason: crashLoop, message: fmt.Sprintf("container %q crashes again and again", container.Name)}
-	if end != nil {
-		p.message += fmt.Sprintf(", with exit code %d", end.ExitCode)
-		if text := status.Shortened(end.Message); text != "" {
-			p.message += ": " + text
-		}
-	}
-	return p
-}
-
 // checkFailure is what the check of the configuration said, if it refused it.
-func checkFailure(pods []corev1.Pod) *problem {
-	for _, pod := range pods {
+func checkFailure(members []corev1.Pod) *problem {
+	for _, pod := range members {
 		for _, init := range pod.Status.InitContainerStatuses {
 			if init.Name != checkContainer {
 				continue
 			}
 			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
 				if end != nil && end.ExitCode != 0 {
-					return &problem{reason: "InvalidConfiguration", message: status.Shortened(end.Message)}
+					return &problem{reason: "InvalidConfiguration", message: pods.LastWords(end.Message)}
 				}
 			}
 		}

@@ -54,9 +54,12 @@ func TestOptionalKinds(t *testing.T) {
 	if ready := s.waitsFor("HTTPRouteNotInstalled"); ready.Message != "The cluster has no kind HTTPRoute: install the Gateway API, or leave spec.gateway out" {
 		t.Errorf("message %q", ready.Message)
 	}
-	_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
-	s.must(err)
+	install := func() {
+		_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
+			CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
+		s.must(err)
+	}
+	install()
 	s.settled(reasonReady, "nginx:1")
 	for _, kind := range []childKind{httpRouteKind, routeKind} {
 		right := func() error {
@@ -81,6 +84,20 @@ func TestOptionalKinds(t *testing.T) {
 	}
 	s.settled(reasonReady, "nginx:1")
 	s.must(s.counter.Silence(ctx, 2*time.Second))
+
+	// A kind that is uninstalled later is told, too, and watched when it is back.
+	s.must(envtest.UninstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(routeKind)}}))
+	s.waitsFor("RouteNotInstalled")
+	install()
+	s.settled(reasonReady, "nginx:1")
+	route := routeKind.empty()
+	route.SetNamespace(s.run.Namespace)
+	route.SetName("web")
+	s.must(s.Delete(ctx, route))
+	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", routeKind.empty()); return err })
+	s.settled(reasonReady, "nginx:1")
+
 	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
 	s.within(5*time.Second, func() error {
 		for _, kind := range []childKind{httpRouteKind, routeKind} {

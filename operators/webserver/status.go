@@ -1,16 +1,16 @@
 package webserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -33,6 +33,8 @@ const (
 	reasonStopped     = "ScaledToZero"
 	reasonCopyLost    = "CopyLost"
 	reasonAdopted     = "TakenOver"
+	reasonPortRange   = "PortOutOfRange"
+	reasonNoRequest   = "NoCPURequest"
 )
 
 // problem is something to tell.
@@ -41,6 +43,8 @@ type problem struct {
 	// passes is true when it is worked on, or tried again, and false when
 	// nothing will happen until somebody acts.
 	passes bool
+	// until is when it is over, if nothing happens until then; zero for never.
+	until time.Time
 }
 
 // summarize is the status of a WebServer after a step. failure is what went
@@ -60,7 +64,8 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
-	settle(&st, seen, next)
+	settle(ws, &st, seen, next)
+	st.Image = servedImage(st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
@@ -92,7 +97,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 
 // settle writes into status which revision there is, which is good, and which
 // one failed.
-func settle(st *webv1.WebServerStatus, seen observation, next plan) {
+func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
 		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {
@@ -102,7 +107,7 @@ func settle(st *webv1.WebServerStatus, seen observation, next plan) {
 	}
 	current := currentTemplate(seen)
 	st.Revision = current.revision()
-	if d := next.chosen.desired; st.FailedRollout != nil && d != "" && st.FailedRollout.Revision != d.revision() {
+	if d := next.chosen.desired; st.FailedRollout != nil && d != "" && !isFailed(ws, d) {
 		st.FailedRollout = nil
 	}
 	failed := st.FailedRollout != nil && st.FailedRollout.Revision == st.Revision
@@ -111,6 +116,19 @@ func settle(st *webv1.WebServerStatus, seen observation, next plan) {
 		st.LastGoodRevision, st.LastGoodImage = st.Revision, current.image()
 		st.LastGoodTime = &metav1.Time{Time: seen.now}
 	}
+}
+
+// servedImage is the image of the pods that serve: of the revision that all pods
+// have, and while there is no such one, of the last that they had.
+func servedImage(st webv1.WebServerStatus, seen observation, next plan) string {
+	current := currentTemplate(seen)
+	if next.chosen.adopted {
+		current = templateOf(seen.deployment().Spec.Template)
+	}
+	if isComplete(seen.deployment()) || st.Image == "" && st.LastGoodImage == "" {
+		return cmp.Or(current.image(), st.Image)
+	}
+	return cmp.Or(st.Image, st.LastGoodImage)
 }
 
 // firstProblem goes through what may be wrong, the worst first. The list is
@@ -123,6 +141,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.We
 		func() *problem { return rolledBack(seen, next, st) },
 		func() *problem { return missingKind(seen) },
 		func() *problem { return unavailable(ws, seen, next) },
+		func() *problem { return noRequest(ws, seen) },
 	} {
 		if p := check(); p != nil {
 			return p
@@ -142,6 +161,9 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, isPortTaken):
 		return &problem{reason: reasonPortTaken, passes: true,
 			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + status.Shortened(failure.Error())}
+	case apply.AnyOf(failure, isPortOutOfRange):
+		return &problem{reason: reasonPortRange,
+			message: "The Service cannot have its node port, because the cluster gives other ones. Choose another one in service.nodePort: " + status.Shortened(failure.Error())}
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
@@ -171,8 +193,8 @@ func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem
 		return nil
 	}
 	return &problem{reason: reasonRolledBack,
-		message: fmt.Sprintf("Image %s (revision %s) was put back: %s: %s. Image %s is kept until the spec, or what it names, changes",
-			failed.Image, failed.Revision, failed.Reason, failed.Message, goodTemplate(seen).image())}
+		message: fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
+			failed.Image, failed.Revision, goodTemplate(seen).image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
 }
 
 func missingKind(seen observation) *problem {
@@ -185,7 +207,9 @@ func missingKind(seen observation) *problem {
 
 // unavailable tells what keeps the pods from being as asked for.
 func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
-	if isComplete(seen.deployment()) {
+	t := next.rollout.trouble
+	isLooping := t != nil && t.reason == crashLoop
+	if isComplete(seen.deployment()) && !isLooping {
 		return nil
 	}
 	current := currentTemplate(seen)
@@ -193,11 +217,30 @@ func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
 	if current != "" && current.revision() == ws.Status.LastGoodRevision {
 		p = &problem{reason: reasonUnavailable, message: "Not all pods are ready", passes: true}
 	}
-	if t := next.rollout.trouble; t != nil {
+	if isComplete(seen.deployment()) {
+		p.message = "Not all pods stay ready"
+	}
+	if t != nil {
 		p.reason = t.reason
 		p.message += ": " + t.message
 	}
 	return p
+}
+
+// noRequest tells of autoscaling that has nothing to go by.
+func noRequest(ws *webv1.WebServer, seen observation) *problem {
+	if ws.Spec.Autoscaling == nil {
+		return nil
+	}
+	container, field := withoutCPU(seen), "spec.podTemplate"
+	switch container {
+	case "":
+		return nil
+	case serverContainer:
+		field = "spec.resources.requests.cpu"
+	}
+	return &problem{reason: reasonNoRequest, message: fmt.Sprintf(
+		"Autoscaling cannot work: it aims at a percentage of the CPU that the pods request, and container %q requests none: set %s", container, field)}
 }
 
 func readyMessage(ws *webv1.WebServer, st webv1.WebServerStatus) string {
@@ -221,66 +264,12 @@ func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
 	return 1
 }
 
-// url is where to look at the WebServer: the host name that it has, or the
-// port on a node that runs one of its pods. It keeps to its node.
-func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string {
-	scheme := func(secure bool) string {
-		if secure {
-			return "https://"
-		}
-		return "http://"
-	}
-	switch {
-	case ws.Spec.Ingress != nil:
-		return scheme(ws.Spec.Ingress.TLSSecretName != "") + ws.Spec.Ingress.Host + strings.TrimSuffix(ws.Spec.Ingress.Path, "/")
-	case ws.Spec.Route != nil && routeHost(seen) != "":
-		return scheme(ws.Spec.Route.EdgeTLS) + routeHost(seen)
-	case ws.Spec.Gateway != nil && len(ws.Spec.Gateway.Hostnames) > 0:
-		return scheme(false) + ws.Spec.Gateway.Hostnames[0]
-	}
-	s := seen.service()
-	for _, at := range s.Status.LoadBalancer.Ingress {
-		if host := at.Hostname + at.IP; host != "" {
-			return scheme(false) + withPort(host, serviceSpec(ws).Port)
-		}
-	}
-	if st.NodePort == 0 {
-		return scheme(false) + withPort(serviceName(ws)+"."+ws.Namespace+".svc", serviceSpec(ws).Port)
-	}
-	hosts := map[string]bool{}
-	for _, pod := range seen.pods {
-		if pod.Status.HostIP != "" {
-			hosts[scheme(false)+withPort(pod.Status.HostIP, st.NodePort)] = true
-		}
-	}
-	if len(hosts) == 0 || hosts[st.URL] || st.ReadyReplicas == 0 {
-		return st.URL
-	}
-	return slices.Min(slices.Collect(maps.Keys(hosts)))
-}
-
-func withPort(host string, port int32) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port == 80 {
-		return host
-	}
-	return fmt.Sprintf("%s:%d", host, port)
-}
-
-// routeHost is the host name that OpenShift has given to the Route.
-func routeHost(seen observation) string {
-	if route, ok := seen.children[routeKind.kind].(*unstructured.Unstructured); ok {
-		host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
-		return host
-	}
-	return ""
-}
-
 // adoptedMessage tells what the next change of the spec will change besides.
 func adoptedMessage(seen observation, desired podTemplate) string {
-	const told = "The Deployment was made by another operator: its pods stay as they are until the spec changes."
+	told := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
+	if !drains(seen.deployment()) {
+		told += " They do not drain: the first change may fail some requests."
+	}
 	if desired == "" {
 		return told
 	}

@@ -1,14 +1,17 @@
 package webserver
 
 import (
+	"strings"
 	"testing"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // TestAvailable: ready pods alone answer nobody.
@@ -60,32 +63,125 @@ func TestCopyLost(t *testing.T) {
 	}
 }
 
-// TestACrashLoopIsSteady: the words are the same at every turn of it.
-func TestACrashLoopIsSteady(t *testing.T) {
-	end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}
-	runs := func(since time.Duration) corev1.ContainerState {
-		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-since)}}}
-	}
-	const words = `container "webserver" crashes again and again, with exit code 3`
-	for name, tc := range map[string]struct {
-		container corev1.ContainerStatus
-		want      string
-	}{
-		"crashed once":              {corev1.ContainerStatus{State: end}, ""},
-		"starts again":              {corev1.ContainerStatus{State: runs(0), LastTerminationState: end, RestartCount: 1}, ""},
-		"crashed twice":             {corev1.ContainerStatus{State: end, LastTerminationState: end, RestartCount: 1}, words},
-		"waits":                     {corev1.ContainerStatus{State: waits(crashLoop).State, LastTerminationState: end, RestartCount: 1}, words},
-		"starts for the third time": {corev1.ContainerStatus{State: runs(time.Second), LastTerminationState: end, RestartCount: 2}, words},
-		"is ready":                  {corev1.ContainerStatus{State: runs(time.Second), LastTerminationState: end, RestartCount: 2, Ready: true}, ""},
-		"not ready, and runs on":    {corev1.ContainerStatus{State: runs(time.Hour), LastTerminationState: end, RestartCount: 2}, ""},
+// TestACrashLoopIsTold: with the program's words, also while the pod is ready for a
+// moment.
+func TestACrashLoopIsTold(t *testing.T) {
+	a := templateFor()
+	end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "nginx: [warn] user\nnginx: [emerg] bind() failed\n"}}
+	const words = `container "webserver" is crash-looping: it crashed 3 times, last with exit code 1: nginx: [emerg] bind() failed`
+	waits := corev1.ContainerStatus{State: waits(crashLoop).State, LastTerminationState: end, RestartCount: 2}
+	runs := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}}, LastTerminationState: end, RestartCount: 3, Ready: true}
+	down := func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 2 }
+	for name, tc := range map[string]struct{ seen observation }{
+		"waits":         {somethingSeen(aDeployment(a, "", down), aService(30010), aPod(a, waits))},
+		"ready, so far": {somethingSeen(aDeployment(a, ""), aService(30010), aPod(a, runs))},
 	} {
-		tc.container.Name = serverContainer
-		got := ""
-		if p := containerTrouble(tc.container, noon); p != nil {
-			got = p.message
+		ws := aWeb(good(a, noon))
+		st := summarize(ws, tc.seen, plan{chosen: choice{template: a, desired: a}, rollout: judge(ws, tc.seen, a)}, nil)
+		if got := meta.FindStatusCondition(st.Conditions, status.Ready); got.Reason != crashLoop || !strings.HasSuffix(got.Message, ": "+words) {
+			t.Errorf("%s: %+v", name, got)
 		}
-		if got != tc.want {
+	}
+}
+
+// TestURL: there is one only where it leads to the pods.
+func TestURL(t *testing.T) {
+	a := templateFor()
+	had := func(url string, port int32) webOption {
+		return func(ws *webv1.WebServer) { ws.Status.URL, ws.Status.NodePort = url, port }
+	}
+	theirs := func(seen *observation) {
+		aService(30010)(seen)
+		seen.service().OwnerReferences = nil
+	}
+	adopted := func(seen *observation) {
+		aDeployment("", "")(seen)
+		seen.hosts = []string{"192.0.2.7"}
+	}
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want string
+	}{
+		"a node of a pod":                  {aWeb(), somethingSeen(aDeployment(a, ""), aService(30010), aPod(a, corev1.ContainerStatus{})), "http://192.0.2.1:30010"},
+		"another operator's pods":          {aWeb(), somethingSeen(adopted, aService(30010)), "http://192.0.2.7:30010"},
+		"no Service, the port is taken":    {aWeb(), somethingSeen(aDeployment(a, ""), aPod(a, corev1.ContainerStatus{})), ""},
+		"it had one, and the port is lost": {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, ""), aPod(a, corev1.ContainerStatus{})), ""},
+		"somebody else's Service":          {aWeb(), somethingSeen(aDeployment(a, ""), theirs, aPod(a, corev1.ContainerStatus{})), ""},
+	} {
+		if got := summarize(tc.ws, tc.seen, plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// TestServedImage: status has the image that serves, not the one that is wanted.
+func TestServedImage(t *testing.T) {
+	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	was := func(image string) webOption { return func(ws *webv1.WebServer) { ws.Status.Image = image } }
+	theirs := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: serverContainer, Image: "nginx:old"}}
+	}
+	for name, tc := range map[string]struct {
+		ws     *webv1.WebServer
+		seen   observation
+		chosen choice
+		want   string
+	}{
+		"it comes up":             {aWeb(image("nginx:a")), somethingSeen(aDeployment(a, "", late)), choice{desired: a, template: a}, "nginx:a"},
+		"all pods have it":        {aWeb(was("nginx:a"), image("nginx:b")), somethingSeen(aDeployment(b, a)), choice{desired: b, template: b}, "nginx:b"},
+		"it is rolled out":        {aWeb(was("nginx:a"), image("nginx:b")), somethingSeen(aDeployment(b, a, late)), choice{desired: b, template: b}, "nginx:a"},
+		"rolled out, by 0.0.2":    {aWeb(good(a, noon), image("nginx:b")), somethingSeen(aDeployment(b, a, late)), choice{desired: b, template: b}, "nginx:a"},
+		"another operator's pods": {aWeb(image("nginx:b")), somethingSeen(aDeployment("", "", theirs)), choice{desired: b, adopted: true}, "nginx:old"},
+	} {
+		if got := summarize(tc.ws, tc.seen, plan{chosen: tc.chosen}, nil).Image; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestAutoscalingNeedsARequest: it goes by a percentage of what the pods request.
+func TestAutoscalingNeedsARequest(t *testing.T) {
+	auto := aWeb(func(ws *webv1.WebServer) {
+		ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 3}
+	})
+	cpu := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}
+	pod := func(server, log corev1.ResourceRequirements) seenOption {
+		return func(seen *observation) {
+			seen.pods = []corev1.Pod{{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: server}, {Name: "log", Resources: log}}}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want string
+	}{
+		"no autoscaling":     {aWeb(), somethingSeen(pod(corev1.ResourceRequirements{}, cpu)), ""},
+		"all request":        {auto, somethingSeen(pod(cpu, cpu)), ""},
+		"no pods":            {auto, somethingSeen(), ""},
+		"the server's":       {auto, somethingSeen(pod(corev1.ResourceRequirements{}, cpu)), "set spec.resources.requests.cpu"},
+		"one that is beside": {auto, somethingSeen(pod(cpu, corev1.ResourceRequirements{})), `container "log" requests none: set spec.podTemplate`},
+	} {
+		got := ""
+		if p := noRequest(tc.ws, tc.seen); p != nil {
+			got = p.message
+		}
+		if !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestAdoptedPodsMayNotDrain: then the condition says so.
+func TestAdoptedPodsMayNotDrain(t *testing.T) {
+	hook := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}}}}
+	}
+	const words = "They do not drain: the first change may fail some requests"
+	if got := adoptedMessage(somethingSeen(aDeployment("", "")), ""); !strings.Contains(got, words) {
+		t.Errorf("without a hook: %q", got)
+	}
+	if got := adoptedMessage(somethingSeen(aDeployment("", "", hook)), ""); strings.Contains(got, words) {
+		t.Errorf("with a hook: %q", got)
 	}
 }

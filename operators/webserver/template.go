@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -122,12 +123,15 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 			// What it prints is what the user is told.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}
-		if !in.bareCheck { // a quota may want them of every container
+		if in.as != asOf001 { // a quota may want them of every container
 			check.Resources = corev1.ResourceRequirements{Limits: server.Resources.Limits, Requests: server.Resources.Requests}
 		}
 		spec.InitContainers = append(spec.InitContainers, check)
 	}
 	secure(spec)
+	if in.as == today {
+		keepLastWords(spec)
+	}
 
 	data, err := json.Marshal(pod)
 	if err != nil {
@@ -136,25 +140,55 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	return podTemplate(data), nil
 }
 
-// askedFor is the template that the spec asks for now. Where one of version 0.0.1
-// is in force that differs by its check only, that is the one, until the spec
-// changes: an upgrade of the operator restarts no pod.
+// rendering is what a template looks like for the same spec, by the version of the
+// operator.
+type rendering int
+
+const (
+	today   rendering = iota
+	asOf002           // the kubelet does not keep what crashing containers print
+	asOf001           // nor has the check resources
+)
+
+// askedFor is the template that the spec asks for now. Where one of an earlier
+// version of the operator is in force, that is the one, until the spec changes: an
+// upgrade of the operator restarts no pod.
 func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
-	desired, err := desiredTemplate(ws, seen.inputs)
-	if err != nil || !seen.inputs.checked() {
-		return desired, err
+	var all []podTemplate
+	for _, as := range []rendering{today, asOf002, asOf001} {
+		in := seen.inputs
+		in.as = as
+		template, err := desiredTemplate(ws, in)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, template)
 	}
-	in := seen.inputs
-	in.bareCheck = true
-	old, err := desiredTemplate(ws, in)
 	inForce := []string{currentTemplate(seen).revision(), seen.deployment().Annotations[adoptedAnnotation]}
 	if failed := ws.Status.FailedRollout; failed != nil {
 		inForce = append(inForce, failed.Revision)
 	}
-	if slices.Contains(inForce, old.revision()) {
-		return old, err
+	// What may have to be gone back to comes after what there is.
+	for _, revisions := range [][]string{inForce, {goodTemplate(seen).revision()}} {
+		for _, template := range all {
+			if slices.Contains(revisions, template.revision()) {
+				return template, nil
+			}
+		}
 	}
-	return desired, err
+	return all[0], nil
+}
+
+// keepLastWords makes the kubelet keep the end of what a container printed when
+// it crashes, unless the user's template says otherwise.
+func keepLastWords(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if containers[i].TerminationMessagePolicy == "" {
+				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
 }
 
 // setServer sets what the spec says about the server's container.
@@ -203,6 +237,13 @@ func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 		// into the kubelet, so the image needs no shell.
 		server.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}
 	}
+}
+
+// drains says whether the pods of a Deployment go on serving while they leave.
+func drains(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return c.Lifecycle != nil && c.Lifecycle.PreStop != nil
+	})
 }
 
 // mount gives the server its files and the folders that it writes to, except

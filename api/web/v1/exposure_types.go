@@ -22,7 +22,8 @@ type ServiceSpec struct {
 	Port int32 `json:"port,omitempty"`
 
 	// The port on every node, from the cluster's range (usually 30000 to
-	// 32767). Without it the first WebServer gets 30010 while that is free,
+	// 32767): one outside gives the reason PortOutOfRange, for only the cluster
+	// knows its range. Without it the first WebServer gets 30010 while that is free,
 	// and the others one that is free and then stays. When the port is taken,
 	// the condition Ready says so, and it is tried again until it is free.
 	// +optional
@@ -41,6 +42,7 @@ type IngressSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !self.matches('^[0-9.]+$')",message="must be a host name in lower case, such as www.example.com or *.example.com, and no IP address"
 	Host string `json:"host"`
 
 	// The beginning of the paths that requests are for.
@@ -48,17 +50,20 @@ type IngressSpec struct {
 	// +kubebuilder:default=/
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.]{1,2}(/|$)|%2[fF]')",message="must be a path without //, /./, /../ and %2F"
 	Path string `json:"path,omitempty"`
 
 	// The IngressClass; by default the cluster's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an IngressClass: lower-case letters, digits, '-' and '.'"
 	ClassName string `json:"className,omitempty"`
 
 	// The Secret with the certificate that the ingress controller serves with.
 	// By default it serves plain HTTP.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.'"
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
 
 	// Annotations of the Ingress, as ingress controllers want them.
@@ -72,17 +77,21 @@ type GatewaySpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Gateway: lower-case letters, digits, '-' and '.'"
 	Name string `json:"name"`
 
 	// The namespace of the Gateway; by default the WebServer's.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits and '-'"
 	Namespace string `json:"namespace,omitempty"`
 
 	// The host names that requests are for; by default the Gateway's.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.all(h, h.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !h.matches('^[0-9.]+$'))",message="must be host names in lower case, such as www.example.com or *.example.com, and no IP addresses"
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 
@@ -91,6 +100,7 @@ type RouteSpec struct {
 	// The host name that requests are for; by default OpenShift chooses one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host name in lower case, such as www.example.com"
 	Host string `json:"host,omitempty"`
 
 	// Serve HTTPS at the router, with its certificate.

@@ -13,11 +13,12 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.readyReplicas,selectorpath=.status.selector
 // +kubebuilder:resource:path=webservers,singular=webserver
-// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredReplicas`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
+// +kubebuilder:printcolumn:name="Spec image",type=string,priority=1,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Last good image",type=string,priority=1,JSONPath=`.status.lastGoodImage`
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
@@ -48,6 +49,11 @@ type WebServerList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.port) || self.port != 443",fieldPath=".port",message="with tls, port 443 is the one for HTTPS: choose another one for HTTP, such as 80"
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.service) || !has(self.service.port) || self.service.port != 443",fieldPath=".service.port",message="with tls, the Service's port 443 is the one for HTTPS: choose another one for HTTP, such as 80"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || !has(self.config) || self.content.path != self.config.path",fieldPath=".content.path",message="must not be config.path: one folder cannot have both"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || !has(self.tls) || has(self.config) || self.content.path != '/etc/nginx/conf.d'",fieldPath=".content.path",message="with tls and no config, /etc/nginx/conf.d is for the configuration that the operator writes"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.content) || self.tls.path != self.content.path",fieldPath=".tls.path",message="must not be content.path: one folder cannot have both"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || (has(self.config) ? self.tls.path != self.config.path : self.tls.path != '/etc/nginx/conf.d')",fieldPath=".tls.path",message="must not be the folder of the configuration: one folder cannot have both"
+// +kubebuilder:validation:XValidation:rule="!has(self.podTemplate) || !has(self.podTemplate.spec) || !has(self.podTemplate.spec.terminationGracePeriodSeconds) || self.podTemplate.spec.terminationGracePeriodSeconds >= self.rollout.drainSeconds",fieldPath=".podTemplate.spec.terminationGracePeriodSeconds",message="must not be less than rollout.drainSeconds, for which a pod goes on serving"
 type WebServerSpec struct {
 	// The image of the web server, such as nginx:1.26.3. A change of it is
 	// rolled out one pod after the other, with no failed request, and rolled
@@ -63,6 +69,7 @@ type WebServerSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// The port that the server in the container listens on, 1 to 65535.
@@ -136,6 +143,7 @@ type WebServerSpec struct {
 	// server's; a security context that is given replaces the operator's.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="must be Always or left out: a web server is to run on"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.activeDeadlineSeconds)",fieldPath=".spec.activeDeadlineSeconds",message="must be left out: a web server is to run on"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
 }
 
@@ -160,6 +168,7 @@ type ContentSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ConfigMap: lower-case letters, digits, '-' and '.'"
 	ConfigMap string `json:"configMap,omitempty"`
 
 	// The page index.html itself. At most 256 KiB.
@@ -173,6 +182,7 @@ type ContentSpec struct {
 	// +kubebuilder:default=/usr/share/nginx/html
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/.+`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^[:space:]:;{}$]*$')",message="must be an absolute path without spaces and without any of : ; { } $"
 	Path string `json:"path,omitempty"`
 }
 
@@ -183,6 +193,7 @@ type ConfigSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ConfigMap: lower-case letters, digits, '-' and '.'"
 	ConfigMap string `json:"configMap"`
 
 	// The folder of the server that the files take the place of.
@@ -190,6 +201,7 @@ type ConfigSpec struct {
 	// +kubebuilder:default=/etc/nginx/conf.d
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/.+`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^[:space:]:;{}$]*$')",message="must be an absolute path without spaces and without any of : ; { } $"
 	Path string `json:"path,omitempty"`
 
 	// The command that checks the configuration in every new pod before the
@@ -210,6 +222,7 @@ type TLSSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName"`
 
 	// The folder of the two files in the container.
@@ -217,6 +230,7 @@ type TLSSpec struct {
 	// +kubebuilder:default=/etc/nginx/tls
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/.+`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^[:space:]:;{}$]*$')",message="must be an absolute path without spaces and without any of : ; { } $"
 	Path string `json:"path,omitempty"`
 }
 
@@ -229,11 +243,13 @@ type AutoscalingSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 
 	// The largest number of pods.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas int32 `json:"maxReplicas"`
 
 	// The use of CPU to aim at, in percent of what the pods request.
@@ -250,11 +266,15 @@ type DisruptionSpec struct {
 	// How many pods must stay: a number, or a percentage such as "50%".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, 0 or more, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// How many pods may go: a number, or a percentage such as "50%".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, 0 or more, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
@@ -273,6 +293,7 @@ type RolloutSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	MaxSurge int32 `json:"maxSurge,omitempty"`
 
 	// How many seconds a pod that is to stop goes on serving, so that nobody
@@ -293,6 +314,10 @@ const (
 	// and tells what the next change of the spec will change besides.
 	ConditionAdopted = "Adopted"
 )
+
+// AnnotationRetry is an annotation of a WebServer. A new value of it, whatever it
+// is, has a revision that was rolled back tried again.
+const AnnotationRetry = "webserver-operator/retry"
 
 // WebServerStatus is what has become of a WebServer.
 type WebServerStatus struct {
@@ -317,6 +342,11 @@ type WebServerStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
+	// The image of the pods that serve. While another one is rolled out, it is
+	// the one before.
+	// +optional
+	Image string `json:"image,omitempty"`
+
 	// The last revision that became healthy, its image, and when.
 	// +optional
 	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
@@ -325,8 +355,11 @@ type WebServerStatus struct {
 	// +optional
 	LastGoodTime *metav1.Time `json:"lastGoodTime,omitempty"`
 
-	// The revision that was put back. It is tried again when the spec, or a
-	// ConfigMap or Secret that it names, changes.
+	// The revision that was rolled back. It is tried again when what the pods are
+	// made of changes (the spec, or a ConfigMap or Secret that it names), when
+	// rollout.deadlineSeconds changes, and when the annotation
+	// webserver-operator/retry of the WebServer gets a new value. A change of
+	// replicas does not try it again.
 	// +optional
 	FailedRollout *FailedRollout `json:"failedRollout,omitempty"`
 
@@ -356,6 +389,12 @@ type FailedRollout struct {
 	Reason   string `json:"reason"`
 	// What the cluster, or the server itself, said.
 	Message string `json:"message"`
-	// When it was put back.
+	// When it was rolled back.
 	Time metav1.Time `json:"time"`
+	// The rollout.deadlineSeconds that it had.
+	// +optional
+	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
+	// A hash of the annotation webserver-operator/retry at that time.
+	// +optional
+	Retry string `json:"retry,omitempty"`
 }

@@ -1,0 +1,190 @@
+//go:build apiserver
+
+package webserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/testkit"
+)
+
+// badImages has pods whose images cannot be pulled if they are called so.
+func badImages(pod *corev1.Pod) testkit.Outcome {
+	if strings.Contains(pod.Spec.Containers[0].Image, "bad") {
+		return testkit.Stuck("ImagePullBackOff")
+	}
+	return testkit.Stays()
+}
+
+func (s *stage) patch(text string) {
+	s.Helper()
+	s.must(s.Patch(context.Background(), story(s.run), client.RawPatch(types.MergePatchType, []byte(text))))
+}
+
+// TestRollsBackAfterAScaleUp: the Deployment's own deadline never passes for an
+// image that was set while there was no pod.
+func TestRollsBackAfterAScaleUp(t *testing.T) {
+	s, ctx := newStageWith(t, badImages), context.Background()
+	ws := story(s.run)
+	ws.Spec.Rollout.DeadlineSeconds = 5
+	s.must(s.Create(ctx, ws))
+	s.settled(reasonReady, "nginx:1")
+	s.patch(`{"spec":{"replicas":0}}`)
+	s.within(10*time.Second, hasReplicas(s, 0))
+	s.patch(`{"spec":{"image":"nginx:bad"}}`)
+	s.within(10*time.Second, func() error {
+		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		if err == nil && (templateOf(d.Spec.Template).image() != "nginx:bad" || !isComplete(d)) {
+			err = fmt.Errorf("Deployment %+v", d.Status)
+		}
+		return err
+	})
+	s.patch(`{"spec":{"replicas":1}}`)
+	s.settled(reasonRolledBack, "nginx:1")
+}
+
+// TestTriesAgain: with another deadline, or when an annotation asks for it, and not
+// because of other replicas.
+func TestTriesAgain(t *testing.T) {
+	s, ctx := newStageWith(t, badImages), context.Background()
+	ws := story(s.run)
+	ws.Spec.Rollout.DeadlineSeconds = 5
+	s.must(s.Create(ctx, ws))
+	s.settled(reasonReady, "nginx:1")
+	s.patch(`{"spec":{"image":"nginx:bad"}}`)
+	s.settled(reasonRolledBack, "nginx:1")
+	tries := func() int {
+		n := 0
+		var list appsv1.ReplicaSetList
+		s.must(s.List(ctx, &list, client.InNamespace(s.run.Namespace)))
+		for _, rs := range list.Items {
+			if rs.Spec.Template.Spec.Containers[0].Image == "nginx:bad" {
+				// Each time it is scaled up is a generation, and each time down.
+				n += int(rs.Generation)
+			}
+		}
+		return n
+	}
+	before := tries()
+	s.patch(`{"spec":{"replicas":2}}`)
+	s.within(20*time.Second, func() error {
+		ws := mustCurrent(s)
+		if ready := meta.FindStatusCondition(ws.Status.Conditions, status.Ready); ws.Status.ReadyReplicas != 2 || ready.Reason != reasonRolledBack {
+			return fmt.Errorf("%d are ready, %+v", ws.Status.ReadyReplicas, ready)
+		}
+		return nil
+	})
+	s.patch(`{"spec":{"replicas":1}}`)
+	s.settled(reasonRolledBack, "nginx:1")
+	if after := tries(); after != before {
+		t.Error("it was tried again because of other replicas")
+	}
+	for _, again := range []string{`{"spec":{"rollout":{"deadlineSeconds":6}}}`, `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
+		failed := mustCurrent(s).Status.FailedRollout.Time
+		s.patch(again)
+		s.within(20*time.Second, func() error {
+			if now := mustCurrent(s).Status.FailedRollout; now == nil || !failed.Before(&now.Time) {
+				return fmt.Errorf("it was not tried again: %+v", now)
+			}
+			return nil
+		})
+		s.settled(reasonRolledBack, "nginx:1")
+	}
+	s.must(s.counter.Silence(ctx, time.Second))
+}
+
+// TestAFixIsNotCondemned: a rollout failed while no operator was there, and the
+// spec goes back to an image that there was before. The Deployment then shows the
+// deadline of the failed one for a moment.
+func TestAFixIsNotCondemned(t *testing.T) {
+	s, ctx := newStageWith(t, badImages), context.Background()
+	ws := story(s.run)
+	ws.Spec.Rollout.DeadlineSeconds = 5
+	s.must(s.Create(ctx, ws))
+	s.settled(reasonReady, "nginx:1")
+	s.patch(`{"spec":{"image":"nginx:2"}}`)
+	s.settled(reasonReady, "nginx:2")
+	s.patch(`{"spec":{"image":"nginx:bad"}}`)
+	s.within(10*time.Second, func() error {
+		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		if err == nil && templateOf(d.Spec.Template).image() != "nginx:bad" {
+			err = errors.New("the Deployment has the old image")
+		}
+		return err
+	})
+	s.stop()
+	s.within(20*time.Second, func() error {
+		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		for _, c := range d.Status.Conditions {
+			if c.Reason == "ProgressDeadlineExceeded" {
+				return err
+			}
+		}
+		return fmt.Errorf("Deployment %+v", d.Status)
+	})
+	s.patch(`{"spec":{"image":"nginx:1"}}`)
+	s.start()
+	s.settled(reasonReady, "nginx:1")
+	if failed := mustCurrent(s).Status.FailedRollout; failed != nil {
+		t.Errorf("failed rollout %+v", failed)
+	}
+}
+
+// TestACrashLoopIsOneMessage: a server that becomes ready and crashes again and
+// again does not have a condition that goes back and forth. It changes with each
+// crash, has the program's words, and there is one event.
+func TestACrashLoopIsOneMessage(t *testing.T) {
+	outcome := testkit.Fails(1500*time.Millisecond, 1)
+	outcome.Message = "nginx: [warn] the \"user\" directive makes no sense\nnginx: [emerg] no license\n"
+	s, ctx := newStageWith(t, func(*corev1.Pod) testkit.Outcome { return outcome }), context.Background()
+	s.must(s.Create(ctx, story(s.run)))
+	s.waitsFor(crashLoop)
+	messages := map[string]bool{}
+	s.within(time.Minute, func() error {
+		ready := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, status.Ready)
+		if ready.Reason != crashLoop || !strings.HasSuffix(ready.Message, "last with exit code 1: nginx: [emerg] no license") || strings.Contains(ready.Message, "[warn]") {
+			t.Fatalf("Ready is %+v", ready)
+		}
+		messages[ready.Message] = true
+		if len(messages) < 5 {
+			return fmt.Errorf("messages %v", messages)
+		}
+		return nil
+	})
+	var events eventsv1.EventList
+	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	n := 0
+	for _, event := range events.Items {
+		if event.Regarding.Kind == webServerKind && event.Reason == crashLoop {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d events, want 1: %+v", n, events.Items)
+	}
+}
+
+// TestPortOutOfRange: only the cluster knows its node ports.
+func TestPortOutOfRange(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 80} })))
+	if ready := s.waitsFor(reasonPortRange); !strings.Contains(ready.Message, "30000-32767") {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.patch(`{"spec":{"service":null}}`)
+	s.settled(reasonReady, "nginx:1")
+}
