@@ -98,12 +98,17 @@ func decide(at *atv1alpha1.At, seen observation) step {
 	if seen.hidden {
 		next.wakeAt = lookAgain(seen, next.wakeAt)
 	}
+	if next.action != takeBack && lacksMarks(at, seen) {
+		wakes := earliest{next.wakeAt}
+		wakes.add(seen.takenBackUntil)
+		next.wakeAt = wakes.time
+	}
 	return next
 }
 
 func decideFor(at *atv1alpha1.At, seen observation) step {
 	switch {
-	case mustTakeBack(at, seen):
+	case lacksMarks(at, seen) && !seen.now.Before(seen.takenBackUntil):
 		return step{action: takeBack, pod: seen.pod, wakeAt: seen.now.Add(hiddenGated)}
 	case at.Status.Phase.Finished():
 		return afterwards(at, seen)
@@ -114,10 +119,9 @@ func decideFor(at *atv1alpha1.At, seen observation) step {
 	}
 }
 
-// mustTakeBack says whether the pod has lost marks that are to be restored now.
-func mustTakeBack(at *atv1alpha1.At, seen observation) bool {
-	return seen.pod != nil && !seen.inTheWay && seen.pod.DeletionTimestamp.IsZero() &&
-		len(missingMarks(seen.pod, at)) > 0 && !seen.now.Before(seen.takenBackUntil)
+// lacksMarks says whether the pod has lost marks that are to be restored.
+func lacksMarks(at *atv1alpha1.At, seen observation) bool {
+	return seen.pod != nil && !seen.inTheWay && seen.pod.DeletionTimestamp.IsZero() && len(missingMarks(seen.pod, at)) > 0
 }
 
 // lookAgain is when to look at a pod of which no event tells.

@@ -211,6 +211,11 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon)), pod: aPod(podRunning, func(p *corev1.Pod) { p.Labels = nil }), hidden: true, takenBackUntil: noon.Add(time.Minute), now: noon,
 			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(10 * time.Second)},
 		},
+		"the pod has lost its owner again: restore it later": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }),
+			takenBackUntil: noon.Add(time.Second), now: noon,
+			want: outline{wakeAt: noon.Add(time.Second)},
+		},
 		"the pod has lost its owner: restore it": {
 			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }), now: noon,
 			want: outline{action: takeBack, wakeAt: noon.Add(time.Second)},

@@ -92,7 +92,7 @@ func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1al
 	if err != nil && !apply.IsRefusal(err) {
 		return err
 	}
-	wait := hiddenPoll
+	wait := firstRefusal
 	if err == nil && !isShown(pod) {
 		err = errors.New("an admission policy or webhook changes them")
 	}
