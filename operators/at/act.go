@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/apply"
 )
 
 // The kinds under which writes are remembered.
@@ -35,7 +36,7 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 	case create:
 		return r.createPod(ctx, at, seen)
 	case release:
-		return r.openGate(ctx, next.pod)
+		return r.openGate(ctx, at, next.pod)
 	case discard:
 		if err := r.isCurrent(ctx, obj); err != nil {
 			return err
@@ -45,6 +46,8 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 			why = "it must not run: " + next.news.reason
 		}
 		return r.deletePod(ctx, next.pod, why)
+	case takeBack:
+		return r.takeBack(ctx, obj, at, seen)
 	case withdraw:
 		return r.withdraw(ctx, next.pod, next.news.reason)
 	case abandon:
@@ -64,11 +67,17 @@ func (r *reconciler) act(ctx context.Context, obj client.Object, at *atv1alpha1.
 func (r *reconciler) createPod(ctx context.Context, at *atv1alpha1.At, seen observation) error {
 	attempt := at.Status.Attempts + 1
 	pod := desiredPod(at, r.group.gvk, r.group.podName(at, attempt), seen.now)
-	if err := apply.Create(ctx, r.client, r.live, at, pod); err != nil {
+	err, said := r.client.Create(ctx, pod), "pod created"
+	if apierrors.IsAlreadyExists(err) {
+		said = "pod is there already, and the cache did not show it"
+		pod, err = r.findOwn(ctx, at, client.ObjectKeyFromObject(pod))
+	}
+	if err != nil {
 		return err
 	}
-	r.writes.Note(podKind, pod)
-	log.FromContext(ctx).Info("pod created", "pod", pod.Name, "attempt", attempt)
+	r.wrote(pod)
+	r.hidden.note(key(at), pod)
+	log.FromContext(ctx).Info(said, "pod", pod.Name, "attempt", attempt)
 	return nil
 }
 
@@ -77,9 +86,14 @@ func (r *reconciler) createPod(ctx context.Context, at *atv1alpha1.At, seen obse
 // where the cache is late, or where the pod has fields that this program is too
 // old to know; then a patch does it, which tests the UID and the place of the
 // gate. So it is this pod in any case, and nothing is done twice.
-func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
+func (r *reconciler) openGate(ctx context.Context, at *atv1alpha1.At, pod *corev1.Pod) error {
 	index := gateIndex(pod)
+	now := r.now()
 	open := pod.DeepCopy()
+	if open.Annotations == nil {
+		open.Annotations = map[string]string{}
+	}
+	open.Annotations[releasedAnnotation] = micros(now)
 	open.Spec.SchedulingGates = slices.Delete(open.Spec.SchedulingGates, index, index+1)
 	// An empty entry clears them, and the API server then keeps none. They are
 	// for those who share an object by server-side apply; to keep them up costs
@@ -87,42 +101,57 @@ func (r *reconciler) openGate(ctx context.Context, pod *corev1.Pod) error {
 	open.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	err := r.client.Update(ctx, open)
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		err = r.client.Patch(ctx, open, client.RawPatch(types.JSONPatchType, gatePatch(pod, index)))
+		err = r.client.Patch(ctx, open, client.RawPatch(types.JSONPatchType, gatePatch(pod, index, now)))
 	}
-	if apierrors.IsInvalid(err) && !r.isGated(ctx, pod) {
+	if apierrors.IsInvalid(err) && !r.isAsTested(ctx, pod) {
 		return nil // a test failed: the event that tells is on its way
 	}
 	if err != nil {
 		return client.IgnoreNotFound(err) // so is that of its deletion
 	}
-	r.writes.Note(podKind, open)
+	r.wrote(open)
 	log.FromContext(ctx).Info("pod may run", "pod", pod.Name)
+	if at.Status.Attempts == 1 && at.Status.ScheduledTime != nil {
+		lateness.WithLabelValues(r.group.gvk.Group).Observe(max(0, now.Sub(at.Status.ScheduledTime.Time).Seconds()))
+	}
 	return nil
 }
 
-func gatePatch(pod *corev1.Pod, index int) []byte {
+// gatePatch removes the gate of the very pod, unless it is withdrawn.
+func gatePatch(pod *corev1.Pod, index int, now time.Time) []byte {
 	gate := fmt.Sprintf("/spec/schedulingGates/%d", index)
-	return fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":"%s/name","value":%q},{"op":"remove","path":%[2]q}]`,
-		pod.UID, gate, gateName)
+	// What is not there equals null; below what is not there nothing is tested.
+	unmarked, released := "/metadata/annotations/"+escaped(withdrawnAnnotation), fmt.Sprintf(
+		`{"op":"add","path":"/metadata/annotations/%s","value":%q}`, escaped(releasedAnnotation), micros(now))
+	if len(pod.Annotations) == 0 {
+		unmarked, released = "/metadata/annotations", fmt.Sprintf(
+			`{"op":"add","path":"/metadata/annotations","value":{%q:%q}}`, releasedAnnotation, micros(now))
+	}
+	return fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":null},`+
+		`{"op":"test","path":"%s/name","value":%q},{"op":"remove","path":%[3]q},%[5]s]`, pod.UID, unmarked, gate, gateName, released)
 }
 
-// isGated says whether the API server has the very pod, behind its gate: what it
-// answered is then that it refuses to have it opened.
-func (r *reconciler) isGated(ctx context.Context, pod *corev1.Pod) bool {
+// escaped makes a name a part of a JSON pointer (RFC 6901).
+func escaped(name string) string { return strings.ReplaceAll(name, "/", "~1") }
+
+// isAsTested says whether the API server has the very pod as gatePatch wants it:
+// what it answered is then that it refuses to have the gate removed.
+func (r *reconciler) isAsTested(ctx context.Context, pod *corev1.Pod) bool {
 	now, err := getPod(ctx, r.live, client.ObjectKeyFromObject(pod))
-	return err == nil && isThe(now, pod.UID) && gateIndex(now) >= 0
+	return err == nil && isThe(now, pod.UID) && gateIndex(now) >= 0 && gateIndex(now) == gateIndex(pod) &&
+		!isWithdrawn(now) && (len(now.Annotations) == 0) == (len(pod.Annotations) == 0)
 }
 
-// withdraw deletes a claimed pod that has never run, as long as nobody has
-// changed it: who opens the gate does.
+// withdraw marks a claimed pod that has never run, as long as nobody has changed
+// it: who opens the gate does. Who wants to open it by an older view is refused.
 func (r *reconciler) withdraw(ctx context.Context, pod *corev1.Pod, why string) error {
-	same := exactly(pod)
-	same.ResourceVersion = new(pod.ResourceVersion)
-	if err := r.client.Delete(ctx, pod, same); err != nil {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%q}}}`, pod.UID, pod.ResourceVersion, withdrawnAnnotation, why)
+	marked := pod.DeepCopy()
+	if err := r.client.Patch(ctx, marked, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}
-	r.writes.NoteDeleted(podKind, pod)
-	log.FromContext(ctx).Info("pod deleted", "pod", pod.Name, "why", "it must not run: "+why)
+	r.wrote(marked)
+	log.FromContext(ctx).Info("pod withdrawn: its scheduling gate is not removed any more", "pod", pod.Name, "why", why)
 	return nil
 }
 
@@ -133,7 +162,7 @@ func (r *reconciler) stop(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.writes.Note(podKind, pod)
+	r.wrote(pod)
 	log.FromContext(ctx).Info("what is left of the pod is stopped", "pod", pod.Name)
 	return nil
 }

@@ -23,6 +23,12 @@ const (
 	// trouble is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.
 	trouble = 10 * time.Second
+	// slowStart is the same where all goes well, but slowly.
+	slowStart = time.Minute
+
+	// A pod that the cache does not show is looked at this often: soon while it
+	// waits for its gate, and then from time to time.
+	hiddenGated, hiddenPoll = time.Second, 10 * time.Second
 
 	// killGrace is how long the kubelet gets to end a pod that is past its
 	// active deadline before the result is written without it.
@@ -45,8 +51,12 @@ const (
 	// discard deletes a gated pod that is not claimed, and may not run after
 	// all.
 	discard action = "discard"
-	// withdraw deletes a claimed pod, unless its gate was opened meanwhile.
+	// withdraw marks a claimed pod, unless its gate was opened meanwhile: from
+	// then on nobody opens it. The result is stored next, and then the pod is
+	// deleted, so what was decided outlives a conflict, and the operator.
 	withdraw action = "withdraw"
+	// takeBack restores the marks of a pod by which the operator finds it.
+	takeBack action = "take back"
 	// stop ends what is left of a finished attempt's pod: sidecars, and a
 	// command that nobody waits for any more.
 	stop action = "stop"
@@ -78,11 +88,28 @@ type news struct {
 // decide finds the next step for an At. It is the specification of the
 // operator: all that it goes by is in its arguments.
 func decide(at *atv1alpha1.At, seen observation) step {
-	switch {
-	case !at.DeletionTimestamp.IsZero():
+	if !at.DeletionTimestamp.IsZero() {
 		return step{} // owner references take the pods along
-	case seen.behind > 0:
+	}
+	if seen.behind > 0 {
 		return step{wakeAt: seen.now.Add(seen.behind)}
+	}
+	next := decideFor(at, seen)
+	if seen.hidden {
+		next.wakeAt = lookAgain(seen, next.wakeAt)
+	}
+	if next.action != takeBack && lacksMarks(at, seen) {
+		wakes := earliest{next.wakeAt}
+		wakes.add(seen.takenBackUntil)
+		next.wakeAt = wakes.time
+	}
+	return next
+}
+
+func decideFor(at *atv1alpha1.At, seen observation) step {
+	switch {
+	case lacksMarks(at, seen) && !seen.now.Before(seen.takenBackUntil):
+		return step{action: takeBack, pod: seen.pod, wakeAt: seen.now.Add(hiddenGated)}
 	case at.Status.Phase.Finished():
 		return afterwards(at, seen)
 	case isClaimed(at):
@@ -90,6 +117,22 @@ func decide(at *atv1alpha1.At, seen observation) step {
 	default:
 		return start(at, seen)
 	}
+}
+
+// lacksMarks says whether the pod has lost marks that are to be restored.
+func lacksMarks(at *atv1alpha1.At, seen observation) bool {
+	return seen.pod != nil && !seen.inTheWay && seen.pod.DeletionTimestamp.IsZero() && len(missingMarks(seen.pod, at)) > 0
+}
+
+// lookAgain is when to look at a pod of which no event tells.
+func lookAgain(seen observation, wakeAt time.Time) time.Time {
+	wait := hiddenPoll
+	if seen.pod != nil && gateIndex(seen.pod) >= 0 {
+		wait = hiddenGated
+	}
+	wakes := earliest{wakeAt}
+	wakes.add(seen.now.Add(wait))
+	return wakes.time
 }
 
 // isClaimed says whether an attempt is under way: its pod is the only one that
@@ -108,7 +151,7 @@ func start(at *atv1alpha1.At, seen observation) step {
 		return unclaimed(seen, news{phase: atv1alpha1.Pending, reason: reasonInvalid, message: err.Error()}, time.Time{})
 	case isTooLate(deadline, seen.now, first):
 		if first {
-			return unclaimed(seen, missed(at, deadline, notStarted(at)), time.Time{})
+			return unclaimed(seen, missed(at, deadline, notStarted(at, deadline)), time.Time{})
 		}
 		return unclaimed(seen, tooLong(at), time.Time{})
 	case at.Spec.Suspend && first:
@@ -180,9 +223,13 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	pod := seen.pod
 	switch {
 	case pod == nil:
-		return step{news: outcome(at, seen, result{reason: reasonUnknown, message: "The pod was deleted before its result was stored"})}
-	case ended(pod):
+		return step{news: outcome(at, seen, result{
+			reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
+		})}
+	case ended(pod) && !isEnding(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
+	case isWithdrawn(pod):
+		return step{news: withdrawal(at, seen)}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():
 		return letRun(at, seen)
 	}
@@ -208,6 +255,9 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		wakes.add(limit)
 	}
 	told := pod.CreationTimestamp.Add(trouble)
+	if why == reasonStarting {
+		told = pod.CreationTimestamp.Add(slowStart)
+	}
 	if seen.now.Before(told) {
 		wakes.add(told)
 		return step{wakeAt: wakes.time}
@@ -215,64 +265,11 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}
 }
 
-// letRun opens the gate of a claimed pod, unless it is too late for that by now:
-// whoever claimed it may have died hours ago.
-func letRun(at *atv1alpha1.At, seen observation) step {
-	pod, first := seen.pod, at.Status.Attempts == 1
-	var wakes earliest
-	if due, err := instant(&at.Spec); err == nil && first && at.Spec.StartingDeadlineSeconds != nil {
-		deadline := due.Add(seconds(*at.Spec.StartingDeadlineSeconds))
-		if seen.now.After(deadline) {
-			return step{action: withdraw, pod: pod, news: missed(at, deadline, nobodyThere)}
-		}
-		wakes.add(deadline)
-	}
-	if at.Spec.ActiveDeadlineSeconds != nil {
-		if !seen.now.Before(activeDeadline(at)) {
-			return step{action: withdraw, pod: pod, news: tooLong(at)}
-		}
-		wakes.add(activeDeadline(at))
-	}
-	if at.Spec.PendingDeadlineSeconds != nil {
-		limit := pendingDeadline(at, pod)
-		if !seen.now.Before(limit) {
-			return step{action: withdraw, pod: pod, news: outcome(at, seen, pendingTooLong(at, reasonGated, nobodyThere))}
-		}
-		wakes.add(limit)
-	}
-	if seen.now.Before(seen.refusedUntil) {
-		wakes.add(seen.refusedUntil)
-		return step{wakeAt: wakes.time}
-	}
-	return step{action: release, pod: pod, wakeAt: wakes.time}
-}
-
 // isOverdue says whether the clock ends an attempt whose pod has not ended.
 func isOverdue(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
 	late := at.Spec.ActiveDeadlineSeconds != nil && !now.Before(killDeadline(at, pod))
 	stuck := at.Spec.PendingDeadlineSeconds != nil && !started(pod) && !now.Before(pendingDeadline(at, pod))
 	return !ended(pod) && (late || stuck)
-}
-
-// killDeadline is until when the pod of a run that has a deadline has to be
-// ended. On a node the kubelet ends it, and tells how.
-func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
-	if pod.Spec.NodeName != "" {
-		return activeDeadline(at).Add(killGrace)
-	}
-	return activeDeadline(at)
-}
-
-// pendingDeadline is until when the command of a claimed pod has to start: counted
-// from the claim of the first attempt, which may have been long after its pod was
-// made, and from the creation of a further attempt's pod, of which Kubernetes
-// stores the second that had begun.
-func pendingDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
-	from := pod.CreationTimestamp.Add(time.Second)
-	if at.Status.Attempts == 1 {
-		from = at.Status.StartTime.Time
-	}
-	return from.Add(seconds(*at.Spec.PendingDeadlineSeconds))
 }
 
 // afterwards keeps a finished At finished, ends what is left of its pod, and

@@ -33,13 +33,16 @@ func TestDecide(t *testing.T) {
 	})
 
 	cases := map[string]struct {
-		at           *atv1alpha1.At
-		pod, last    *corev1.Pod
-		inTheWay     bool
-		refusedUntil time.Time
-		behind       time.Duration
-		now          time.Time
-		want         outline
+		at             *atv1alpha1.At
+		pod, last      *corev1.Pod
+		inTheWay       bool
+		hidden         bool
+		takenBackUntil time.Time
+		refused        action
+		refusedUntil   time.Time
+		behind         time.Duration
+		now            time.Time
+		want           outline
 	}{
 		"early: sleep until the time comes": {
 			at: anAt(), now: noon.Add(-time.Nanosecond),
@@ -143,7 +146,7 @@ func TestDecide(t *testing.T) {
 			want: outline{action: release, wakeAt: noon.Add(time.Hour + time.Minute)},
 		},
 		"opening the gate was refused lately: ask again later": {
-			at: anAt(claimedAt(noon)), pod: aPod(), refusedUntil: noon.Add(5 * time.Second), now: noon,
+			at: anAt(claimedAt(noon)), pod: aPod(), refused: release, refusedUntil: noon.Add(5 * time.Second), now: noon,
 			want: outline{wakeAt: noon.Add(5 * time.Second)},
 		},
 		"claimed pod running: hold, never start a second": {
@@ -154,9 +157,68 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon)), now: noon,
 			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
 		},
-		"claimed pod gone, attempts left: the next one": {
+		"claimed pod gone, attempts left: it may have succeeded, so no other follows": {
 			at: anAt(claimedAt(noon), retried), now: noon,
-			want: outline{phase: atv1alpha1.Running, reason: "ResultUnknown", next: noon.Add(10 * time.Second)},
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"the node lost the container, attempts left: it may have succeeded, so no other follows": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(exited(137, "ContainerStatusUnknown")), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"the node is gone with the running pod, attempts left: no other follows": {
+			at:  anAt(claimedAt(noon), retried),
+			pod: aPod(podRunning, podFailed(""), disrupted("DeletionByPodGC", noon)), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "DeletionByPodGC"},
+		},
+		"evicted before it started, attempts left: the next one": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(onNode, podFailed("Evicted")), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "Evicted", next: noon.Add(10 * time.Second)},
+		},
+		"withdrawn: the reason is the mark's, whatever the clock says by now": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
+			want: outline{phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"withdrawn, attempts left: the next one": {
+			at: anAt(claimedAt(noon), retried, pendingFor), pod: aPod(withdrawn("PendingDeadlineExceeded")), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "PendingDeadlineExceeded", next: noon.Add(10 * time.Second)},
+		},
+		"withdrawn by nobody that we know: failed": {
+			at: anAt(claimedAt(noon)), pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "PodDeleted"},
+		},
+		"withdrawn, and somebody has removed the gate: follow it": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(podRunning, withdrawn("StartingDeadlineExceeded")), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"missed, and its pod is still there: delete it": {
+			at:  anAt(finishedAt(atv1alpha1.Missed, noon), func(at *atv1alpha1.At) { at.Status.PodName, at.Status.PodUID = "", "" }),
+			pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
+			want: outline{action: abandon},
+		},
+		"to withdraw it was refused lately: ask again later": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), refused: withdraw, refusedUntil: noon.Add(3 * time.Minute), now: noon.Add(2 * time.Minute),
+			want: outline{wakeAt: noon.Add(3 * time.Minute)},
+		},
+		"to open the gate was refused lately, and it is too late: withdraw it": {
+			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), refused: release, refusedUntil: noon.Add(3 * time.Minute), now: noon.Add(2 * time.Minute),
+			want: outline{action: withdraw, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"the pod has lost its label: restore it": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning, func(p *corev1.Pod) { p.Labels = nil }), hidden: true, now: noon,
+			want: outline{action: takeBack, wakeAt: noon.Add(time.Second)},
+		},
+		"the pod has lost its label again: look at it from time to time": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning, func(p *corev1.Pod) { p.Labels = nil }), hidden: true, takenBackUntil: noon.Add(time.Minute), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(10 * time.Second)},
+		},
+		"the pod has lost its owner again: restore it later": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }),
+			takenBackUntil: noon.Add(time.Second), now: noon,
+			want: outline{wakeAt: noon.Add(time.Second)},
+		},
+		"the pod has lost its owner: restore it": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }), now: noon,
+			want: outline{action: takeBack, wakeAt: noon.Add(time.Second)},
 		},
 		"command succeeded": {
 			at: anAt(claimedAt(noon)), pod: aPod(exited(0, "Completed")), now: noon.Add(time.Minute),
@@ -207,7 +269,15 @@ func TestDecide(t *testing.T) {
 		},
 		"no node before the pending deadline: wake for it": {
 			at: anAt(claimedAt(noon), pendingFor), pod: aPod(ungated), now: noon.Add(30 * time.Second),
-			want: outline{phase: atv1alpha1.Running, reason: "Unschedulable", wakeAt: noon.Add(time.Minute)},
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"the scheduler has not looked at it yet: say nothing for a minute": {
+			at: anAt(claimedAt(noon)), pod: aPod(ungated), now: noon.Add(trouble),
+			want: outline{wakeAt: noon.Add(slowStart)},
+		},
+		"a slow node: say so after a minute": {
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ContainerCreating")), now: noon.Add(slowStart),
+			want: outline{phase: atv1alpha1.Running, reason: "Starting"},
 		},
 
 		"backing off: sleep": {
@@ -275,7 +345,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			next := decide(tc.at, observation{
-				now: tc.now, pod: tc.pod, last: tc.last, inTheWay: tc.inTheWay, refusedUntil: tc.refusedUntil, behind: tc.behind,
+				now: tc.now, pod: tc.pod, last: tc.last, inTheWay: tc.inTheWay, refused: tc.refused, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil, refusedUntil: tc.refusedUntil, behind: tc.behind,
 			})
 			if acts := next.action != hold && next.action != create && next.action != remove; acts && next.pod == nil {
 				t.Errorf("action %q, of no pod", next.action)
@@ -307,6 +377,7 @@ func TestOverdue(t *testing.T) {
 		"too long, without a node":      {active, aPod(ungated), time.Minute, true},
 		"too long, the node may end it": {active, aPod(podRunning), time.Minute, false},
 		"too long, the node is silent":  {active, aPod(podRunning), time.Minute + killGrace, true},
+		"let run long after the claim":  {active, aPod(podRunning, released(noon.Add(time.Minute))), time.Minute + killGrace, false},
 	} {
 		if got := isOverdue(anAt(claimedAt(noon), tc.option), tc.pod, noon.Add(tc.after)); got != tc.want {
 			t.Errorf("%s: overdue %v, want %v", name, got, tc.want)

@@ -26,6 +26,14 @@ const (
 	// generationAnnotation of a pod has the generation of the At that it was
 	// made from: until it is claimed, the At may change.
 	generationAnnotation = "at.example.com/generation"
+	// ownerAnnotation of a pod has group, name and UID of the At that it was made
+	// for, should the owner reference be lost.
+	ownerAnnotation = "at.example.com/owner"
+	// withdrawnAnnotation of a claimed pod says that its gate must not be removed
+	// any more, and why: it is the reason of the result.
+	withdrawnAnnotation = "at.example.com/withdrawn"
+	// releasedAnnotation of a pod has when its gate was removed.
+	releasedAnnotation = "at.example.com/released"
 	// nobody is the user that a command runs as, when the pod template does
 	// not say: any one but root will do.
 	nobody = 65532
@@ -37,12 +45,12 @@ const (
 // desiredPod is the pod of an attempt that starts now: the user's template
 // with the command put in, and what keeps it safe put around it. It is sent
 // once and never changed, so it is a whole object and no apply configuration.
-func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now time.Time) *corev1.Pod {
+func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, now time.Time) *corev1.Pod {
 	pod := &corev1.Pod{}
 	if template := at.Spec.PodTemplate.DeepCopy(); template != nil {
 		pod.Labels, pod.Annotations, pod.Spec = template.Labels, template.Annotations, template.Spec
 	}
-	pod.Name, pod.Namespace = name, at.Namespace
+	pod.Name, pod.Namespace = podName, at.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(at, gvk)}
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -51,12 +59,17 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[generationAnnotation] = strconv.FormatInt(at.Generation, 10)
-	pod.Labels[run.ManagedByLabel] = run.ManagedBy("at")
+	pod.Annotations[ownerAnnotation] = ownerMark(at, gvk)
+	delete(pod.Annotations, withdrawnAnnotation)
+	delete(pod.Annotations, releasedAnnotation)
+	pod.Labels[run.ManagedByLabel] = run.ManagedBy(name)
 	pod.Labels[nameLabel] = "at"
 	pod.Labels[instanceLabel] = names.LabelValue(at.Name)
 
 	spec := &pod.Spec
-	spec.SchedulingGates = append(spec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})
+	if gateIndex(pod) < 0 {
+		spec.SchedulingGates = append(spec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})
+	}
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	if at.Spec.ActiveDeadlineSeconds != nil {
 		left := *at.Spec.ActiveDeadlineSeconds
@@ -75,6 +88,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string, now
 	setCommand(spec, &at.Spec)
 	runOnce(spec.Containers)
 	runOnce(spec.InitContainers)
+	keepLastWords(spec.InitContainers)
 	podsecurity.Restrict(spec, nobody)
 	return pod
 }
@@ -98,6 +112,16 @@ func runOnce(containers []corev1.Container) {
 		containers[i].RestartPolicyRules = slices.DeleteFunc(containers[i].RestartPolicyRules, func(rule corev1.ContainerRestartRule) bool {
 			return rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 		})
+	}
+}
+
+// keepLastWords has a container that fails without a termination message leave
+// the end of its log as one.
+func keepLastWords(containers []corev1.Container) {
+	for i := range containers {
+		if containers[i].TerminationMessagePolicy == "" {
+			containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+		}
 	}
 }
 
@@ -127,6 +151,7 @@ func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
 	if command.Image == "" {
 		command.Image = defaultImage
 	}
+	keepLastWords(spec.Containers[i : i+1])
 	if command.ImagePullPolicy == "" {
 		command.ImagePullPolicy = corev1.PullIfNotPresent
 	}

@@ -28,7 +28,7 @@ func TestDesiredPod(t *testing.T) {
 				"app.kubernetes.io/name":       "at",
 				"app.kubernetes.io/instance":   "sample",
 			},
-			Annotations: map[string]string{"at.example.com/generation": "1"},
+			Annotations: map[string]string{"at.example.com/generation": "1", "at.example.com/owner": "at.example.com/sample/at-uid"},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "at.example.com/v1alpha1", Kind: "At", Name: "sample", UID: "at-uid",
 				Controller: new(true), BlockOwnerDeletion: new(true),
@@ -44,8 +44,10 @@ func TestDesiredPod(t *testing.T) {
 			},
 			Containers: []corev1.Container{{
 				Name: "command", Image: "busybox", ImagePullPolicy: corev1.PullIfNotPresent,
-				Command:         []string{"/bin/sh", "-c", "true"},
-				SecurityContext: restricted(),
+				Command: []string{"/bin/sh", "-c", "true"},
+
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+				SecurityContext:          restricted(),
 			}},
 		},
 	}
@@ -61,12 +63,12 @@ func TestDesiredPodKeepsTheTemplate(t *testing.T) {
 			Annotations: map[string]string{"note": "b"},
 		},
 		Spec: corev1.PodSpec{
-			SchedulingGates: []corev1.PodSchedulingGate{{Name: "theirs"}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: gateName}, {Name: "theirs"}},
 			SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(7))},
 			InitContainers:  []corev1.Container{{Name: "init", Image: "i"}},
 			Containers: []corev1.Container{
 				{Name: "sidecar", Image: "s", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}},
-				{Name: "command", Image: "template", Command: []string{"no"}, Args: []string{"no"}, ImagePullPolicy: corev1.PullAlways,
+				{Name: "command", Image: "template", Command: []string{"no"}, Args: []string{"no"}, ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 					Env: []corev1.EnvVar{{Name: "KEEP", Value: "1"}, {Name: "SET", Value: "template"}}},
 			},
 			ServiceAccountName: "robot",
@@ -88,9 +90,9 @@ func TestDesiredPodKeepsTheTemplate(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	wantSpec := before.Spec.DeepCopy()
-	wantSpec.SchedulingGates = append(wantSpec.SchedulingGates, corev1.PodSchedulingGate{Name: gateName})
 	wantSpec.RestartPolicy = corev1.RestartPolicyNever
 	wantSpec.InitContainers[0].SecurityContext = restricted()
+	wantSpec.InitContainers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	wantSpec.Containers[1].Command, wantSpec.Containers[1].Args = []string{"/bin/prog", "a b"}, nil
 	wantSpec.Containers[1].Env = []corev1.EnvVar{{Name: "KEEP", Value: "1"}, {Name: "SET", Value: "spec"}}
 	wantSpec.Containers[1].SecurityContext = restricted()

@@ -25,12 +25,23 @@ func (e events) changed(obj runtime.Object, before, after *atv1alpha1.AtStatus) 
 		e.warn(obj, after, "Run")
 	case after.Phase == atv1alpha1.Done:
 		e.Eventf(obj, nil, corev1.EventTypeNormal, after.Reason, "Run", "%s", readyMessage(after))
-	case after.Reason == reasonRunning, after.Reason == reasonScheduled, after.Reason == reasonSuspended:
+	case after.Reason == reasonRunning, after.Reason == reasonStarting, after.Reason == reasonScheduled, after.Reason == reasonSuspended:
 		// As it should be, and status shows it: when a thousand Ats start, a
 		// thousand events would be in their way.
 	default:
 		e.warn(obj, after, "Start")
 	}
+}
+
+// takenBack tells that a pod had lost marks of the operator, and whether they are
+// restored.
+func (e events) takenBack(obj runtime.Object, pod, missing string, failure error) {
+	if failure != nil {
+		e.Eventf(obj, nil, corev1.EventTypeWarning, "PodMarksLost", "Restore",
+			"Pod %q has lost its %s, which cannot be restored, so the run goes on with delays: %v", pod, missing, failure)
+		return
+	}
+	e.Eventf(obj, nil, corev1.EventTypeWarning, "PodMarksRestored", "Restore", "Pod %q had lost its %s: restored", pod, missing)
 }
 
 func (e events) warn(obj runtime.Object, st *atv1alpha1.AtStatus, action string) {

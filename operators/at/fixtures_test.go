@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
 )
 
 // noon is when the Ats of the unit tests are due.
@@ -66,7 +67,9 @@ func aPod(options ...podOption) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "sample", UID: "pod-uid", CreationTimestamp: metav1.Time{Time: noon},
-			Annotations: map[string]string{generationAnnotation: "1"},
+			Annotations:     map[string]string{generationAnnotation: "1"},
+			Labels:          map[string]string{run.ManagedByLabel: "at-operator"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(anAt(), atExample.gvk)},
 		},
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: gateName}},
@@ -85,6 +88,47 @@ func ungated(pod *corev1.Pod) { pod.Spec.SchedulingGates = nil }
 func onNode(pod *corev1.Pod) {
 	ungated(pod)
 	pod.Spec.NodeName = "node"
+}
+
+// withdrawn is the mark of a pod that is not let run, for that reason.
+func withdrawn(reason string) podOption {
+	return func(pod *corev1.Pod) { pod.Annotations[withdrawnAnnotation] = reason }
+}
+
+// released is the note of when the gate was removed.
+func released(at time.Time) podOption {
+	return func(pod *corev1.Pod) { pod.Annotations[releasedAnnotation] = micros(at) }
+}
+
+// startedOnNode is a pod that the kubelet started then, with this deadline.
+func startedOnNode(at time.Time, deadline int64) podOption {
+	return func(pod *corev1.Pod) {
+		pod.Status.StartTime, pod.Spec.ActiveDeadlineSeconds = &metav1.Time{Time: at}, &deadline
+	}
+}
+
+// deletedAt is a pod that was deleted then, with a grace period of 30 s.
+func deletedAt(at time.Time) podOption {
+	return func(pod *corev1.Pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: at.Add(30 * time.Second)}, new(int64(30))
+	}
+}
+
+func disrupted(reason string, at time.Time) podOption {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: "because", LastTransitionTime: metav1.Time{Time: at},
+		})
+	}
+}
+
+func podFailed(reason string) podOption {
+	return func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason }
+}
+
+func sidecarRuns(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodRunning
+	containerState("sidecar", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})(pod)
 }
 
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }

@@ -51,8 +51,5 @@ func (r *reconciler) tell(ctx context.Context, obj client.Object, before, after 
 			runs.WithLabelValues(r.group.gvk.Group, string(after.Phase)).Inc()
 		}
 	}
-	if before.StartTime == nil && after.StartTime != nil {
-		lateness.WithLabelValues(r.group.gvk.Group).Observe(after.Lateness.Seconds())
-	}
 	r.events.changed(obj, before, after)
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +34,13 @@ type observation struct {
 	output string
 	// refusedUntil is when the API server may be asked again for what it has
 	// refused. Zero if it has not.
+	refused      action
 	refusedUntil time.Time
+	// takenBackUntil is until when lost marks of the pod are not restored again.
+	takenBackUntil time.Time
+	// hidden is true when the cache does not show a pod, and never will as it is:
+	// no event tells of it.
+	hidden bool
 	// behind is how long to wait for the cache, when it does not yet show
 	// what this process wrote. Zero when it does.
 	behind time.Duration
@@ -43,7 +48,9 @@ type observation struct {
 
 // observe reads everything that the next step depends on.
 func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observation, error) {
-	seen := observation{now: r.now().Round(0), refusedUntil: r.refusals.until(at)}
+	seen := observation{now: r.now().Round(0)}
+	seen.refused, seen.refusedUntil = r.refusals.until(at)
+	_, seen.takenBackUntil = r.takenBack.until(at)
 	if wait, behind := r.writes.Behind(atKind, key(at), at); behind {
 		seen.behind = wait
 		return seen, nil
@@ -54,8 +61,8 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 	if claimed || at.Status.Phase.Finished() {
 		podKey.Name = at.Status.PodName
 	}
-	if podKey.Name == "" { // finished without ever having started
-		return seen, nil
+	if podKey.Name == "" { // finished without a start: its pod must not stay
+		podKey.Name = r.group.podName(at, 1)
 	}
 	pod, wait, err := r.cachedPod(ctx, podKey)
 	if err != nil || wait > 0 {
@@ -68,17 +75,26 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 			seen.behind = wait
 			return seen, err
 		}
+		if next := at.Status.NextAttemptTime; !isThe(last, at.Status.PodUID) && (next == nil || !seen.now.Before(next.Time)) {
+			// It seems gone, so the next attempt may start: the cache may only
+			// not show it.
+			if last, err = getPod(ctx, r.live, types.NamespacedName{Namespace: at.Namespace, Name: at.Status.PodName}); err != nil {
+				return seen, err
+			}
+		}
 		if isThe(last, at.Status.PodUID) {
-			seen.last = last
+			seen.last, seen.hidden = last, !isShown(last)
 		}
 	}
-	if claimed && (!isThe(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
+	lost := pod == nil && r.hidden.has(key(at), podKey.Name)
+	if lost || claimed && (!isThe(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
 		// The claimed pod seems gone, or not to have come far enough in time.
 		// That ends the attempt, so a cache that is merely late must not decide
 		// it.
 		if pod, err = getPod(ctx, r.live, podKey); err != nil {
 			return seen, err
 		}
+		r.hidden.note(key(at), pod)
 	}
 	switch {
 	case pod == nil:
@@ -87,11 +103,12 @@ func (r *reconciler) observe(ctx context.Context, at *atv1alpha1.At) (observatio
 		if isThe(pod, at.Status.PodUID) {
 			seen.pod = pod
 		}
-	case metav1.IsControlledBy(pod, at):
+	case isOwn(pod, at, r.group.gvk):
 		seen.pod = pod
-	case apply.BelongsToPredecessor(pod, at):
+	case !at.Status.Phase.Finished() && apply.BelongsToPredecessor(pod, at):
 		seen.pod, seen.inTheWay = pod, true
 	}
+	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !phaseIsFinal(seen.pod)
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
 		seen.output, err = r.logs.tail(ctx, seen.pod, int64(at.Spec.OutputBytes))
 		// A result is not held up for ever by a node that does not hand it out.

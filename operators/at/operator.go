@@ -92,7 +92,9 @@ func (g group) setUp(mgr ctrl.Manager) error {
 		writes: apply.NewMemory(),
 		now:    time.Now,
 
-		refusals: newRefusals(),
+		refusals:  newRefusals(),
+		takenBack: newRefusals(),
+		hidden:    newHidden(),
 	}
 	c, err := controller.New(name+"/"+g.gvk.Group, mgr, controller.Options{
 		Reconciler:              r,

@@ -6,23 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
 )
 
 // This file reads pods: what has become of an attempt.
-
-// result is how an attempt ended.
-type result struct {
-	succeeded       bool
-	exitCode        *int32
-	finished        time.Time // zero if the pod does not tell
-	reason, message string
-	output          string
-	// final is true when no further attempt may follow.
-	final bool
-}
 
 // commandStatus is the status of the command's container, nil if the kubelet
 // has not reported any.
@@ -72,65 +62,6 @@ func endOf(pod *corev1.Pod, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// resultOf is how the attempt of an ended pod ended.
-func resultOf(pod *corev1.Pod, output string) result {
-	r := result{output: output, finished: endOf(pod, time.Time{})}
-	end := terminated(pod)
-	// The kubelet's word for a container that it does not find: its exit code
-	// is made up.
-	lost := end != nil && end.Reason == "ContainerStatusUnknown"
-	if end != nil && !lost {
-		r.exitCode = &end.ExitCode
-	}
-	disruption := disruptionOf(pod)
-	switch {
-	case end != nil && end.ExitCode == 0:
-		r.succeeded = true
-		r.reason, r.message = reasonCompleted, "The command ended with exit code 0"
-	case pod.Status.Reason == reasonDeadline:
-		r.final = true
-		r.reason, r.message = reasonDeadline, "The run was ended because it took longer than activeDeadlineSeconds allows"
-	case disruption != nil:
-		r.reason, r.message = camelCase(disruption.Reason), "The pod was ended from outside: "+disruption.Message
-	case pod.Status.Reason != "": // Evicted, OutOfcpu, NodeLost
-		r.reason, r.message = camelCase(pod.Status.Reason), "The pod was ended from outside: "+pod.Status.Message
-	case end == nil:
-		r.reason, r.message = reasonPodFailed, "The pod failed before its command started: "+initFailure(pod)
-	case lost:
-		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether it ran, and how it ended, is not known"
-	case end.Reason == "OOMKilled":
-		r.reason, r.message = "OOMKilled", "The command was killed because it used more memory than resources.limits.memory allows"
-	case end.Reason == "StartError", end.Reason == "ContainerCannotRun":
-		r.reason, r.message = end.Reason, "The command could not be started: "+end.Message
-	case pod.DeletionTimestamp != nil:
-		r.reason, r.message = reasonPodDeleted, fmt.Sprintf("The pod was deleted while the command ran, which ended with exit code %d", end.ExitCode)
-	default:
-		r.reason, r.message = reasonCommandFailed, fmt.Sprintf("The command ended with exit code %d", end.ExitCode)
-	}
-	r.message = status.Shortened(r.message)
-	return r
-}
-
-// disruptionOf is the condition that tells why the cluster ended a pod.
-func disruptionOf(pod *corev1.Pod) *corev1.PodCondition {
-	for i, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// initFailure tells which init container failed a pod.
-func initFailure(pod *corev1.Pod) string {
-	for _, init := range pod.Status.InitContainerStatuses {
-		if end := init.State.Terminated; end != nil && end.ExitCode != 0 {
-			return fmt.Sprintf("init container %q ended with exit code %d", init.Name, end.ExitCode)
-		}
-	}
-	return "the kubelet gave no reason"
-}
-
 // waitsFor says what keeps the command of a claimed pod from starting. The
 // kubelet alternates between the error and the wait for the next try; both
 // give the same words, so that status does not change with every turn.
@@ -139,6 +70,10 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 		return reasonPodDeleted, "The pod is being deleted"
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if last := container.LastTerminationState.Terminated; last != nil {
+			// A restartable init container. Its state changes all the time.
+			return reasonCrashLoop, status.Shortened(fmt.Sprintf("Container %q is crash-looping (%d restarts): exit code %d", container.Name, container.RestartCount, last.ExitCode) + lastWords(last.Message))
+		}
 		wait := container.State.Waiting
 		if wait == nil {
 			continue
@@ -152,18 +87,19 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
 		}
 	}
+	if gates := pod.Spec.SchedulingGates; len(gates) > 0 {
+		return reasonGated, fmt.Sprintf("The pod waits behind scheduling gate %q of the pod template: whoever it is for has to remove it", gates[0].Name)
+	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			if condition.Reason == corev1.PodReasonSchedulingGated {
-				return reasonGated, "The pod waits behind a scheduling gate that somebody else has to open"
-			}
-			return reasonUnschedulable, "No node takes the pod: " + status.Shortened(condition.Message)
+		// The scheduler's word may be older than the removal of the last gate.
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason != corev1.PodReasonSchedulingGated {
+			return reasonUnschedulable, "The pod cannot be scheduled: " + status.Shortened(condition.Message)
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		return reasonUnschedulable, "No node takes the pod: the scheduler has not looked at it yet"
+		return reasonStarting, "The pod waits for the scheduler to choose a node"
 	}
-	return reasonStarting, "The node is preparing the pod"
+	return reasonStarting, fmt.Sprintf("Node %q is preparing the pod: kubectl describe pod %s shows its events", pod.Spec.NodeName, pod.Name)
 }
 
 // pendingTooLong is the result of an attempt that could not start in time.
@@ -178,6 +114,24 @@ func pendingTooLong(at *atv1alpha1.At, why, message string) result {
 // below zero if it is open.
 func gateIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gateName })
+}
+
+// isWithdrawn says whether a pod is behind our gate and must stay there.
+func isWithdrawn(pod *corev1.Pod) bool {
+	return pod.Annotations[withdrawnAnnotation] != "" && gateIndex(pod) >= 0
+}
+
+// micros is how an instant is written into an annotation, rounded up as in
+// status.
+func micros(t time.Time) string { return ceilMicro(t.UTC()).Format(metav1.RFC3339Micro) }
+
+// releasedAt is when the gate of a pod was removed, zero if the pod does not tell.
+func releasedAt(pod *corev1.Pod) time.Time {
+	released, err := time.Parse(metav1.RFC3339Micro, pod.Annotations[releasedAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return released
 }
 
 // sidecarsRun says whether ordinary containers other than the command's still

@@ -54,7 +54,11 @@ type reconciler struct {
 	writes *apply.Memory
 	// refusals are held back; see there.
 	refusals *refusals
-	now      func() time.Time
+	// takenBack are the Ats whose pod got its marks back, and is not to get
+	// them again soon.
+	takenBack *refusals
+	hidden    *hidden
+	now       func() time.Time
 }
 
 // Reconcile takes an At one step on: see decide for which. It never waits: what
@@ -79,14 +83,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	failure := r.act(ctx, obj, at, seen, next)
 	at.Status = summarize(at, seen, next, failure)
 	wakes := earliest{next.wakeAt}
-	switch asked := next.action == create || next.action == release; {
+	switch asked := next.action == create || next.action == release || next.action == withdraw; {
 	case asked && isTold(failure):
 		again := seen.now.Add(refusalBackoff(troubledSince(at, seen.now), seen.now))
-		r.refusals.note(at, again)
+		r.refusals.note(at, next.action, again)
 		wakes.add(again)
 		failure = nil
 	case asked && failure == nil:
 		r.refusals.forget(req.NamespacedName)
+	}
+	if next.action == create && failure == nil && r.hidden.has(key(at), r.group.podName(at, at.Status.Attempts+1)) {
+		wakes.add(seen.now) // no event will tell
 	}
 	r.alarms.set(req.NamespacedName, wakes.time)
 
@@ -139,6 +146,8 @@ func troubledSince(at *atv1alpha1.At, now time.Time) time.Time {
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.alarms.set(key, time.Time{})
 	r.refusals.forget(key)
+	r.takenBack.forget(key)
+	r.hidden.note(key, nil)
 	r.writes.Forget(atKind, key)
 }
 
@@ -162,17 +171,18 @@ func atEvents() handler.EventHandler {
 	}
 }
 
-// podEvents wakes the At of the group that controls a pod, also one that only
-// has the name of the At that did: it waits for that pod to go.
+// podEvents wakes the At of the group that a pod was made for, also one that only
+// has the name of the At that it was: it waits for that pod to go.
 func podEvents(gvk schema.GroupVersionKind) handler.EventHandler {
 	wake := func(pod client.Object, priority int, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || owner.Kind != gvk.Kind || owner.APIVersion != gvk.GroupVersion().String() {
+		at := markedOwner(pod, gvk)
+		if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == gvk.Kind && owner.APIVersion == gvk.GroupVersion().String() {
+			at = owner.Name
+		}
+		if at == "" {
 			return
 		}
-		addWithPriority(q, priority, reconcile.Request{
-			NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name},
-		})
+		addWithPriority(q, priority, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: at}})
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -180,6 +190,9 @@ func podEvents(gvk schema.GroupVersionKind) handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.ObjectNew, followUpPriority, q)
+			if len(e.ObjectNew.GetOwnerReferences()) < len(e.ObjectOld.GetOwnerReferences()) {
+				wake(e.ObjectOld, followUpPriority, q) // whose it was
+			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.Object, followUpPriority, q)

@@ -20,6 +20,7 @@ type refusals struct {
 type refusal struct {
 	uid        types.UID
 	generation int64 // another one may not be refused
+	what       action
 	until      time.Time
 }
 
@@ -27,20 +28,20 @@ func newRefusals() *refusals {
 	return &refusals{byKey: map[types.NamespacedName]refusal{}}
 }
 
-func (r *refusals) note(at *atv1alpha1.At, until time.Time) {
+func (r *refusals) note(at *atv1alpha1.At, what action, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byKey[key(at)] = refusal{at.UID, at.Generation, until}
+	r.byKey[key(at)] = refusal{at.UID, at.Generation, what, until}
 }
 
-// until is when to ask again for what an At needs, zero for now.
-func (r *refusals) until(at *atv1alpha1.At) time.Time {
+// until is what was refused to an At, and when to ask for it again; zero for now.
+func (r *refusals) until(at *atv1alpha1.At) (what action, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.byKey[key(at)]; last.uid == at.UID && last.generation == at.Generation {
-		return last.until
+		return last.what, last.until
 	}
-	return time.Time{}
+	return hold, time.Time{}
 }
 
 func (r *refusals) forget(key types.NamespacedName) {

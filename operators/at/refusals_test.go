@@ -13,7 +13,7 @@ import (
 // name, need not wait.
 func TestRefusalsAreOfOneGeneration(t *testing.T) {
 	r := newRefusals()
-	r.note(anAt(), noon)
+	r.note(anAt(), create, noon)
 	for name, tc := range map[string]struct {
 		at   *atv1alpha1.At
 		want time.Time
@@ -23,12 +23,12 @@ func TestRefusalsAreOfOneGeneration(t *testing.T) {
 		"another of the name":      {anAt(func(at *atv1alpha1.At) { at.UID = "other" }), time.Time{}},
 		"another":                  {anAt(func(at *atv1alpha1.At) { at.Name = "other" }), time.Time{}},
 	} {
-		if got := r.until(tc.at); !got.Equal(tc.want) {
+		if _, got := r.until(tc.at); !got.Equal(tc.want) {
 			t.Errorf("%s: held back until %v, want %v", name, got, tc.want)
 		}
 	}
 	r.forget(types.NamespacedName{Namespace: "default", Name: "sample"})
-	if got := r.until(anAt()); !got.IsZero() {
+	if _, got := r.until(anAt()); !got.IsZero() {
 		t.Errorf("forgotten, and held back until %v", got)
 	}
 }

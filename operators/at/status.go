@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -23,9 +24,9 @@ const (
 	reasonRefused         = "PodRefused"
 	reasonRunning         = "Running"
 	reasonStarting        = "Starting"
+	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
 	reasonUnschedulable   = "Unschedulable"
-	reasonBackingOff      = "BackingOff"
 	reasonCompleted       = "Completed"
 	reasonCommandFailed   = "CommandFailed"
 	reasonPodFailed       = "PodFailed"
@@ -56,12 +57,18 @@ func missed(at *atv1alpha1.At, deadline time.Time, why string) news {
 	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: status.Shortened(message)}
 }
 
-// nobodyThere is why a claimed pod was not let run.
-const nobodyThere = "no operator was there to open the gate of its pod"
+// notReleased is why the gate of a claimed pod was not removed: it was refused, or
+// there was no operator to do it.
+func notReleased(at *atv1alpha1.At) string {
+	if at.Status.Reason == reasonRefused {
+		return readyMessage(&at.Status)
+	}
+	return "no operator was there to remove the scheduling gate of its pod"
+}
 
-// notStarted is why a pending At has not started: the last trouble that status
-// told, if any.
-func notStarted(at *atv1alpha1.At) string {
+// notStarted is why a pending At has not started: the last problem that status
+// told, if any. If there was none, nobody looked at it in time.
+func notStarted(at *atv1alpha1.At, deadline time.Time) string {
 	if at.Spec.Suspend {
 		return "it was suspended"
 	}
@@ -70,7 +77,13 @@ func notStarted(at *atv1alpha1.At) string {
 			return condition.Message
 		}
 	}
-	return ""
+	switch {
+	case at.CreationTimestamp.After(deadline):
+		return "the At was created later than that, at " + at.CreationTimestamp.UTC().Format(time.RFC3339)
+	case at.Status.ObservedGeneration != 0 && at.Status.ObservedGeneration != at.Generation:
+		return "the spec was changed later than that, or no operator was running"
+	}
+	return "no operator was running, or it was too busy"
 }
 
 // inTheWay is what there is to say while the pod of a deleted At of the same name
@@ -113,6 +126,9 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	if say.result != nil {
 		finished(&st, say.result)
 	}
+	if say.result != nil || say.reason != at.Status.Reason {
+		allowed(&st, seen.pod)
+	}
 	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but not let run
 		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
 	}
@@ -144,6 +160,19 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	}
 }
 
+// allowed corrects when the first attempt was allowed to run, from when it was
+// claimed to when its gate was removed. To say it at once would take a write more
+// for every run.
+func allowed(st *atv1alpha1.AtStatus, pod *corev1.Pod) {
+	if st.Attempts != 1 || st.StartTime == nil || !isThe(pod, st.PodUID) {
+		return
+	}
+	if released := releasedAt(pod); released.After(st.StartTime.Time) {
+		st.StartTime = &metav1.MicroTime{Time: released}
+		st.Lateness = &metav1.Duration{Duration: max(0, released.Sub(st.ScheduledTime.Time))}
+	}
+}
+
 // finished writes the result of an attempt into status.
 func finished(st *atv1alpha1.AtStatus, r *result) {
 	st.CompletionTime = &metav1.Time{Time: r.finished}
@@ -154,7 +183,13 @@ func finished(st *atv1alpha1.AtStatus, r *result) {
 func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: at.Generation}
 	message := say.message
-	if !say.nextAttempt.IsZero() {
+	switch {
+	case st.Phase.Finished() && st.Attempts > 0 && at.Spec.BackoffLimit > 0:
+		message += fmt.Sprintf(". This was attempt %d of %d", st.Attempts, at.Spec.BackoffLimit+1)
+		if st.Phase == atv1alpha1.Failed && st.Attempts <= at.Spec.BackoffLimit {
+			message += "; no other follows"
+		}
+	case !say.nextAttempt.IsZero():
 		message += fmt.Sprintf(". Attempt %d of %d follows at %s", st.Attempts+1, at.Spec.BackoffLimit+1, say.nextAttempt.UTC().Format(time.RFC3339))
 	}
 	if st.Phase.Finished() {
@@ -179,6 +214,8 @@ func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
 	case apply.IsRefusal(failure) && failed == create:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be created: " + failure.Error())}
+	case apply.IsRefusal(failure) && failed == withdraw:
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is too late to run, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == release:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be let run: " + failure.Error())}
 	}

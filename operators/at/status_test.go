@@ -129,7 +129,43 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was there to open the gate of its pod",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was there to remove the scheduling gate of its pod",
+		},
+		"claimed, and not let run because it was refused": {
+			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
+				at.Status.Reason = "PodRefused"
+				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be let run: policy"}}
+			}),
+			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be let run: policy",
+		},
+		"missed because no operator ran": {
+			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
+			seen:  observation{now: noon.Add(time.Hour)},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was running, or it was too busy",
+		},
+		"missed because it was created too late": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
+				at.CreationTimestamp = metav1.Time{Time: noon.Add(time.Minute)}
+			}),
+			seen:  observation{now: noon.Add(time.Hour)},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: the At was created later than that, at 2026-01-02T12:01:00Z",
+		},
+		"failed for the last time, with last words": {
+			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 1 }), func(at *atv1alpha1.At) { at.Status.Attempts = 2 }),
+			seen: observation{now: noon, pod: aPod(exited(3, "Error"), func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].State.Terminated.Message = "reading\nno such file\n"
+			})},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "CommandFailed", exitCode: new(int32(3)),
+			message: "The command ended with exit code 3: reading no such file. This was attempt 2 of 2",
+		},
+		"gone, and not tried again": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 2 })),
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "ResultUnknown",
+			message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known. This was attempt 1 of 3; no other follows",
 		},
 		"the gate may not be opened": {
 			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod()}, failure: apierrors.NewForbidden(gr, "sample", errors.New("policy p denied it")),
@@ -196,6 +232,26 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStartTimeIsThatOfTheGate: from the result on, the start is when the gate was
+// removed, and not when the pod was claimed.
+func TestStartTimeIsThatOfTheGate(t *testing.T) {
+	late := noon.Add(26 * time.Second)
+	at := anAt(claimedAt(noon), func(at *atv1alpha1.At) { at.Status.ScheduledTime = micro(noon); at.Status.Reason = "Running" })
+	running := observation{now: late, pod: aPod(podRunning, released(late))}
+	if got := summarize(at, running, decide(at, running), nil); !got.StartTime.Time.Equal(noon) {
+		t.Errorf("running: started %v, which costs a write", got.StartTime)
+	}
+	ended := observation{now: late, pod: aPod(exited(0, "Completed"), released(late))}
+	got := summarize(at, ended, decide(at, ended), nil)
+	if !got.StartTime.Time.Equal(late) || got.Lateness.Duration != 26*time.Second {
+		t.Errorf("done: started %v, %v late", got.StartTime, got.Lateness)
+	}
+	further := anAt(backingOff(noon), func(at *atv1alpha1.At) { at.Status.Attempts, at.Status.NextAttemptTime = 2, nil })
+	if got := summarize(further, ended, decide(further, ended), nil); !got.StartTime.Time.Equal(noon) {
+		t.Errorf("a further attempt: started %v, want the first one's start", got.StartTime)
 	}
 }
 

@@ -39,7 +39,8 @@ func TestSweep(t *testing.T) {
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},
 	}
-	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), editedAfterItsPod(), outlived(), neverStarts(), startsTheSecondTime(), keptGated(), againByName(), missesItsDeadline(), changedByOthers())
+	sweep.Run(t, succeeds(), retries(), movedAfterItsPod(), editedAfterItsPod(), outlived(), neverStarts(), startsTheSecondTime(), keptGated(), againByName(), missesItsDeadline(), changedByOthers(),
+		outlastsItsDeadline(), losesItsMarks(), isForged())
 	sweep.RequireAllWritesCut(t)
 }
 

@@ -5,8 +5,6 @@ package at
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -82,19 +80,34 @@ func keptGated() testkit.Scenario {
 			})))
 		},
 		Settled: func(ctx context.Context, r *testkit.Run) error {
-			// Who dies between the deletion of the pod and the word of it leaves
-			// a claimed pod that is gone, and so it seems to another operator. One
-			// that is alone and lives has the word.
-			disturbed := slices.ContainsFunc(r.Writes(), func(w testkit.Write) bool {
-				return w.Operator > 1 || strings.HasSuffix(w.Fate, "killed")
-			})
-			if disturbed && settledAs(atv1alpha1.Failed, "ResultUnknown")(ctx, r) == nil {
-				return nil
+			if err := settledAs(atv1alpha1.Missed, "StartingDeadlineExceeded")(ctx, r); err != nil {
+				return err
 			}
-			return settledAs(atv1alpha1.Missed, "StartingDeadlineExceeded")(ctx, r)
+			return isGone(ctx, r)
 		},
-		Check:    ranOnce(0),
-		Variants: []string{"plain", "late-all", "twins"},
+		Check: ranOnce(0),
+	}
+}
+
+// isGone wants the pod of the first attempt to be gone.
+func isGone(ctx context.Context, r *testkit.Run) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("the pod that may not run is still there: %w", err)
+	}
+	return nil
+}
+
+// outlastsItsDeadline has a command that says that it succeeded when it is told
+// to stop.
+func outlastsItsDeadline() testkit.Scenario {
+	return testkit.Scenario{
+		Name:     "outlasts-its-deadline",
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
+		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(int64(5)), 3 })),
+		Settled:  settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
+		Check:    ranOnce(1),
+		Variants: []string{"plain", "twins"},
 	}
 }
 

@@ -54,7 +54,8 @@ type AtList struct {
 type AtSpec struct {
 	// When to run: an RFC 3339 date-time with an offset
 	// (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or one without an
-	// offset (2030-01-31T08:00:00) together with timeZone. Fractions of a
+	// offset (2030-01-31T08:00:00) together with timeZone; the latter at most
+	// on 9999-12-30, because it may be the next day in UTC. Fractions of a
 	// second are kept. A time that does not exist, such as 30 February, is
 	// refused. A time in the past runs at once, unless
 	// startingDeadlineSeconds says that it is too late.
@@ -62,6 +63,7 @@ type AtSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=35
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?$') && timestamp(self.matches('(Z|[+-][0-9:]{5})$') ? self : self + 'Z') >= timestamp('1970-01-01T00:00:00Z')",message="must be a date and time that exist, from 1970 on, in RFC 3339 form, such as 2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00, or 2030-01-31T08:00:00 with a timeZone"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('9999-12-31') || self.matches('(Z|[+-][0-9:]{5})$')",message="must not be later than 9999-12-30 without an offset, because it may then be after the year 9999 in UTC"
 	Schedule string `json:"schedule"`
 
 	// The IANA time zone (Europe/Berlin) of a schedule without an offset. A
@@ -81,6 +83,7 @@ type AtSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=102400
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="must not be empty: write what to run, such as echo hello"
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) < 131072",message="must be less than 131072 bytes, which is as much as Linux takes"
 	Command *string `json:"command,omitempty"`
 
 	// What to run, as a program and its arguments, executed as they are and
@@ -98,6 +101,7 @@ type AtSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:space:]]')",message="must not have spaces: write a name and a tag or digest, such as busybox:1.36"
 	Image string `json:"image,omitempty"`
 
 	// Environment variables of the command.
@@ -115,6 +119,7 @@ type AtSpec struct {
 	// ServiceAccount of the namespace, as with a Deployment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$')",message="must be the name of a ServiceAccount: small letters, digits, - and ."
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// Everything else about the pod: volumes, node selection, tolerations,
@@ -156,8 +161,9 @@ type AtSpec struct {
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
 	// How often a failed command is tried again, each time in a new pod,
-	// after 10, 20, 40 seconds and so on, up to 6 minutes. Default 0: a
-	// failed command is FAILED.
+	// after 10, 20, 40 seconds and so on, up to 6 minutes. An attempt that may
+	// have succeeded is not repeated: one whose outcome is not known, or with
+	// exit code 0. Default 0: a failed command is FAILED.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -237,8 +243,9 @@ type AtStatus struct {
 	// +optional
 	ScheduledTime *metav1.MicroTime `json:"scheduledTime,omitempty"`
 
-	// When the first attempt was allowed to run. From here on the spec cannot
-	// be changed.
+	// When the first attempt was allowed to run: its scheduling gate was
+	// removed. Until the attempt has ended, when the gate was about to be
+	// removed, which may be earlier. From here on the spec cannot be changed.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 

@@ -1,0 +1,159 @@
+package at
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/run"
+)
+
+// This file is about the marks of a pod by which the operator knows it for its
+// own. Others may remove one: the label without which the cache does not show the
+// pod, or the owner reference.
+
+// ownerMark is the value of ownerAnnotation of the pods of an At.
+func ownerMark(at *atv1alpha1.At, gvk schema.GroupVersionKind) string {
+	return gvk.Group + "/" + at.Name + "/" + string(at.UID)
+}
+
+// markedOwner is the name of the At of a group that made a pod, as its annotation
+// has it; empty if it has none.
+func markedOwner(pod client.Object, gvk schema.GroupVersionKind) string {
+	if parts := strings.Split(pod.GetAnnotations()[ownerAnnotation], "/"); len(parts) == 3 && parts[0] == gvk.Group {
+		return parts[1]
+	}
+	return ""
+}
+
+// isOwn says whether this operator made a pod for this very At. It goes by two
+// marks: one that names the At, and one that only the operator's pods have. An
+// owner reference alone can be anybody's.
+func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool {
+	if isThe(pod, at.Status.PodUID) {
+		return true
+	}
+	named := metav1.IsControlledBy(pod, at) || pod.Annotations[ownerAnnotation] == ownerMark(at, gvk)
+	return named && (pod.Annotations[generationAnnotation] != "" || gateIndex(pod) >= 0 || isShown(pod))
+}
+
+// isShown says whether a pod has the label without which no cache shows it.
+func isShown(pod *corev1.Pod) bool { return pod.Labels[run.ManagedByLabel] == run.ManagedBy(name) }
+
+// missingMarks are those marks that a pod of an At has lost. A controller of
+// somebody else's stays: there can be only one.
+func missingMarks(pod *corev1.Pod, at *atv1alpha1.At) (missing []string) {
+	if !isShown(pod) {
+		missing = append(missing, "label "+run.ManagedByLabel)
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		missing = append(missing, "owner reference")
+	}
+	return missing
+}
+
+// takeBackPatch puts the marks of a pod back, as long as nobody has changed it.
+func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) ([]byte, error) {
+	metadata := map[string]any{
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
+		"labels": map[string]string{run.ManagedByLabel: run.ManagedBy(name)},
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		others := slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == at.UID })
+		metadata["ownerReferences"] = append(others, *metav1.NewControllerRef(at, gvk))
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}
+
+// takeBack puts the marks of a pod back that it has lost. Should that be refused,
+// or should they be gone again at once, it is not tried again for a while: the pod
+// is looked at from time to time instead.
+func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation) error {
+	missing := strings.Join(missingMarks(seen.pod, at), " and ")
+	patch, err := takeBackPatch(seen.pod, at, r.group.gvk)
+	if err != nil {
+		return err
+	}
+	pod := seen.pod.DeepCopy()
+	err = r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	if err != nil && !apply.IsRefusal(err) {
+		return err
+	}
+	wait := firstRefusal
+	if err == nil && !isShown(pod) {
+		err = errors.New("an admission policy or webhook changes them")
+	}
+	if err != nil {
+		wait = longestRefusal
+		log.FromContext(ctx).Info("pod has lost marks of this operator, and they cannot be restored", "pod", pod.Name, "missing", missing, "why", err.Error())
+	} else {
+		r.wrote(pod)
+		log.FromContext(ctx).Info("pod had lost marks of this operator: restored", "pod", pod.Name, "missing", missing)
+	}
+	r.takenBack.note(at, takeBack, seen.now.Add(wait))
+	r.events.takenBack(obj, pod.Name, missing, err)
+	return nil
+}
+
+// wrote remembers a write to a pod, so that the cache is waited for, unless it
+// will never show the pod.
+func (r *reconciler) wrote(pod *corev1.Pod) {
+	if isShown(pod) {
+		r.writes.Note(podKind, pod)
+	}
+}
+
+// findOwn is the pod that has the name of one that was to be created, read from the
+// API server. It must be this At's: of an earlier create whose answer was lost, or
+// that the cache does not show.
+func (r *reconciler) findOwn(ctx context.Context, at *atv1alpha1.At, key types.NamespacedName) (*corev1.Pod, error) {
+	pod, err := getPod(ctx, r.live, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case pod == nil:
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, key.Name, errLate)
+	case isOwn(pod, at, r.group.gvk):
+		return pod, nil
+	}
+	return nil, &apply.ConflictError{Kind: podKind, Name: key.Name, Predecessor: apply.BelongsToPredecessor(pod, at)}
+}
+
+// hidden are the pods, by At, that the cache does not show, because they have lost
+// their label. They are read from the API server.
+type hidden struct {
+	mu   sync.Mutex
+	pods map[types.NamespacedName]string
+}
+
+func newHidden() *hidden { return &hidden{pods: map[types.NamespacedName]string{}} }
+
+// note remembers whether the pod of an At is hidden.
+func (h *hidden) note(at types.NamespacedName, pod *corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if pod == nil || isShown(pod) {
+		delete(h.pods, at)
+		return
+	}
+	h.pods[at] = pod.Name
+}
+
+func (h *hidden) has(at types.NamespacedName, pod string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pods[at] == pod
+}

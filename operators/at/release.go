@@ -1,0 +1,106 @@
+package at
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+)
+
+// This file decides about claimed pods: whether their gate may still be opened,
+// and until when what may last.
+
+// letRun opens the gate of a claimed pod, unless it is too late for that by now:
+// whoever claimed it may have died hours ago. Then the pod is withdrawn.
+func letRun(at *atv1alpha1.At, seen observation) step {
+	now := seen.now
+	var wakes earliest
+	late := ""
+	expire := func(reason string, expired bool, deadline time.Time) {
+		if expired && late == "" {
+			late = reason
+		}
+		wakes.add(deadline)
+	}
+	if deadline, ok := startingDeadline(at); ok && at.Status.Attempts == 1 {
+		expire(reasonMissed, now.After(deadline), deadline)
+	}
+	if at.Spec.ActiveDeadlineSeconds != nil {
+		deadline := activeDeadline(at)
+		expire(reasonDeadline, !now.Before(deadline), deadline)
+	}
+	if at.Spec.PendingDeadlineSeconds != nil {
+		deadline := pendingDeadline(at, seen.pod)
+		expire(reasonPendingDeadline, !now.Before(deadline), deadline)
+	}
+
+	action := release
+	if late != "" {
+		action, wakes = withdraw, earliest{}
+	}
+	if now.Before(seen.refusedUntil) && seen.refused == action {
+		wakes.add(seen.refusedUntil)
+		return step{wakeAt: wakes.time}
+	}
+	if action == release {
+		return step{action: release, pod: seen.pod, wakeAt: wakes.time}
+	}
+	return step{action: withdraw, pod: seen.pod, news: tooLate(at, seen, late)}
+}
+
+// withdrawal is the result of an attempt whose pod is withdrawn, whatever the
+// clock says by now.
+func withdrawal(at *atv1alpha1.At, seen observation) news {
+	return tooLate(at, seen, seen.pod.Annotations[withdrawnAnnotation])
+}
+
+// tooLate is the result of an attempt that was claimed and not let run, for a
+// reason that is also the mark of its pod.
+func tooLate(at *atv1alpha1.At, seen observation, reason string) news {
+	deadline, hasDeadline := startingDeadline(at)
+	switch {
+	case reason == reasonMissed && hasDeadline:
+		return missed(at, deadline, notReleased(at))
+	case reason == reasonDeadline && at.Spec.ActiveDeadlineSeconds != nil:
+		return outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})
+	case reason == reasonPendingDeadline && at.Spec.PendingDeadlineSeconds != nil:
+		return outcome(at, seen, pendingTooLong(at, reasonGated, notReleased(at)))
+	}
+	// The mark is nobody's: the operator writes no other.
+	return outcome(at, seen, result{reason: reasonPodDeleted, message: "The pod was withdrawn before it ran"})
+}
+
+// startingDeadline is until when a first attempt may be let run, if it says so.
+func startingDeadline(at *atv1alpha1.At) (deadline time.Time, ok bool) {
+	due, err := instant(&at.Spec)
+	if err != nil || at.Spec.StartingDeadlineSeconds == nil {
+		return time.Time{}, false
+	}
+	return due.Add(seconds(*at.Spec.StartingDeadlineSeconds)), true
+}
+
+// killDeadline is until when the pod of a run that has a deadline has to be
+// ended. On a node the kubelet ends it, and tells how.
+func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	deadline := activeDeadline(at)
+	if released := releasedAt(pod); at.Status.Attempts == 1 && released.After(at.Status.StartTime.Time) {
+		deadline = released.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
+	}
+	if pod.Spec.NodeName != "" {
+		return deadline.Add(killGrace)
+	}
+	return deadline
+}
+
+// pendingDeadline is until when the command of a claimed pod has to start: counted
+// from the claim of the first attempt, which may have been long after its pod was
+// made, and from the creation of a further attempt's pod, of which Kubernetes
+// stores the second that had begun.
+func pendingDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	from := pod.CreationTimestamp.Add(time.Second)
+	if at.Status.Attempts == 1 {
+		from = at.Status.StartTime.Time
+	}
+	return from.Add(seconds(*at.Spec.PendingDeadlineSeconds))
+}

@@ -1,0 +1,173 @@
+package at
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/status"
+)
+
+// This file reads how an attempt ended from its pod.
+
+// result is how an attempt ended.
+type result struct {
+	succeeded       bool
+	exitCode        *int32
+	finished        time.Time // zero if the pod does not tell
+	reason, message string
+	output          string
+	// final is true when no further attempt may follow.
+	final bool
+}
+
+// resultOf is how the attempt of an ended pod ended. A command that is told to
+// stop may exit with any code, also with 0, so what ended it from outside comes
+// before its exit code, unless the command had ended by then.
+func resultOf(pod *corev1.Pod, output string) result {
+	r := result{output: output, finished: endOf(pod, time.Time{})}
+	end := terminated(pod)
+	// The kubelet's word for a container that it does not find: its exit code
+	// is made up.
+	lost := end != nil && end.Reason == "ContainerStatusUnknown"
+	if end != nil && !lost {
+		r.exitCode = &end.ExitCode
+	}
+	success := end != nil && end.ExitCode == 0
+	disruption, podReason := disruptionOf(pod), podReasonOf(pod)
+	switch {
+	case pod.Status.Reason == reasonDeadline && goesOnAt(pod, podDeadline(pod)):
+		r.final = true
+		r.reason, r.message = reasonDeadline, "The run was ended because it took longer than activeDeadlineSeconds allows"
+	case disruption != nil:
+		r.reason, r.message = camelCase(disruption.Reason), "The pod was ended from outside: "+disruption.Message
+	case success && isDeletedFirst(pod):
+		r.reason, r.message = reasonPodDeleted, "The pod was deleted while the command ran, which then ended with exit code 0"
+	case success:
+		r.succeeded = true
+		r.reason, r.message = reasonCompleted, "The command ended with exit code 0"
+	case podReason != "": // Evicted, OutOfcpu, NodeLost
+		r.reason, r.message = camelCase(podReason), "The pod was ended from outside: "+pod.Status.Message
+	case end == nil && started(pod):
+		r.reason, r.message = reasonUnknown, "The pod failed while the command ran: how it ended is not known"
+	case end == nil:
+		r.reason, r.message = reasonPodFailed, "The pod failed before its command started: "+initFailure(pod)
+	case lost:
+		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether it ran, and how it ended, is not known"
+	case end.Reason == "OOMKilled":
+		r.reason, r.message = "OOMKilled", "The command was killed because it used more memory than resources.limits.memory allows"
+	case end.Reason == "StartError", end.Reason == "ContainerCannotRun":
+		r.reason, r.message = end.Reason, "The command could not be started: "+end.Message
+	case isDeletedFirst(pod):
+		r.reason, r.message = reasonPodDeleted, fmt.Sprintf("The pod was deleted while the command ran, which ended with exit code %d", end.ExitCode)
+	default:
+		r.reason, r.message = reasonCommandFailed, fmt.Sprintf("The command ended with exit code %d", end.ExitCode)+lastWords(end.Message)
+	}
+	if success || lost || end == nil && mayHaveRun(pod) {
+		r.final = true
+	}
+	r.message = status.Shortened(r.message)
+	return r
+}
+
+// mayHaveRun says whether the command of a pod that tells no end of it may have
+// run: it had started, or the node is gone that would tell.
+func mayHaveRun(pod *corev1.Pod) bool {
+	disruption := disruptionOf(pod)
+	return started(pod) || disruption != nil && disruption.Reason == "DeletionByPodGC"
+}
+
+// goesOnAt says whether the command had not ended before an instant. Kubernetes'
+// times have whole seconds.
+func goesOnAt(pod *corev1.Pod, instant time.Time) bool {
+	end := terminated(pod)
+	return end == nil || end.FinishedAt.IsZero() || instant.IsZero() || !end.FinishedAt.Time.Before(instant.Truncate(time.Second))
+}
+
+// podDeadline is when the kubelet ends a pod, zero if the pod does not tell.
+func podDeadline(pod *corev1.Pod) time.Time {
+	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Add(seconds(*pod.Spec.ActiveDeadlineSeconds))
+}
+
+// isEnding says whether the kubelet ends a pod at its deadline: the command has
+// ended since, and the pod will tell why when its sidecars have, too.
+func isEnding(pod *corev1.Pod) bool {
+	deadline := podDeadline(pod)
+	return terminated(pod) != nil && !phaseIsFinal(pod) && !deadline.IsZero() && goesOnAt(pod, deadline)
+}
+
+// isDeletedFirst says whether a pod was deleted before its command ended.
+func isDeletedFirst(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	deleted := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		deleted = deleted.Add(-seconds(*grace))
+	}
+	return goesOnAt(pod, deleted)
+}
+
+// disruptionOf is the condition that tells why the cluster ended a pod before its
+// command had ended.
+func disruptionOf(pod *corev1.Pod) *corev1.PodCondition {
+	condition := disruptionCondition(pod)
+	if condition == nil || pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodFailed ||
+		!goesOnAt(pod, condition.LastTransitionTime.Time) {
+		return nil
+	}
+	return condition
+}
+
+func disruptionCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// podReasonOf is the kubelet's reason for which it ended a pod, unless that came
+// after the end of the command, for sidecars that ran on.
+func podReasonOf(pod *corev1.Pod) string {
+	if pod.Status.Reason == reasonDeadline || disruptionCondition(pod) != nil && disruptionOf(pod) == nil {
+		return ""
+	}
+	return pod.Status.Reason
+}
+
+// initFailure tells which init container failed a pod.
+func initFailure(pod *corev1.Pod) string {
+	for _, init := range pod.Status.InitContainerStatuses {
+		if end := init.State.Terminated; end != nil && end.ExitCode != 0 {
+			return fmt.Sprintf("init container %q ended with exit code %d", init.Name, end.ExitCode) + lastWords(end.Message)
+		}
+	}
+	return "the kubelet gave no reason"
+}
+
+// longestWords bounds, in bytes, what a message takes over from a program.
+const longestWords = 300
+
+// lastWords are the last words of a program, from its termination message, to be
+// put behind what there is to say of its end.
+func lastWords(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if message == "" {
+		return ""
+	}
+	if cut := len(message) - longestWords; cut > 0 {
+		for !utf8.RuneStart(message[cut]) {
+			cut++
+		}
+		message = "… " + message[cut:]
+	}
+	return ": " + message
+}

@@ -1,0 +1,235 @@
+//go:build apiserver
+
+package at
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/standalone"
+)
+
+// The stories of pods that others make look like somebody else's, or like ours.
+
+func podOfStory(r *testkit.Run) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "at"}}
+}
+
+// stripped removes the marks of the story's pod.
+func stripped(marks string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, podOfStory(r), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{`+marks+`}}`)))
+	}
+}
+
+const (
+	noLabel = `"labels":{"app.kubernetes.io/managed-by":null}`
+	noOwner = `"ownerReferences":null`
+)
+
+// hasItsMarks wants the story's pod to have label and owner.
+func hasItsMarks(ctx context.Context, r *testkit.Run) error {
+	pod := podOfStory(r)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+		return err
+	}
+	at, err := current(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !isShown(pod) || !metav1.IsControlledBy(pod, at) {
+		return fmt.Errorf("labels %v, owners %v", pod.Labels, pod.OwnerReferences)
+	}
+	return nil
+}
+
+func isRunning(ctx context.Context, r *testkit.Run) error {
+	pod := podOfStory(r)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+		return err
+	}
+	if !started(pod) {
+		return fmt.Errorf("the command has not started")
+	}
+	return nil
+}
+
+// losesItsMarks has a running pod that loses its label, and then its owner.
+func losesItsMarks() testkit.Scenario {
+	done := settledAs(atv1alpha1.Done, "Completed")
+	return testkit.Scenario{
+		Name:    "loses-its-marks",
+		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(2 * time.Second) },
+		Arrange: arranged(),
+		Steps: []testkit.Step{
+			{Name: "remove the label", When: isRunning, Do: stripped(noLabel)},
+			{Name: "remove the owner", When: hasItsMarks, Do: stripped(noOwner)},
+		},
+		Settled: func(ctx context.Context, r *testkit.Run) error {
+			if err := done(ctx, r); err != nil {
+				return err
+			}
+			return hasItsMarks(ctx, r)
+		},
+		Check: ranOnce(1),
+		// Marks are restored once in 5 s.
+		Timeout:  time.Minute,
+		Variants: []string{"plain", "late-all", "twins", "faults"},
+	}
+}
+
+// isForged has a pod of the right name that only says that the At controls it.
+func isForged() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "is-forged",
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			at := story(r, spec(func(s *atv1alpha1.AtSpec) { s.Suspend = true }))
+			if err := r.Client.Create(ctx, at); err != nil {
+				return err
+			}
+			pod := podOfStory(r)
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(at, atExample.gvk)}
+			pod.Spec = corev1.PodSpec{
+				SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/theirs"}}, // it is not to run
+				Containers:      []corev1.Container{{Name: "c", Image: "i"}},
+			}
+			if err := r.Client.Create(ctx, pod); err != nil {
+				return err
+			}
+			return r.Client.Patch(ctx, at, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`)))
+		},
+		Steps: []testkit.Step{{
+			Name: "delete the forged pod",
+			When: settledAs(atv1alpha1.Pending, "PodConflict"),
+			Do:   func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, podOfStory(r)) },
+		}},
+		Settled:  settledAs(atv1alpha1.Done, "Completed"),
+		Check:    ranOnce(1),
+		Variants: []string{"plain", "twins"},
+	}
+}
+
+// TestRelabelledPods has an admission policy that rewrites the label of every pod,
+// once only when it is created, and once with every write.
+func TestRelabelledPods(t *testing.T) {
+	server := testkit.Server(t)
+	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, operations := range map[string][]admissionv1.OperationType{
+		"on-create": {admissionv1.Create},
+		"always":    {admissionv1.Create, admissionv1.Update},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := server.NewNamespace(t)
+			relabel(t, c, namespace, operations)
+			kubelet, err := testkit.StartKubelet(t.Context(), server.Config, namespace, func(*corev1.Pod) testkit.Outcome {
+				return testkit.Succeeds(100 * time.Millisecond)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			ctx, stop := context.WithCancel(t.Context())
+			go func() { ended <- standalone.Start(Operator)(ctx, server.Config, namespace) }()
+			defer func() {
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}()
+			at := anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule = "2021-09-09T07:05:59Z" }))
+			at.Namespace, at.Name, at.UID, at.Status = namespace, "at", "", atv1alpha1.AtStatus{}
+			if err := c.Create(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+			await(t, time.Minute, func() error {
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(at), at); err != nil {
+					return err
+				}
+				if at.Status.Phase != atv1alpha1.Done {
+					return fmt.Errorf("the At is %s %s", at.Status.Phase, at.Status.Reason)
+				}
+				return nil
+			})
+			if starts := kubelet.Starts(); len(starts) != 1 || at.Status.Attempts != 1 {
+				t.Errorf("%d starts, %d attempts", len(starts), at.Status.Attempts)
+			}
+		})
+	}
+}
+
+// relabel makes the API server rewrite the label of the pods of a namespace, and
+// waits until it does.
+func relabel(t *testing.T, c client.Client, namespace string, operations []admissionv1.OperationType) {
+	t.Helper()
+	name := "relabel-" + namespace
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: operations,
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}},
+			},
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{
+					Expression: `Object{metadata: Object.metadata{labels: {"app.kubernetes.io/managed-by": "platform"}}}`,
+				},
+			}},
+		},
+	}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}
+	for _, obj := range []client.Object{policy, binding} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.Background(), obj) })
+	}
+	await(t, time.Minute, func() error {
+		probe := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
+		if err := c.Create(t.Context(), probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(probe.Labels) == 0 {
+			return fmt.Errorf("the policy does not work yet")
+		}
+		return nil
+	})
+}
+
+// await polls until check has nothing to complain about.
+func await(t *testing.T, within time.Duration, check func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
