@@ -239,13 +239,9 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
 	}
-	changed := changedFields(old.GetAnnotations()[askedAnnotation], asked(mc))
-	if len(changed) == 0 {
-		changed = []string{"the pod template"}
-	}
 	return &v1alpha1.UpgradeStatus{
 		Revision: t.revision, Kind: kind, Updated: updated,
-		Message: fmt.Sprintf("%s: %s", strings.Join(changed, ", "), why),
+		Message: fmt.Sprintf("%s: %s", strings.Join(changedFields(seen, t), ", "), why),
 	}
 }
 

@@ -222,7 +222,8 @@ func troubleOf(seen observation) string {
 			}
 			switch wait.Reason {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-				return fmt.Sprintf("the image %q cannot be pulled", c.Image)
+				// The status has the image of the container that runs.
+				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
 			case "CrashLoopBackOff":
 				return fmt.Sprintf("container %q of %s crashes again and again", c.Name, pod.Name)
 			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":

@@ -29,7 +29,7 @@ func TestReady(t *testing.T) {
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
-		pod.Status.ContainerStatuses[0].Image = "memcached:0"
+		pod.Status.ContainerStatuses[0].Image = "memcached:0" // the one before
 	}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
@@ -49,7 +49,7 @@ func TestReady(t *testing.T) {
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
 		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "No server is asked for"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
-		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:0" cannot be pulled`},
+		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
 		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
 		"a pull fails":          {mc: mc, seen: somethingSeen(all...), next: pullFails, reason: "ImagePullFailed", busy: true, message: "image b cannot be pulled on node n"},
