@@ -226,11 +226,11 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if told != nil && told.Revision != t.revision {
 		told = nil
 	}
-	// One that was begun goes on until the StatefulSet's controller takes the
-	// new template for the present one: before, a pod that has to be made anew
-	// would be one of the old template.
+	// One that was begun goes on until the last server is back, and the
+	// StatefulSet's controller takes the new template for the present one:
+	// before, a pod that has to be made anew would be one of the old template.
 	s := seen.statefulSet()
-	begun := told != nil && (restarting > 0 || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
+	begun := told != nil && (restarting > 0 || told.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
