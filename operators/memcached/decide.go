@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -120,21 +119,6 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		next.wake(wait)
 	}
 	return next, nil
-}
-
-// nextTemplate is the template that the servers are to have. Where 0.0.1 mounted
-// the user's own Secret, because it has the name that the copy would have, that
-// stays until something else changes: an upgrade of the operator restarts no
-// server.
-func nextTemplate(mc *v1alpha1.Memcached, seen observation) (podTemplate, error) {
-	renamed := slices.ContainsFunc(roles(mc), func(r role) bool { return copyName(mc, r.name) != firstCopyName(mc, r.name) })
-	if old, ok := workload(mc, seen); ok && renamed {
-		t, err := templateWith(mc, firstCopyName)
-		if err != nil || t.revision == old.GetAnnotations()[revisionAnnotation] {
-			return t, err
-		}
-	}
-	return desiredTemplate(mc)
 }
 
 // isTold says whether status has told of a cold change, which must not begin

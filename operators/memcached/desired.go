@@ -184,6 +184,8 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "pull", Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
 				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
+
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				// A quota may ask for them; a full node should still take it.
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
