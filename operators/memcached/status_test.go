@@ -164,9 +164,13 @@ func TestUsers(t *testing.T) {
 		file, want string // what goes to the servers
 		wrong      string
 	}{
-		"one":                 {file: "me:secret\n", want: "me:secret\n"},
-		"no end of line":      {file: "me:secret", want: "me:secret\n"},
-		"from Windows":        {file: "me:secret\r\nyou:other\r\n", want: "me:secret\r\nyou:other\r\n"},
+		"one":            {file: "me:secret\n", want: "me:secret\n"},
+		"no end of line": {file: "me:secret", want: "me:secret\n"},
+		"from Windows":   {file: "me:secret\r\nyou:other\r\n", want: "me:secret\nyou:other\n"},
+		"from Windows, the last line without an end": {file: "me:secret\r\nyou:other\r", want: "me:secret\nyou:other\n"},
+		"a return within":     {file: "me:se\rcret\n", wrong: `has no user:password in line 1 of "users"`},
+		"a space within":      {file: "you:other\nme:se cret\n", wrong: `has a space in line 2 of "users", with which nobody can log in to memcached: remove it`},
+		"a space at the end":  {file: "me:secret \r\n", wrong: `has a space in line 1 of "users", with which nobody can log in to memcached: remove it`},
 		"a colon within":      {file: "me:se:cret\n", want: "me:se:cret\n"},
 		"eight":               {file: lines(8), want: lines(8)},
 		"nine":                {file: lines(9), wrong: `has 9 users in "users", memcached reads 8 at most`},
