@@ -115,6 +115,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		inPlace(mc, seen, t, &next)
 	}
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
+	wakeWhenRecovered(seen, &next)
 	if wait := unmade(mc, seen); wait > 0 {
 		next.wake(wait)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -132,6 +133,7 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
 		func() *problem { return next.trouble },
+		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
 	} {
@@ -224,8 +226,8 @@ func troubleOf(seen observation) string {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 				// The status has the image of the container that runs.
 				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
-			case "CrashLoopBackOff":
-				return fmt.Sprintf("container %q of %s crashes again and again", c.Name, pod.Name)
+			case pods.CrashLoopBackOff:
+				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
 			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
