@@ -116,6 +116,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	}
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
 	wakeWhenRecovered(seen, &next)
+	wakeToRead(seen, &next)
 	if wait := unmade(mc, seen); wait > 0 {
 		next.wake(wait)
 	}

@@ -27,9 +27,11 @@ const (
 	reasonPullFailed  = "ImagePullFailed"
 	reasonConflict    = "NameConflict"
 	reasonRefused     = "Refused"
+	reasonRetrying    = "Retrying"
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
 	reasonUnavailable = "ServersNotReady"
+	reasonNotTaken    = "MemoryNotTaken"
 	reasonServing     = "Serving"
 	reasonNoServers   = "NoServerReady"
 	reasonStopped     = "ScaledToZero"
@@ -73,13 +75,13 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure erro
 	}
 	st.Upgrade = next.upgrade
 	if next.upgrade == nil && failure == nil {
-		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), mc.Spec.Memory.String()
+		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), memoryOf(mc, seen)
 	}
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
 	switch p := firstProblem(mc, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(mc))
+		conditions.Good(reasonReady, readyMessage(mc, seen))
 	case p.passes:
 		conditions.Busy(p.reason, p.message)
 	default:
@@ -136,12 +138,20 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
+		func() *problem { return notTaken(seen) },
 	} {
 		if p := check(); p != nil {
 			return p
 		}
 	}
 	return nil
+}
+
+// isReported says whether status reports a failure as one that lasts until
+// somebody acts, so that it is no news when it happens again.
+func isReported(failure error) bool {
+	p := writeProblem(failure)
+	return p != nil && p.reason != reasonRetrying
 }
 
 // writeProblem tells of a write that was refused.
@@ -155,7 +165,7 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: reasonRetrying, message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
 func upgrading(seen observation, next plan) *problem {
@@ -241,9 +251,14 @@ func troubleOf(seen observation) string {
 	return ""
 }
 
-func readyMessage(mc *v1alpha1.Memcached) string {
+func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
 	if *mc.Spec.Size == 0 {
 		return "No server is asked for"
+	}
+	for i := range seen.pods {
+		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {
+			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.limits[name].wanted)
+		}
 	}
 	return "All servers are ready"
 }
