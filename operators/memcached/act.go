@@ -118,7 +118,11 @@ func (r *reconciler) tell(ctx context.Context, pod *corev1.Pod, hash string) err
 // change changes a server in place: one write, in which the image, the settings
 // and the revision come together.
 func (r *reconciler) change(ctx context.Context, c change) error {
-	patch, err := json.Marshal(c.changed())
+	changed, err := c.changed()
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(changed)
 	if err != nil {
 		return err
 	}

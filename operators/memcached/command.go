@@ -100,31 +100,47 @@ echo $$ >/cache/pid
 	// again. It is repeated until it is answered: the users may be new, too.
 	certificateScript = `
 	now=$(cd -P /etc/memcached/tls/..data && pwd)
-	if [ "$now" != "$tls" ] && ask refresh_certs | grep -q '^OK'; then
+	if [ "$now" != "$tls" ] && try refresh_certs; then
 		tls=$now
 	fi
 `
 	// memoryScript: more memory is a command, too.
 	memoryScript = `
 	read -r now </etc/memcached/settings/memory
-	if [ "$now" != "$memory" ] && ask "cache_memlimit $now" | grep -q '^OK'; then
+	if [ "$now" != "$memory" ] && try "cache_memlimit $now"; then
 		memory=$now
 	fi
 `
 	// askScript logs in as the first user, if there are users. Alpine's image
-	// has nc, Debian's has bash.
+	// has nc, Debian's has bash. There is no timeout in it: busybox's leaves a
+	// process behind, of which memcached, being process 1, takes no notice when
+	// it ends. A command that fails is repeated ever more slowly.
 	askScript = `ask() {
 	{
 		if [ -f /etc/memcached/auth/users ]; then
-			IFS=: read -r user password </etc/memcached/auth/users
-			printf 'set login 0 0 %d\r\n%s %s\r\n' $((${#user} + ${#password} + 1)) "$user" "$password"
+			IFS= read -r login </etc/memcached/auth/users
+			printf 'set login 0 0 %d\r\n%s %s\r\n' ${#login} "${login%%:*}" "${login#*:}"
 		fi
 		printf '%s\r\nquit\r\n' "$1"
 	} | if command -v nc >/dev/null; then
-		timeout 5 nc 127.0.0.1 PORT
+		nc -w 5 127.0.0.1 PORT
 	else
-		timeout 5 bash -c 'exec 3<>/dev/tcp/127.0.0.1/PORT && cat >&3 && cat <&3'
+		bash -c 'exec 3<>/dev/tcp/127.0.0.1/PORT && cat >&3 && while read -r -t 5 answer <&3; do echo "$answer"; done'
 	fi
+}
+skip=0 pause=1
+try() {
+	if [ "$skip" -gt 0 ]; then
+		skip=$((skip - 1))
+		return 1
+	fi
+	if ask "$1" | grep -q '^OK'; then
+		pause=1
+		return 0
+	fi
+	skip=$pause
+	[ "$pause" -ge 32 ] || pause=$((pause * 2))
+	return 1
 }
 `
 	// stopScript must not return before memcached is gone: a SIGTERM, which the
@@ -133,7 +149,7 @@ echo $$ >/cache/pid
 )
 
 // startScript is empty where memcached can be started without a shell.
-func startScript(mc *v1alpha1.Memcached) string {
+func startScript(mc *v1alpha1.Memcached, r rendering) string {
 	var begin, loop string
 	if isWarm(mc) {
 		begin, loop = waitScript+"read -r settings </etc/memcached/settings/hash\n", settingsScript
@@ -141,7 +157,12 @@ func startScript(mc *v1alpha1.Memcached) string {
 	for _, role := range roles(mc) {
 		begin += strings.ReplaceAll(linkScript, "ROLE", role.name)
 	}
-	if mc.Spec.Auth != nil {
+	asks := mc.Spec.TLS != nil || growsLive(mc)
+	switch {
+	case mc.Spec.Auth == nil:
+	case asks && !r.isOf002:
+		loop += strings.Replace(usersScript, "auth=$now\n", "auth=$now skip=0 pause=1\n", 1) // the login may have been wrong
+	default:
 		loop += usersScript
 	}
 	port := mc.Spec.Port
@@ -153,8 +174,12 @@ func startScript(mc *v1alpha1.Memcached) string {
 		begin += "memory=$MEMORY\n"
 		loop += memoryScript
 	}
-	if mc.Spec.TLS != nil || growsLive(mc) {
-		begin += strings.ReplaceAll(askScript, "PORT", strconv.Itoa(int(port)))
+	if asks {
+		ask := askScript
+		if r.isOf002 {
+			ask, loop = askScriptOf002, asOf002.Replace(loop)
+		}
+		begin += strings.ReplaceAll(ask, "PORT", strconv.Itoa(int(port)))
 	}
 	if loop == "" {
 		return ""

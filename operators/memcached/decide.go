@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,25 +115,12 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		inPlace(mc, seen, t, &next)
 	}
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
+	wakeWhenRecovered(seen, &next)
+	wakeToRead(seen, &next)
 	if wait := unmade(mc, seen); wait > 0 {
 		next.wake(wait)
 	}
 	return next, nil
-}
-
-// nextTemplate is the template that the servers are to have. Where 0.0.1 mounted
-// the user's own Secret, because it has the name that the copy would have, that
-// stays until something else changes: an upgrade of the operator restarts no
-// server.
-func nextTemplate(mc *v1alpha1.Memcached, seen observation) (podTemplate, error) {
-	renamed := slices.ContainsFunc(roles(mc), func(r role) bool { return copyName(mc, r.name) != firstCopyName(mc, r.name) })
-	if old, ok := workload(mc, seen); ok && renamed {
-		t, err := templateWith(mc, firstCopyName)
-		if err != nil || t.revision == old.GetAnnotations()[revisionAnnotation] {
-			return t, err
-		}
-	}
-	return desiredTemplate(mc)
 }
 
 // isTold says whether status has told of a cold change, which must not begin
@@ -226,11 +212,11 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if told != nil && told.Revision != t.revision {
 		told = nil
 	}
-	// One that was begun goes on until the StatefulSet's controller takes the
-	// new template for the present one: before, a pod that has to be made anew
-	// would be one of the old template.
+	// One that was begun goes on until the last server is back, and the
+	// StatefulSet's controller takes the new template for the present one:
+	// before, a pod that has to be made anew would be one of the old template.
 	s := seen.statefulSet()
-	begun := told != nil && (restarting > 0 || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
+	begun := told != nil && (restarting > 0 || told.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
@@ -239,13 +225,9 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
 	}
-	changed := changedFields(old.GetAnnotations()[askedAnnotation], asked(mc))
-	if len(changed) == 0 {
-		changed = []string{"the pod template"}
-	}
 	return &v1alpha1.UpgradeStatus{
 		Revision: t.revision, Kind: kind, Updated: updated,
-		Message: fmt.Sprintf("%s: %s", strings.Join(changed, ", "), why),
+		Message: fmt.Sprintf("%s: %s", strings.Join(changedFields(seen, t), ", "), why),
 	}
 }
 

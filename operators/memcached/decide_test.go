@@ -193,11 +193,13 @@ func TestCopiesOfTheirName(t *testing.T) {
 	}
 
 	mc := aPool(stable, tls("cache-tls"))
-	earlier, err := templateWith(mc, firstCopyName)
+	earlier, err := templateWith(mc, renderings[2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	of001 := func(s *appsv1.StatefulSet) { s.Annotations = workloadAnnotations(mc, earlier) }
+	of001 := func(s *appsv1.StatefulSet) {
+		s.Annotations, s.Spec.Template.Annotations = workloadAnnotations(mc, earlier), earlier.Annotations
+	}
 	got, err := nextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
 	if err != nil || got.revision != earlier.revision {
 		t.Errorf("pods of 0.0.1 are replaced (%v)", err)

@@ -3,10 +3,7 @@ package memcached
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -23,10 +20,6 @@ import (
 )
 
 const (
-	// askedAnnotation of a Deployment or StatefulSet has the fields of the spec
-	// that its pods were made from, to tell what changes.
-	askedAnnotation = "memcached-operator/asked"
-
 	// generationAnnotation of a Deployment or StatefulSet has the generation of
 	// the Memcached that it was written for.
 	generationAnnotation = "memcached-operator/generation"
@@ -100,7 +93,7 @@ func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv
 
 func workloadAnnotations(mc *v1alpha1.Memcached, t podTemplate) map[string]string {
 	return map[string]string{
-		revisionAnnotation: t.revision, askedAnnotation: asked(mc), generationAnnotation: strconv.FormatInt(mc.Generation, 10),
+		revisionAnnotation: t.revision, generationAnnotation: strconv.FormatInt(mc.Generation, 10),
 	}
 }
 
@@ -191,6 +184,8 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "pull", Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
 				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
+
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				// A quota may ask for them; a full node should still take it.
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
@@ -205,61 +200,4 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 
 func pullName(mc *v1alpha1.Memcached, node, image string) string {
 	return poolName(mc) + "-pull-" + names.Hash(node+" "+image)
-}
-
-// asked are the fields of the spec that the pods are made from, as text to
-// compare. Only what is asked for is in it, so a field that is added to the API
-// later is no difference.
-func asked(mc *v1alpha1.Memcached) string {
-	fields := map[string]string{
-		"image":          imageOf(mc),
-		"memory":         mc.Spec.Memory.String(),
-		"maxItemSize":    mc.Spec.MaxItemSize.String(),
-		"maxConnections": fmt.Sprint(mc.Spec.MaxConnections),
-		"threads":        fmt.Sprint(mc.Spec.Threads),
-		"port":           fmt.Sprint(mc.Spec.Port),
-		"upgrade":        string(mc.Spec.Upgrade),
-		"identity":       string(mc.Spec.Identity),
-	}
-	if len(mc.Spec.ExtraArgs) > 0 {
-		fields["extraArgs"] = strings.Join(mc.Spec.ExtraArgs, " ")
-	}
-	if mc.Spec.Auth != nil {
-		fields["auth"] = "on"
-	}
-	if mc.Spec.TLS != nil {
-		fields["tls"] = "on"
-	}
-	if mc.Spec.Metrics != nil {
-		fields["metrics.image"], fields["metrics.port"] = mc.Spec.Metrics.Image, fmt.Sprint(mc.Spec.Metrics.Port)
-	}
-	data, err := json.Marshal(fields)
-	if err != nil {
-		panic(err) // of strings
-	}
-	return string(data)
-}
-
-// changedFields tells what is asked for now and was not before, in words.
-func changedFields(before, now string) []string {
-	var was, is map[string]string
-	if json.Unmarshal([]byte(before), &was) != nil || json.Unmarshal([]byte(now), &is) != nil {
-		return nil
-	}
-	all := maps.Clone(was)
-	maps.Copy(all, is)
-	var changed []string
-	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if was[field] != is[field] {
-			changed = append(changed, fmt.Sprintf("%s from %s to %s", field, orNone(was[field]), orNone(is[field])))
-		}
-	}
-	return changed
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "none"
-	}
-	return value
 }

@@ -92,11 +92,11 @@ func TestTheTemplateIsMerged(t *testing.T) {
 // TestScripts: without need there is no shell, and Kubernetes leaves the
 // shell's process number alone.
 func TestScripts(t *testing.T) {
-	if script := startScript(aPool()); script != "" {
+	if script := startScript(aPool(), renderings[0]); script != "" {
 		t.Errorf("a plain server is started with %q", script)
 	}
 	tls := func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }
-	for name, script := range map[string]string{"warm": startScript(aPool(warm)), "tls": startScript(aPool(tls)), "both": startScript(aPool(warm, tls))} {
+	for name, script := range map[string]string{"warm": startScript(aPool(warm), renderings[0]), "tls": startScript(aPool(tls), renderings[0]), "both": startScript(aPool(warm, tls), renderings[0])} {
 		if strings.Contains(strings.ReplaceAll(script, "$$$$", ""), "$$") || strings.Contains(script, "$$$$") != (name != "tls") || !strings.HasSuffix(script, "exec memcached \"$@\"\n") {
 			t.Errorf("%s: %s", name, script)
 		}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
-	"example.com/fairlead/internal/kit/status"
 )
 
 // TestInPlace has the steps of a change in place, and what keeps it waiting.
@@ -46,6 +45,17 @@ func TestInPlace(t *testing.T) {
 	}
 	crashing := state(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
 	over := state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
+	ended := state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon}}})
+	changedAt := func(at time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Annotations[changedAnnotation] = at.Format(time.RFC3339) }
+	}
+	upgradedBefore := func(ago time.Duration, starts string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Annotations[startsAnnotation] = starts
+			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon.Add(-ago)}}
+		}
+	}
+	promoted := func(seen *observation) { seen.statefulSet().Status.CurrentRevision = "cache-new" }
 
 	type step struct {
 		Pulls         int
@@ -124,13 +134,23 @@ func TestInPlace(t *testing.T) {
 		},
 		"settings only, and so a while ago: Kubernetes would hold it back": {
 			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, restartedAt(noon.Add(-time.Minute)))),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(moreThreads, 0), aServer(moreThreads, 1), aServer(now, 2, restartedAt(noon.Add(-time.Minute)))),
 			want: step{Waits: "hold back its next start for 10 s or more, until 12:09:30"},
 		},
 		"settings only, crashed a while ago": {
 			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(moreThreads, 0), aServer(moreThreads, 1), aServer(now, 2, crashed)),
 			want: step{Waits: "until 12:10:30"},
+		},
+		"settings only, one would be held back: the others do not wait": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
+			want: step{Named: "cache-1"},
+		},
+		"settings only, the one that was named has crashed: the others do not wait": {
+			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
+			want: step{Named: "cache-1"},
 		},
 		"settings only, upgraded a while ago": {
 			mc:   moreThreads,
@@ -172,6 +192,45 @@ func TestInPlace(t *testing.T) {
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, over)),
 			want: step{Named: "cache-2", Change: "cache-2"},
 		},
+		"another change, while the restarted one is about to start": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, ended)),
+			want: step{Waits: "cache-2 is restarting"},
+		},
+		"another change, and the restarted one hangs": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, started(time.Hour), changedAt(noon.Add(-restartLasts)))),
+			want: step{Named: "cache-2"},
+		},
+		"it does not stop": {
+			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(now, 2, restarting, started(time.Hour), changedAt(noon.Add(-2*time.Minute))), aPull(now, pulled(""))),
+			want: step{Named: "cache-2", Waits: "server cache-2 was to restart at 11:58:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-2 "},
+		},
+		"it does not get ready": {
+			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aServer(now, 2, had, unready, changedAt(noon.Add(-2*time.Minute))), aPull(now, pulled(""))),
+			want: step{Named: "cache-2", Waits: "server cache-2 was restarted at 11:58:00, and is not ready: kubectl logs cache-2 -c memcached may say why"},
+		},
+		"the last one is restarting": {
+			mc: named("cache-0"), seen: all(promoted, aServer(now, 0, had, unready), aServer(now, 1), aServer(now, 2)),
+			want: step{Named: "cache-0", Waits: "cache-0 is restarting"},
+		},
+		"an image that it was started with again lately": {
+			mc: now, seen: all(aServer(old, 0), aServer(old, 1), aServer(old, 2, upgradedBefore(2*time.Second, `{"memcached:1.6.38":{"times":1,"last":"2026-01-02T11:59:40Z"}}`)), aServer(now, 3), aPull(now, pulled(""))),
+			want: step{Named: "cache-1"},
+		},
+		"all were started with the image lately": {
+			mc: now, seen: all(aServer(now, 0), aServer(now, 1), aServer(old, 2, upgradedBefore(2*time.Second, `{"memcached:1.6.38":{"times":2,"last":"2026-01-02T11:59:40Z"}}`)), aPull(now, pulled(""))),
+			want: step{Waits: "hold back its next start for 10 s or more, until 12:00:19"},
+		},
+		"… and that was long enough ago": {
+			mc: now, seen: all(aServer(now, 0), aServer(now, 1), aServer(old, 2, upgradedBefore(20*time.Second, `{"memcached:1.6.38":{"times":1,"last":"2026-01-02T11:59:40Z"}}`)), aPull(now, pulled(""))),
+			want: step{Named: "cache-2"},
+		},
+		"settings only, after several images": {
+			mc:   moreThreads,
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(moreThreads, 0), aServer(moreThreads, 1), aServer(now, 2, upgradedBefore(time.Minute, `{"memcached:1.6.38":{"times":1,"last":"2026-01-02T11:59:00Z"}}`))),
+			want: step{Waits: "until 12:09:30"},
+		},
 		"the settings are what it was started with": {
 			mc: named("cache-2"), seen: all(aServer(before, 0), aServer(before, 1), aServer(now, 2, restarting, restartedAt(noon.Add(-restartLasts)))),
 			want: step{Named: "cache-1"},
@@ -203,73 +262,6 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
-func TestPullTrouble(t *testing.T) {
-	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
-	failed := func(pod *corev1.Pod) {
-		pod.Status.Phase = corev1.PodFailed
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
-	}
-	longAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-time.Minute) }
-	for name, tc := range map[string]struct {
-		pull    seenOption
-		message string
-		removed int
-		wake    time.Duration
-	}{
-		"cannot be pulled": {aPull(now, cannotPull), "image memcached:1.6.38 cannot be pulled on node n", 0, 0},
-		"does not start":   {aPull(now, failed), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 0, 20 * time.Second},
-		"tried again":      {aPull(now, failed, longAgo), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 1, 0},
-	} {
-		next, err := decide(now, somethingSeen(aStatefulSet(now), aServer(old, 0), tc.pull))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
-			t.Errorf("%s: %+v", name, next.trouble)
-		}
-		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
-		}
-	}
-}
-
-// TestPullTroubleStays: what is wrong with a pull is told until the next try has
-// shown something else.
-func TestPullTroubleStays(t *testing.T) {
-	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
-	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
-	ready := metav1.Condition{Type: status.Ready, Status: metav1.ConditionFalse, Reason: reasonPullFailed, Message: failed}
-	otherNode, unpulled := ready, ready
-	otherNode.Message = strings.Replace(failed, "node n", "node n2", 1)
-	unpulled.Message = "image memcached:1.6.38 cannot be pulled on node n"
-	for name, tc := range map[string]struct {
-		was  metav1.Condition
-		pull []seenOption
-		want string
-	}{
-		"it is to be made":     {ready, nil, failed},
-		"it starts":            {ready, []seenOption{aPull(now)}, failed},
-		"it cannot be pulled":  {ready, []seenOption{aPull(now, cannotPull)}, unpulled.Message},
-		"it is there":          {ready, []seenOption{aPull(now, pulled(""))}, ""},
-		"that was elsewhere":   {otherNode, []seenOption{aPull(now)}, ""},
-		"it could not be read": {unpulled, nil, ""},
-	} {
-		now.Status.Conditions = []metav1.Condition{tc.was}
-		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if next.trouble != nil {
-			got = next.trouble.message
-		}
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
 // TestChanged: what a change in place writes.
 func TestChanged(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), exporting("e:1")), aPool(warm, threads(8), exporting("e:1"))
@@ -277,7 +269,10 @@ func TestChanged(t *testing.T) {
 		pod.UID, pod.ResourceVersion, pod.Annotations[endedAnnotation] = "u", "7", "2026-01-02T11:00:00Z"
 	}))
 	template := mustTemplate(now)
-	got := change{&seen.pods[0], template, "cache-new", noon}.changed()
+	got, err := change{&seen.pods[0], template, "cache-new", noon}.changed()
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]any{
 		"metadata": map[string]any{
 			"uid": seen.pods[0].UID, "resourceVersion": "7",
@@ -285,35 +280,13 @@ func TestChanged(t *testing.T) {
 			"annotations": map[string]any{
 				revisionAnnotation: template.revision, settingsAnnotation: template.Annotations[settingsAnnotation],
 				threadsAnnotation: "8", replacedAnnotation: "memcached-0-1", endedAnnotation: nil,
+				changedAnnotation: "2026-01-02T12:00:00Z",
 			},
 		},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changed() (-want +got):\n%s", diff)
-	}
-}
-
-// TestWakes: what no event tells of is looked at again.
-func TestWakes(t *testing.T) {
-	was, is := aPool(warm, threads(2), size(1)), aPool(warm, size(1))
-	for name, tc := range map[string]struct {
-		pod  []func(*corev1.Pod)
-		want time.Duration
-	}{
-		"a restart that may not come": {[]func(*corev1.Pod){restarting}, restartLasts},
-		"a start that may fail": {[]func(*corev1.Pod){unready, func(pod *corev1.Pod) {
-			pod.Annotations[replacedAnnotation] = "another"
-			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}
-		}}, startLasts - time.Second},
-	} {
-		next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, tc.pod...)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next.wakeAfter != tc.want {
-			t.Errorf("%s: looks again after %v, want %v", name, next.wakeAfter, tc.want)
-		}
 	}
 }
 

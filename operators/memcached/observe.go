@@ -34,6 +34,9 @@ type observation struct {
 	copies []metav1.PartialObjectMetadata
 	// resizes is true when the cluster can resize running pods.
 	resizes bool
+	// limits are of the servers that are not known to have the memory that they
+	// were given, by name.
+	limits map[string]limit
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
@@ -77,6 +80,7 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 	if err := r.observePods(ctx, mc, &seen); err != nil || seen.behind > 0 {
 		return seen, err
 	}
+	r.observeLimits(ctx, mc, &seen)
 	var copies metav1.PartialObjectMetadataList
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(secretKind + "List"))
 	if err := r.client.List(ctx, &copies, client.InNamespace(mc.Namespace), client.MatchingLabels(labels(mc))); err != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,6 +83,8 @@ func setUp(mgr ctrl.Manager) error {
 		events:   events{mgr.GetEventRecorder(managedBy)},
 		writes:   apply.NewMemory(),
 		digests:  newDigests(),
+		limits:   newLimits(),
+		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, slowestRetry),
 		resizes:  resizes,
 		now:      time.Now,
 	}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -37,6 +39,9 @@ const (
 	conflictWait = time.Second
 )
 
+// retries is how soon what was refused is tried again.
+type retries = workqueue.TypedRateLimiter[types.NamespacedName]
+
 type reconciler struct {
 	client   client.Client // reads from the cache
 	live     client.Reader // reads from the API server
@@ -44,6 +49,8 @@ type reconciler struct {
 	events   events
 	writes   *apply.Memory
 	digests  *digests
+	limits   *limits
+	retries  retries
 	resizes  bool // the cluster can resize running pods
 	now      func() time.Time
 }
@@ -94,9 +101,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.report(ctx, mc, before); err != nil {
 		return afterError(errors.Join(failure, err))
 	}
-	if failure != nil {
+	switch {
+	case isReported(failure):
+		// Status, and the log line of its change, say it once; the queue would
+		// log every try.
+		return ctrl.Result{RequeueAfter: r.retries.When(req.NamespacedName)}, nil
+	case failure != nil:
 		return ctrl.Result{}, failure
 	}
+	r.retries.Forget(req.NamespacedName)
 	return ctrl.Result{RequeueAfter: next.wakeAfter}, nil
 }
 
@@ -127,6 +140,8 @@ func (r *reconciler) forget(req ctrl.Request) {
 	mc := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
 	r.writes.Forget(memcachedKind, req.NamespacedName)
 	r.digests.forget(req.NamespacedName)
+	r.limits.forget(req.NamespacedName)
+	r.retries.Forget(req.NamespacedName)
 	for _, kind := range childKinds {
 		r.writes.Forget(kind.kind, client.ObjectKey{Namespace: req.Namespace, Name: kind.name(mc)})
 	}

@@ -65,18 +65,24 @@ func copyName(mc *v1alpha1.Memcached, role string) string {
 // mounted in place of a copy.
 func firstCopyName(mc *v1alpha1.Memcached, role string) string { return poolName(mc) + "-" + role }
 
-// checkUsers reads a file of users as memcached does.
+// checkUsers reads a file of users as memcached does, with the line ends of any
+// system. A name or password with a space can never log in: memcached takes what
+// a client sends apart at spaces.
 func checkUsers(data map[string][]byte, key string) (map[string][]byte, string) {
 	file, ok := data[key]
 	if !ok {
 		return nil, fmt.Sprintf("has no key %q", key)
 	}
 	lines := bytes.Split(bytes.TrimSuffix(file, []byte("\n")), []byte("\n"))
-	for i, line := range lines {
-		user, password, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\r")), []byte(":"))
+	for i := range lines {
+		lines[i] = bytes.TrimSuffix(lines[i], []byte("\r"))
+		line := lines[i]
+		user, password, ok := bytes.Cut(line, []byte(":"))
 		switch {
-		case !ok || len(user) == 0 || len(password) == 0 || bytes.IndexByte(line, 0) >= 0:
+		case !ok || len(user) == 0 || len(password) == 0 || bytes.ContainsAny(line, "\x00\r"):
 			return nil, fmt.Sprintf("has no user:password in line %d of %q", i+1, key)
+		case bytes.IndexByte(line, ' ') >= 0:
+			return nil, fmt.Sprintf("has a space in line %d of %q, with which nobody can log in to memcached: remove it", i+1, key)
 		case len(line) >= longestUser:
 			return nil, fmt.Sprintf("has a line %d of %d bytes in %q, memcached reads %d at most", i+1, len(line), key, longestUser-1)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -26,9 +27,11 @@ const (
 	reasonPullFailed  = "ImagePullFailed"
 	reasonConflict    = "NameConflict"
 	reasonRefused     = "Refused"
+	reasonRetrying    = "Retrying"
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
 	reasonUnavailable = "ServersNotReady"
+	reasonNotTaken    = "MemoryNotTaken"
 	reasonServing     = "Serving"
 	reasonNoServers   = "NoServerReady"
 	reasonStopped     = "ScaledToZero"
@@ -72,13 +75,13 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure erro
 	}
 	st.Upgrade = next.upgrade
 	if next.upgrade == nil && failure == nil {
-		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), mc.Spec.Memory.String()
+		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), memoryOf(mc, seen)
 	}
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
 	switch p := firstProblem(mc, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(mc))
+		conditions.Good(reasonReady, readyMessage(mc, seen))
 	case p.passes:
 		conditions.Busy(p.reason, p.message)
 	default:
@@ -132,14 +135,23 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
 		func() *problem { return next.trouble },
+		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
+		func() *problem { return notTaken(seen) },
 	} {
 		if p := check(); p != nil {
 			return p
 		}
 	}
 	return nil
+}
+
+// isReported says whether status reports a failure as one that lasts until
+// somebody acts, so that it is no news when it happens again.
+func isReported(failure error) bool {
+	p := writeProblem(failure)
+	return p != nil && p.reason != reasonRetrying
 }
 
 // writeProblem tells of a write that was refused.
@@ -153,7 +165,7 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: reasonRetrying, message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
 func upgrading(seen observation, next plan) *problem {
@@ -222,9 +234,10 @@ func troubleOf(seen observation) string {
 			}
 			switch wait.Reason {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-				return fmt.Sprintf("the image %q cannot be pulled", c.Image)
-			case "CrashLoopBackOff":
-				return fmt.Sprintf("container %q of %s crashes again and again", c.Name, pod.Name)
+				// The status has the image of the container that runs.
+				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
+			case pods.CrashLoopBackOff:
+				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
 			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
@@ -238,9 +251,14 @@ func troubleOf(seen observation) string {
 	return ""
 }
 
-func readyMessage(mc *v1alpha1.Memcached) string {
+func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
 	if *mc.Spec.Size == 0 {
 		return "No server is asked for"
+	}
+	for i := range seen.pods {
+		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {
+			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.limits[name].wanted)
+		}
 	}
 	return "All servers are ready"
 }

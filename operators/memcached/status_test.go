@@ -29,7 +29,7 @@ func TestReady(t *testing.T) {
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
-		pod.Status.ContainerStatuses[0].Image = "memcached:0"
+		pod.Status.ContainerStatuses[0].Image = "memcached:0" // the one before
 	}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
@@ -49,7 +49,7 @@ func TestReady(t *testing.T) {
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
 		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "No server is asked for"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
-		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:0" cannot be pulled`},
+		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
 		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
 		"a pull fails":          {mc: mc, seen: somethingSeen(all...), next: pullFails, reason: "ImagePullFailed", busy: true, message: "image b cannot be pulled on node n"},
@@ -158,15 +158,37 @@ func TestServersOfOneShape(t *testing.T) {
 	}
 }
 
+// TestWhatIsReported: a failure that status reports as one that lasts is not
+// logged at every try.
+func TestWhatIsReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failure error
+		want    bool
+	}{
+		"none":        {nil, false},
+		"refused":     {apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no")), true},
+		"in the way":  {errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache"}), true},
+		"it may pass": {apierrors.NewTimeoutError("later", 1), false},
+	} {
+		if got := isReported(tc.failure); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestUsers(t *testing.T) {
 	lines := func(n int) string { return strings.Repeat("user:password\n", n) }
 	for name, tc := range map[string]struct {
 		file, want string // what goes to the servers
 		wrong      string
 	}{
-		"one":                 {file: "me:secret\n", want: "me:secret\n"},
-		"no end of line":      {file: "me:secret", want: "me:secret\n"},
-		"from Windows":        {file: "me:secret\r\nyou:other\r\n", want: "me:secret\r\nyou:other\r\n"},
+		"one":            {file: "me:secret\n", want: "me:secret\n"},
+		"no end of line": {file: "me:secret", want: "me:secret\n"},
+		"from Windows":   {file: "me:secret\r\nyou:other\r\n", want: "me:secret\nyou:other\n"},
+		"from Windows, the last line without an end": {file: "me:secret\r\nyou:other\r", want: "me:secret\nyou:other\n"},
+		"a return within":     {file: "me:se\rcret\n", wrong: `has no user:password in line 1 of "users"`},
+		"a space within":      {file: "you:other\nme:se cret\n", wrong: `has a space in line 2 of "users", with which nobody can log in to memcached: remove it`},
+		"a space at the end":  {file: "me:secret \r\n", wrong: `has a space in line 1 of "users", with which nobody can log in to memcached: remove it`},
 		"a colon within":      {file: "me:se:cret\n", want: "me:se:cret\n"},
 		"eight":               {file: lines(8), want: lines(8)},
 		"nine":                {file: lines(9), wrong: `has 9 users in "users", memcached reads 8 at most`},

@@ -74,11 +74,11 @@ func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1
 // desiredTemplate is the pod template that a Memcached asks for: the user's,
 // with the server put in.
 func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
-	return templateWith(mc, copyName)
+	return templateWith(mc, renderings[0])
 }
 
-// templateWith is the template that mounts the Secrets of these names, by role.
-func templateWith(mc *v1alpha1.Memcached, secretName func(*v1alpha1.Memcached, string) string) (podTemplate, error) {
+// templateWith is the template as one version of the operator renders it.
+func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	t := podTemplate{}
 	if mc.Spec.PodTemplate != nil {
 		t.PodTemplateSpec = *mc.Spec.PodTemplate.DeepCopy()
@@ -112,9 +112,12 @@ func templateWith(mc *v1alpha1.Memcached, secretName func(*v1alpha1.Memcached, s
 			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(mc)},
 		}}
 	}
-	setServer(spec, &spec.Containers[i], mc, secretName)
+	setServer(spec, &spec.Containers[i], mc, r)
 	if mc.Spec.Metrics != nil {
 		spec.Containers = append(spec.Containers, exporter(mc))
+	}
+	if !r.isOf002 {
+		tellLastWords(spec)
 	}
 	secure(spec)
 
@@ -165,6 +168,19 @@ func hashTemplate(template corev1.PodTemplateSpec) (string, error) {
 	return names.Hash(string(data)), nil
 }
 
+// tellLastWords makes the kubelet keep the end of the log of a container that
+// ends, where the container leaves no message of its own, so that status can
+// report it.
+func tellLastWords(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if containers[i].TerminationMessagePolicy == "" {
+				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
+}
+
 // imageOf is the image of the server.
 func imageOf(mc *v1alpha1.Memcached) string {
 	if mc.Spec.Image != "" {
@@ -174,7 +190,7 @@ func imageOf(mc *v1alpha1.Memcached) string {
 }
 
 // setServer sets what the spec says about the server's container.
-func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, secretName func(*v1alpha1.Memcached, string) string) {
+func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, r rendering) {
 	server.Image = imageOf(mc)
 	if server.ImagePullPolicy == "" {
 		server.ImagePullPolicy = corev1.PullIfNotPresent
@@ -192,7 +208,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	setMemory(server, mc.Spec.Memory)
 
 	args := arguments(mc)
-	if script := startScript(mc); script != "" {
+	if script := startScript(mc, r); script != "" {
 		server.Command = []string{"/bin/sh", "-c", script, "memcached"}
 		server.Args = args
 	} else {
@@ -200,7 +216,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	}
 	for _, role := range roles(mc) {
 		mount(spec, server, role.name, secretsPath+role.name, corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: secretName(mc, role.name), DefaultMode: new(int32(0o440))},
+			Secret: &corev1.SecretVolumeSource{SecretName: r.secretName(mc, role.name), DefaultMode: new(int32(0o440))},
 		})
 	}
 	if mc.Spec.TLS != nil {

@@ -75,16 +75,18 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || self.upgrade != 'Warm' || (has(self.identity) && self.identity == 'Stable')",fieldPath=".upgrade",message="Warm needs identity Stable: only a server that keeps its pod can keep its cache"
 // +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || self.upgrade != 'Warm' || !has(self.extraArgs) || !self.extraArgs.exists(a, a.contains('ext_path'))",fieldPath=".extraArgs",message="a cache with extstore (ext_path) cannot be kept through a restart: leave it out, or choose upgrade Cold"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxItemSize) || !has(self.memory) || quantity(string(self.maxItemSize)).asInteger() * 2 <= quantity(string(self.memory)).asInteger()",fieldPath=".maxItemSize",message="must be at most half of memory, or memcached refuses to start"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxItemSize) || !has(self.memory) || !quantity(string(self.maxItemSize)).isInteger() || !quantity(string(self.memory)).isInteger() || quantity(string(self.maxItemSize)).asInteger() <= quantity(string(self.memory)).asInteger() / 2",fieldPath=".maxItemSize",message="must be at most half of memory, or memcached refuses to start"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || self.upgrade != 'Warm' || !has(self.memory) || quantity(string(self.memory)).compareTo(quantity('39Mi')) >= 0",fieldPath=".memory",message="must be at least 39Mi with upgrade Warm: memcached then divides all of it among item sizes when it starts, and does not start with less"
 // +kubebuilder:validation:XValidation:rule="!has(self.metrics) || !has(self.auth)",fieldPath=".metrics",message="the exporter cannot log in to a server with auth: leave out metrics or auth"
 // +kubebuilder:validation:XValidation:rule="!has(self.metrics) || !has(self.port) || !has(self.metrics.port) || self.metrics.port != self.port",fieldPath=".metrics.port",message="must be another port than memcached's"
 type MemcachedSpec struct {
-	// How many servers. 0 stops them all, and their caches are gone. `kubectl
-	// scale` changes it. Scaling a Stable pool down takes the highest ordinal;
-	// the others are not touched.
+	// How many servers, 1000 at most. 0 stops them all, and their caches are
+	// gone. `kubectl scale` changes it. Scaling a Stable pool down takes the
+	// highest ordinal; the others are not touched.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	Size *int32 `json:"size,omitempty"`
 
 	// Whether servers keep their names. Random is a Deployment: a server that
@@ -126,15 +128,19 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as memcached:1.6.38"
 	Image string `json:"image,omitempty"`
 
-	// How much memory each server has for items (memcached's -m), 8Mi or more,
-	// in whole mebibytes. The container's limit follows from it: a quarter
+	// How much memory each server has for items (memcached's -m), in whole
+	// mebibytes, from 8Mi to 16Ti. With upgrade Warm it is 39Mi or more, and
+	// holds fewer items where they are all of about one size, because memcached
+	// divides all of it among item sizes when it starts: with items of 850
+	// bytes, 64Mi holds 28,860 Warm and 71,040 Cold. The container's limit follows from it: a quarter
 	// more, and 64Mi. With identity Stable and upgrade Cold, servers get more
 	// memory while they run, where the cluster can resize pods; every other
 	// change is cold.
 	// +optional
 	// +kubebuilder:default="64Mi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() >= 8388608",message="must be at least 8Mi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() % 1048576 == 0",message="must be a whole number of mebibytes, such as 64Mi or 4Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('8Mi')) >= 0",message="must be at least 8Mi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="must be at most 16Ti"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) > 0 || quantity(string(self)).isInteger() && quantity(string(self)).asInteger() % 1048576 == 0",message="must be a whole number of mebibytes, such as 64Mi or 4Gi"
 	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
 
 	// How many clients may be connected to each server (-c). Warm keeps the
@@ -149,7 +155,7 @@ type MemcachedSpec struct {
 	// most. A change is cold.
 	// +optional
 	// +kubebuilder:default="1Mi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).asInteger() >= 524288 && quantity(string(self)).asInteger() <= 1073741824 && quantity(string(self)).asInteger() % 524288 == 0",message="must be a multiple of 512Ki, and 1Gi at most, such as 1Mi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() >= 524288 && quantity(string(self)).asInteger() <= 1073741824 && quantity(string(self)).asInteger() % 524288 == 0",message="must be a multiple of 512Ki, and 1Gi at most, such as 1Mi"
 	MaxItemSize resource.Quantity `json:"maxItemSize,omitempty,omitzero"`
 
 	// How many threads answer requests (-t). Warm keeps the cache when it
@@ -161,12 +167,14 @@ type MemcachedSpec struct {
 	Threads int32 `json:"threads,omitempty"`
 
 	// More arguments for memcached, such as -v, or -o and modern. Those that
-	// other fields set are refused. A change is cold.
+	// other fields set are refused in every form that memcached reads: bundled
+	// (-vm9) and abbreviated (--lis) too; so are those that print something and
+	// end. A change is cold.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.matches('^-[mcItpleYZduPsUA]') && !a.matches('^--(memory-limit|conn-limit|max-item-size|threads|port|listen|memory-file|auth-file|enable-ssl|daemon|user|pidfile|unix-socket|udp-port|enable-shutdown)'))",message="must not have -m -c -I -t -p -l -e -Y -Z -d -u -P -s -U -A or their long forms: use memory, maxConnections, maxItemSize, threads, port, upgrade, auth and tls"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.matches('^-[^-abfnoBDNR]*[mcItpleYZduPsUAhiV]') && !(a.startsWith('--') && ['memory-limit', 'conn-limit', 'max-item-size', 'threads', 'port', 'listen', 'memory-file', 'auth-file', 'enable-ssl', 'daemon', 'user', 'pidfile', 'unix-socket', 'udp-port', 'enable-shutdown', 'help', 'license', 'version'].exists(l, l.startsWith(a.split('=')[0].substring(2)))))",message="must not have -m -c -I -t -p -l -e -Y -Z -d -u -P -s -U -A -h -i -V, alone or bundled with others, or their long forms, or abbreviations of those: use memory, maxConnections, maxItemSize, threads, port, upgrade, auth and tls"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
 	// The port that the servers listen on, 1024 to 65535. A change is cold.
@@ -204,13 +212,14 @@ type MemcachedSpec struct {
 // AuthSpec says who may use the cache.
 type AuthSpec struct {
 	// The name of a Secret, of which the key names memcached's file of users:
-	// one user:password in a line, 8 at most, 255 bytes each. The servers read
-	// a change within seconds, without a restart, and connections that are open
+	// one user:password in a line, 8 at most, 254 bytes each, without spaces.
+	// The servers read a change within seconds, without a restart, and connections that are open
 	// stay. A file that memcached would not read is not given to them: they
 	// keep the users that they have, and the condition Ready says what is wrong.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName"`
 
 	// The key of the Secret.
@@ -229,6 +238,7 @@ type TLSSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName"`
 }
 

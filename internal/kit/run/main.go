@@ -52,6 +52,18 @@ func Main(ctx context.Context, args []string, operators []Operator) int {
 	return 1
 }
 
+// logOptions are those that the flags give. By default an error has no stack
+// trace: one that is retried says what is wrong, and comes from the same place
+// every time.
+func logOptions(flags *flag.FlagSet) *zap.Options {
+	logs := &zap.Options{}
+	logs.BindFlags(flags)
+	if err := flags.Set("zap-stacktrace-level", "panic"); err != nil {
+		panic(err) // a flag of another name: a mistake here
+	}
+	return logs
+}
+
 func runCommand(ctx context.Context, args []string, operators []Operator) error {
 	flags := flag.NewFlagSet("fairlead", flag.ContinueOnError)
 	flags.Usage = func() { usage(flags, operators) }
@@ -59,8 +71,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 	var options Options
 	options.bind(flags)
 	config.RegisterFlags(flags) // --kubeconfig
-	var logs zap.Options
-	logs.BindFlags(flags)
+	logs := logOptions(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
 	} else if err != nil {
@@ -76,7 +87,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 		return err
 	}
 
-	logger := zap.New(zap.UseFlagOptions(&logs))
+	logger := zap.New(zap.UseFlagOptions(logs))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go's leader election logs through klog
 

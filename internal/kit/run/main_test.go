@@ -1,17 +1,38 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
+
+// TestErrorsHaveNoStackTrace: unless the command line asks for it.
+func TestErrorsHaveNoStackTrace(t *testing.T) {
+	for args, want := range map[string]bool{"": false, "--zap-stacktrace-level=error": true} {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		options := logOptions(flags)
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		zap.New(zap.UseFlagOptions(options), zap.WriteTo(&logged)).Error(errors.New("refused"), "Reconciler error")
+		if has := strings.Contains(logged.String(), "TestErrorsHaveNoStackTrace"); has != want {
+			t.Errorf("with %q: stack trace: %v, in %s", args, has, &logged)
+		}
+	}
+}
 
 // TestWaitsAlive: while there is no API server, the kubelet must not take the
 // manager for dead, nor anybody for ready.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -63,7 +62,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		Metrics: metricsserver.Options{
 			BindAddress:    disabledIfEmpty(options.MetricsAddress),
 			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			FilterProvider: authenticated,
 		},
 		LeaderElection:                options.Election == Lease,
 		LeaderElectionID:              lockName(operators),

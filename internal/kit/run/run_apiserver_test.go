@@ -207,6 +207,7 @@ func TestMetricsAreForWhoeverTheAPIServerLets(t *testing.T) {
 		})
 	}
 	wants("without a token", "", http.StatusUnauthorized)
+	wants("with a wrong token", "wrong", http.StatusUnauthorized)
 	wants("with a token, without the right", token, http.StatusForbidden)
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},

@@ -1,0 +1,55 @@
+package memcached
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/pods"
+)
+
+// This file is about servers that end again and again.
+
+// crash is the first container of a pod that is crash-looping. An end that a
+// change in place has asked for is no crash.
+func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
+	asked := strings.Split(pod.Annotations[replacedAnnotation], ",")
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if last := c.LastTerminationState.Terminated; last != nil && last.ContainerID != "" && slices.Contains(asked, last.ContainerID) {
+			continue
+		}
+		if crash, is := pods.CrashLoop(c, seen.now); is {
+			return crash, true
+		}
+	}
+	return pods.Crash{}, false
+}
+
+// crashing reports the first server that is crash-looping, in words that change
+// only when it has crashed again.
+func crashing(seen observation, next plan) *problem {
+	for i := range seen.pods {
+		crash, is := crash(&seen.pods[i], seen)
+		if !is {
+			continue
+		}
+		p := &problem{reason: pods.CrashLoopBackOff, message: fmt.Sprintf("Server %s: %s", seen.pods[i].Name, crash), passes: true}
+		if up := next.upgrade; up != nil {
+			p.message += fmt.Sprintf("; %s: %s. %d updated", up.Kind, up.Message, up.Updated)
+		}
+		return p
+	}
+	return nil
+}
+
+// wakeWhenRecovered looks again when a server that has crashed has run for long
+// enough.
+func wakeWhenRecovered(seen observation, next *plan) {
+	for i := range seen.pods {
+		if crash, is := crash(&seen.pods[i], seen); is && crash.Until.After(seen.now) {
+			next.wake(crash.Until.Sub(seen.now))
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package memcached
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/internal/kit/status"
+)
+
+// TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
+func TestPullTrouble(t *testing.T) {
+	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
+	failed := func(pod *corev1.Pod) {
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
+	}
+	longAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-time.Minute) }
+	for name, tc := range map[string]struct {
+		pull    seenOption
+		message string
+		removed int
+		wake    time.Duration
+	}{
+		"cannot be pulled": {aPull(now, cannotPull), "image memcached:1.6.38 cannot be pulled on node n", 0, 0},
+		"does not start":   {aPull(now, failed), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 0, 20 * time.Second},
+		"tried again":      {aPull(now, failed, longAgo), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 1, 0},
+	} {
+		next, err := decide(now, somethingSeen(aStatefulSet(now), aServer(old, 0), tc.pull))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
+			t.Errorf("%s: %+v", name, next.trouble)
+		}
+		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
+			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
+		}
+	}
+}
+
+// TestPullTroubleStays: what is wrong with a pull is told until the next try has
+// shown something else.
+func TestPullTroubleStays(t *testing.T) {
+	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
+	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
+	ready := metav1.Condition{Type: status.Ready, Status: metav1.ConditionFalse, Reason: reasonPullFailed, Message: failed}
+	otherNode, unpulled := ready, ready
+	otherNode.Message = strings.Replace(failed, "node n", "node n2", 1)
+	unpulled.Message = "image memcached:1.6.38 cannot be pulled on node n"
+	for name, tc := range map[string]struct {
+		was  metav1.Condition
+		pull []seenOption
+		want string
+	}{
+		"it is to be made":     {ready, nil, failed},
+		"it starts":            {ready, []seenOption{aPull(now)}, failed},
+		"it cannot be pulled":  {ready, []seenOption{aPull(now, cannotPull)}, unpulled.Message},
+		"it is there":          {ready, []seenOption{aPull(now, pulled(""))}, ""},
+		"that was elsewhere":   {otherNode, []seenOption{aPull(now)}, ""},
+		"it could not be read": {unpulled, nil, ""},
+	} {
+		now.Status.Conditions = []metav1.Condition{tc.was}
+		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if next.trouble != nil {
+			got = next.trouble.message
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package memcached
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// This file reads back how much memory a server has for items, after it was told
+// to take more while it runs. Nothing that Kubernetes reports tells that, so it is
+// asked for over the network, as a client would.
+
+const (
+	readTimeout = 2 * time.Second
+	// takeLasts is for how long it is no news that a server does not yet have the
+	// memory, or does not answer.
+	takeLasts = 30 * time.Second
+	// readLasts is for how long a server is asked without an occasion.
+	readLasts = 10 * time.Minute
+)
+
+// limit is what is known about the memory of a server.
+type limit struct {
+	wanted, has int64 // in mebibytes; has is 0 where it could not be read
+	since       time.Time
+	next        time.Time // when to ask again
+}
+
+// limits remembers what servers have answered.
+type limits struct {
+	mu    sync.Mutex
+	known map[limitKey]limit
+}
+
+type limitKey struct {
+	owner     types.NamespacedName // the Memcached
+	container string
+	wanted    int64
+}
+
+func newLimits() *limits { return &limits{known: map[limitKey]limit{}} }
+
+func (l *limits) get(k limitKey) (limit, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.known[k]
+	return known, ok
+}
+
+func (l *limits) set(k limitKey, known limit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known[k] = known
+}
+
+// forget drops what is known for a Memcached that is gone.
+func (l *limits) forget(owner types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.known, func(k limitKey, _ limit) bool { return k.owner == owner })
+}
+
+// readLimit asks a server; tests have none to ask.
+var readLimit = askLimit
+
+// observeLimits asks the servers that were given more memory while they ran, and
+// are not known to have it. A container that was not resized has what it was
+// started with: the kubelet takes that from the same annotation.
+func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) {
+	if !growsLive(mc) {
+		return
+	}
+	seen.limits = map[string]limit{}
+	isReached := true // if one is not, the others are not waited for now
+	for i := range seen.pods {
+		pod := &seen.pods[i]
+		wanted, err := strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
+		if err != nil || pod.Generation <= 1 || pod.DeletionTimestamp != nil || !isReady(pod) {
+			continue
+		}
+		k := limitKey{key(mc), containerID(pod), wanted}
+		known, ok := r.limits.get(k)
+		if !ok {
+			known = limit{wanted: wanted, since: seen.now}
+		}
+		switch isDue := known.has != wanted && !seen.now.Before(known.next); {
+		case isDue && !isReached:
+			known.next = seen.now.Add(time.Second)
+		case isDue:
+			if known.has, err = readLimit(ctx, r, mc, pod); err != nil {
+				known.has, isReached = 0, false
+			}
+			known.next = seen.now.Add(min(max(seen.now.Sub(known.since)/4, time.Second), time.Minute))
+		}
+		r.limits.set(k, known)
+		if known.has != wanted {
+			seen.limits[pod.Name] = known
+		}
+	}
+}
+
+func containerID(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == serverContainer {
+			return c.ContainerID
+		}
+	}
+	return ""
+}
+
+// askLimit asks a server for its statistics, logged in as its first user. With
+// TLS it must show the very certificate that it was given.
+func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if pod.Status.PodIP == "" {
+		return 0, errors.New("the pod has no address")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(portOf(mc, pod)))))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return 0, err
+		}
+	}
+	if mc.Spec.TLS != nil {
+		data, err := r.copied(ctx, mc, "tls")
+		if err != nil {
+			return 0, err
+		}
+		pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+		if err != nil {
+			return 0, err
+		}
+		conn = tls.Client(conn, onlyThis(pair))
+	}
+	request := "stats\r\nquit\r\n"
+	if mc.Spec.Auth != nil {
+		data, err := r.copied(ctx, mc, "auth")
+		if err != nil {
+			return 0, err
+		}
+		line, _, _ := bytes.Cut(data[usersFile], []byte("\n"))
+		login := strings.Replace(string(line), ":", " ", 1)
+		request = fmt.Sprintf("set login 0 0 %d\r\n%s\r\n%s", len(login), login, request)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		return 0, err
+	}
+	return limitIn(conn)
+}
+
+// onlyThis trusts a server with this certificate, whatever its names and issuer.
+func onlyThis(pair tls.Certificate) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // replaced by a stricter check
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 || !bytes.Equal(state.PeerCertificates[0].Raw, pair.Certificate[0]) {
+				return errors.New("the server shows another certificate")
+			}
+			return nil
+		},
+	}
+}
+
+// limitIn reads memcached's statistics.
+func limitIn(from io.Reader) (int64, error) {
+	lines := bufio.NewScanner(io.LimitReader(from, 1<<20))
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "STAT limit_maxbytes "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n >> 20, err
+		}
+	}
+	return 0, errors.Join(errors.New("no answer to stats"), lines.Err())
+}
+
+// copied is the content of the copy of a Secret.
+func (r *reconciler) copied(ctx context.Context, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
+	var secret corev1.Secret
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
+	return secret.Data, err
+}
+
+// wakeToRead asks again for a while.
+func wakeToRead(seen observation, next *plan) {
+	for _, l := range seen.limits {
+		if seen.now.Sub(l.since) < readLasts {
+			next.wake(max(l.next.Sub(seen.now), time.Millisecond))
+		}
+	}
+}
+
+// notTaken reports a server that has not the memory that it was given, or that
+// has not answered yet.
+func notTaken(seen observation) *problem {
+	for i := range seen.pods {
+		name := seen.pods[i].Name
+		l, ok := seen.limits[name]
+		isNew := seen.now.Sub(l.since) < takeLasts
+		switch {
+		case !ok:
+		case isNew:
+			return &problem{reason: reasonUpgrading, message: fmt.Sprintf("server %s is getting %dMi for items", name, l.wanted), passes: true}
+		case l.has > 0:
+			return &problem{reason: reasonNotTaken, passes: true, message: fmt.Sprintf(
+				"server %s has %dMi for items and not %dMi: memcached has not taken the new limit. To start it with that, and empty, delete the pod", name, l.has, l.wanted)}
+		}
+	}
+	return nil
+}
+
+// memoryOf is how much memory each server has for items, as far as that is
+// known: the least that one has; empty if a server could not be asked.
+func memoryOf(mc *v1alpha1.Memcached, seen observation) string {
+	least := mc.Spec.Memory.Value() >> 20
+	for _, l := range seen.limits {
+		if l.has == 0 {
+			return ""
+		}
+		least = min(least, l.has)
+	}
+	if len(seen.limits) == 0 {
+		return mc.Spec.Memory.String()
+	}
+	return fmt.Sprintf("%dMi", least)
+}

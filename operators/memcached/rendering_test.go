@@ -1,0 +1,108 @@
+package memcached
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+func withUsers(mc *v1alpha1.Memcached) {
+	mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s", Key: "users"}
+}
+
+func withCertificate(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "c"} }
+
+// rendered is the template as a version of the operator made it.
+func rendered(t *testing.T, mc *v1alpha1.Memcached, r rendering) podTemplate {
+	t.Helper()
+	template, err := templateWith(mc, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+// TestPodsOf002: the hashes are what 0.0.2 wrote to its pods. Another one would
+// replace them.
+func TestPodsOf002(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options           []mcOption
+		revision, replace string
+	}{
+		"random":                    {nil, "53df818d82", "6ea1957438"},
+		"random with TLS":           {[]mcOption{withCertificate}, "1db80bc79c", "55bfb883b5"},
+		"stable":                    {[]mcOption{stable}, "22853ad767", "e78a00dab1"},
+		"stable with users and TLS": {[]mcOption{stable, withUsers, withCertificate}, "b2e8bb3a99", "1231e6457b"},
+		"stable with metrics":       {[]mcOption{stable, exporting("e:1")}, "1662caa962", "c2730e79dc"},
+		"warm":                      {[]mcOption{warm}, "e04cbdcc29", "487d21697e"},
+		"warm with users":           {[]mcOption{warm, withUsers}, "b0dd2e33a4", "2487d21788"},
+		"warm with both":            {[]mcOption{warm, withUsers, withCertificate}, "2b9f8c6a7d", "97656e2f22"},
+	} {
+		got := rendered(t, aPool(tc.options...), renderings[1])
+		if replace := got.Annotations[replaceAnnotation]; got.revision != tc.revision || replace != tc.replace {
+			t.Errorf("%s: revision %s, replaced for %s; want %s, %s", name, got.revision, replace, tc.revision, tc.replace)
+		}
+	}
+}
+
+// TestPoolsAreRenderedAsTheyWere: an upgrade of the operator replaces no pod,
+// and makes no warm change cold. A change that replaces them anyway takes up the
+// present rendering.
+func TestPoolsAreRenderedAsTheyWere(t *testing.T) {
+	of002 := rendered(t, aPool(warm), renderings[1])
+	workload := aStatefulSet(aPool(warm), func(s *appsv1.StatefulSet) {
+		s.Annotations, s.Spec.Template.Annotations = workloadAnnotations(aPool(warm), of002), of002.Annotations
+	})
+	ofNow := aStatefulSet(aPool(warm, memory("128Mi")))
+	pod := aServer(aPool(warm), 0, func(pod *corev1.Pod) { pod.Annotations = of002.Annotations })
+	for name, tc := range map[string]struct {
+		mc      *v1alpha1.Memcached
+		seen    observation
+		isOf002 bool
+	}{
+		"a new pool":              {aPool(warm), somethingSeen(), false},
+		"nothing changes":         {aPool(warm), somethingSeen(workload, pod), true},
+		"a warm change":           {aPool(warm, version("1.6.45")), somethingSeen(workload, pod), true},
+		"a cold change":           {aPool(warm, memory("128Mi")), somethingSeen(workload, pod), false},
+		"a cold change goes on":   {aPool(warm, memory("128Mi")), somethingSeen(ofNow, pod), false},
+		"a cold change undone":    {aPool(warm), somethingSeen(ofNow, pod), true},
+		"undone, with none there": {aPool(warm), somethingSeen(ofNow), false},
+		"another identity":        {aPool(), somethingSeen(workload, pod), false},
+	} {
+		got, err := nextTemplate(tc.mc, tc.seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isOf002 := got.server().TerminationMessagePolicy == ""; isOf002 != tc.isOf002 {
+			t.Errorf("%s: rendered as by 0.0.2: %v, want %v", name, isOf002, tc.isOf002)
+		}
+	}
+}
+
+// TestLastWordsAreKept: the kubelet keeps what a container said last, unless the
+// template says otherwise, and where a script asks memcached it starts no
+// process that nobody waits for.
+func TestLastWordsAreKept(t *testing.T) {
+	mc := aPool(stable, exporting("e:1"), withUsers, func(mc *v1alpha1.Memcached) {
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "log", TerminationMessagePolicy: corev1.TerminationMessageReadFile},
+		}}}
+	})
+	template := mustTemplate(mc)
+	for _, c := range template.Spec.Containers {
+		want := corev1.TerminationMessageFallbackToLogsOnError
+		if c.Name == "log" {
+			want = corev1.TerminationMessageReadFile
+		}
+		if c.TerminationMessagePolicy != want {
+			t.Errorf("container %s has terminationMessagePolicy %q, want %q", c.Name, c.TerminationMessagePolicy, want)
+		}
+	}
+	if script := strings.Join(template.server().Command, " "); strings.Contains(script, "timeout") || !strings.Contains(script, "try \"cache_memlimit") {
+		t.Errorf("script %s", script)
+	}
+}
