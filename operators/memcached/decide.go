@@ -31,6 +31,8 @@ type plan struct {
 	change *change
 	// resize is the server whose container is given more memory now.
 	resize *resize
+	// evictable is how many servers may be evicted.
+	evictable int32
 	// serving is the shape that clients are to see.
 	serving v1alpha1.Identity
 	// upgrade is what status is to say about a change of the servers: nil if
@@ -68,7 +70,7 @@ type change struct {
 
 // decide is the next step: pure, so that the tests need no cluster.
 func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
-	next := plan{copies: seen.inputs.stale, secretsHash: seen.inputs.hash}
+	next := plan{copies: seen.inputs.stale, secretsHash: seen.inputs.hash, evictable: 1}
 	t, err := nextTemplate(mc, seen)
 	if err != nil {
 		return next, err
@@ -99,7 +101,6 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		}
 		next.wanted = append(next.wanted, wanted{deploymentKind.kind, old, config})
 	}
-	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc)})
 	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
 		next.unwanted = append(next.unwanted, other)
 	}
@@ -114,6 +115,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	if isStable(mc) && !seen.inputs.missing {
 		inPlace(mc, seen, t, &next)
 	}
+	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc, next.evictable)})
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
 	wakeWhenRecovered(seen, &next)
 	wakeToRead(seen, &next)

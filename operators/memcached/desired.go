@@ -140,13 +140,14 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 
 // disruptionBudget lets nodes be drained one server at a time. One may go from
 // any pool, so that a pool of one does not block a drain. A server that is not
-// ready serves nobody, and may always go.
-func disruptionBudget(mc *v1alpha1.Memcached) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+// ready serves nobody, and may always go. Shortly before a server is restarted
+// in place, and until it is back, no other one may go.
+func disruptionBudget(mc *v1alpha1.Memcached, evictable int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
 		WithLabels(labels(mc)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithMaxUnavailable(intstr.FromInt32(evictable)).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))))
 }

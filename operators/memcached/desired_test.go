@@ -146,7 +146,7 @@ func TestNames(t *testing.T) {
 // TestDrains: one server may go, and any that is not ready.
 func TestDrains(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{}
-	decodeInto(t, disruptionBudget(aPool()), budget)
+	decodeInto(t, disruptionBudget(aPool(), 1), budget)
 	if budget.Spec.MaxUnavailable.IntValue() != 1 || *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
 		t.Errorf("PodDisruptionBudget %+v", budget.Spec)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -73,12 +74,14 @@ func mustTemplate(mc *v1alpha1.Memcached) podTemplate {
 
 type seenOption func(*observation)
 
-// somethingSeen is a cluster without children, but for the options.
+// somethingSeen is a cluster without children, but for the options and a budget
+// that lets nobody be evicted.
 func somethingSeen(options ...seenOption) observation {
 	seen := observation{now: noon, resizes: true, children: map[string]client.Object{}}
 	for _, kind := range childKinds {
 		seen.children[kind.kind] = kind.empty()
 	}
+	seen.budget().Name, seen.budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
 	for _, option := range options {
 		option(&seen)
 	}

@@ -61,7 +61,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 				return
 			}
 			ok, held := mayChange(seen, named, t, next)
-			if ok && hasRoom(named, t, next) {
+			if ok && hasRoom(named, t, next) && isGuarded(seen, named, next) {
 				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision, seen.now}
 			}
 			if !held {
@@ -69,6 +69,9 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			}
 		case !isSettled(named, seen.now):
 			next.waits = restartOf(named, seen.now, next)
+			if !isOverdue(named, seen.now, next) {
+				next.evictable = 0
+			}
 			return
 		case next.upgrade.Kind == v1alpha1.Warm && lostCache(named) != "":
 			// That is told before another server is touched.
@@ -92,11 +95,34 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		if ok {
 			next.upgrade.Server = pod.Name
 			next.waits = ""
+			if hasRoom(pod, t, &plan{}) {
+				next.evictable = 0
+			}
 		}
 		if !held {
 			return
 		}
 	}
+}
+
+// isGuarded says whether no other server can be evicted while one is restarted:
+// Kubernetes sees a server go only when it is gone. While the budget has not
+// been seen by its controller, the API server refuses all evictions; those that
+// it has let pass before are in its status until the pods are ending.
+func isGuarded(seen observation, pod *corev1.Pod, next *plan) bool {
+	next.evictable = 0
+	b := seen.budget()
+	if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 0 || b.Status.ObservedGeneration < b.Generation {
+		next.waits = fmt.Sprintf("PodDisruptionBudget %s is to keep the other servers from being evicted", b.Name)
+		return false
+	}
+	for _, other := range seen.pods {
+		if _, evicted := b.Status.DisruptedPods[other.Name]; evicted && other.Name != pod.Name && other.DeletionTimestamp == nil {
+			next.waits = fmt.Sprintf("server %s is being evicted", other.Name)
+			return false
+		}
+	}
+	return true
 }
 
 // namedServer is the server that status names for this very change.

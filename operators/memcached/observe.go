@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,10 @@ func (o observation) deployment() *appsv1.Deployment {
 
 func (o observation) statefulSet() *appsv1.StatefulSet {
 	return o.children[statefulSetKind.kind].(*appsv1.StatefulSet)
+}
+
+func (o observation) budget() *policyv1.PodDisruptionBudget {
+	return o.children[budgetKind.kind].(*policyv1.PodDisruptionBudget)
 }
 
 // observe reads everything that the next step depends on.

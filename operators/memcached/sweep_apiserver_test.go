@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	testkit.Main(m, testkit.Options{
 		CRDs:        []string{"config/crd"},
-		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller"},
+		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "disruption-controller"},
 		// All pods meet the strictest of Kubernetes' standards.
 		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	})

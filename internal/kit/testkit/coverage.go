@@ -11,9 +11,16 @@ import (
 // coverage is which lines wrote and were cut, over all scenarios of a sweep.
 type coverage struct {
 	mu      sync.Mutex
-	lines   map[Site]*marks // all lines on the stacks of writes
-	wrote   map[Site]string // the innermost of them, and what each wrote
-	outside map[string]bool // writes that no line of the operator made
+	lines   map[Site]*marks  // all lines on the stacks of writes
+	wrote   map[Site]string  // the innermost of them, and what each wrote
+	outside map[string]bool  // writes that no line of the operator made
+	where   map[Site]playing // where a line was last reached
+}
+
+// playing is a scenario in one of its variants.
+type playing struct {
+	scenario *Scenario
+	variant  variant
 }
 
 // marks are what happened at a line or a place.
@@ -26,11 +33,11 @@ func (m *marks) add(o marks) {
 }
 
 // add takes in a run and how its hit, if it had one, was cut.
-func (c *coverage) add(res result, cut string) {
+func (c *coverage) add(in playing, res result, cut string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lines == nil {
-		c.lines, c.wrote, c.outside = map[Site]*marks{}, map[Site]string{}, map[string]bool{}
+		c.lines, c.wrote, c.outside, c.where = map[Site]*marks{}, map[Site]string{}, map[string]bool{}, map[Site]playing{}
 	}
 	mark := func(w Write, m marks) {
 		for _, s := range w.Sites {
@@ -38,6 +45,7 @@ func (c *coverage) add(res result, cut string) {
 				c.lines[s] = &marks{}
 			}
 			c.lines[s].add(m)
+			c.where[s] = in
 		}
 	}
 	for _, w := range res.writes {
@@ -51,6 +59,39 @@ func (c *coverage) add(res result, cut string) {
 	if res.hit != nil {
 		mark(*res.hit, marks{cutBefore: cut == before, cutAfter: cut == afterwards})
 	}
+}
+
+// A gap is a cut that no run made, although one got there.
+type gap struct {
+	playing
+
+	at  place
+	cut string
+}
+
+// gaps are the cuts that are missing at places that some run got to: which
+// write is the n-th depends on how fast the machine is.
+func (c *coverage) gaps(places []place) []gap {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []gap
+	for _, p := range places {
+		var m marks
+		var in playing
+		for s, of := range c.lines {
+			if slices.Contains(innermost(places, s), p) {
+				m.add(*of)
+				in = c.where[s]
+			}
+		}
+		if m.reached && !m.cutBefore {
+			all = append(all, gap{in, p, before})
+		}
+		if m.reached && !m.cutAfter {
+			all = append(all, gap{in, p, afterwards})
+		}
+	}
+	return all
 }
 
 // judge compares what was cut with the places that the source shows.

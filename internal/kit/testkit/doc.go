@@ -51,5 +51,7 @@
 // cut remembers the lines of the operator's package on its call stack, the
 // package's source is searched for calls that write (by type, see places.go),
 // and [Sweep.RequireAllWritesCut] fails with file and line for every one that
-// was not cut both before and after.
+// was not cut both before and after. Which write is the n-th depends on how fast
+// the machine is, so a place that a run got to, and that was never cut, is cut in
+// one more run, by its line and not by its number.
 package testkit

@@ -57,7 +57,7 @@ func TestCoverage(t *testing.T) {
 	}
 	cut := func(c *coverage, w Write, how ...string) {
 		for _, h := range how {
-			c.add(result{hit: &w, writes: []Write{w}}, h)
+			c.add(playing{}, result{hit: &w, writes: []Write{w}}, h)
 		}
 	}
 
@@ -74,7 +74,7 @@ func TestCoverage(t *testing.T) {
 			cut(c, at(22, 20), before, afterwards)
 		}, []string{"act.go:10 c.Create: never cut after the write"}},
 		"reached, not cut": {func(c *coverage) {
-			c.add(result{writes: []Write{at(10)}}, before)
+			c.add(playing{}, result{writes: []Write{at(10)}}, before)
 			cut(c, at(22, 20), afterwards, before)
 		}, []string{"act.go:10 c.Create: never cut"}},
 		"the outer call does not stand for the inner": {func(c *coverage) {
@@ -84,7 +84,7 @@ func TestCoverage(t *testing.T) {
 		"a write that the search missed": {func(c *coverage) {
 			cut(c, at(10), before, afterwards)
 			cut(c, at(22, 20), before, afterwards)
-			c.add(result{writes: []Write{at(40)}}, "")
+			c.add(playing{}, result{writes: []Write{at(40)}}, "")
 		}, []string{"act.go:40 sends create pods, but nothing there looks like a write (see writeNames)"}},
 		"a fault is not a cut": {func(c *coverage) {
 			cut(c, at(10), "")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +23,10 @@ type Write struct {
 	Fate     string // what the sweep did to it, or what the server answered
 }
 
-// A plan is the one thing that goes wrong in a run: nothing if n is 0.
+// A plan is the one thing that goes wrong in a run: nothing if n is 0 and at nil.
 type plan struct {
 	n     int
+	at    *place // in place of n: the first write that is made here
 	cut   string // before or after; otherwise the write meets the fault
 	fault Fault
 }
@@ -105,8 +107,8 @@ func (w *wire) roundTrip(inst *instance, next http.RoundTripper, req *http.Reque
 
 // deliver counts a write and sends it, unless the plan is about this one.
 func (w *wire) deliver(inst *instance, r Request, send func() (fate string, err error), meet func(Fault) error) error {
-	write := w.open(inst, r)
-	if write.Number != w.plan.n {
+	write, hit := w.open(inst, r)
+	if !hit {
 		fate, err := send()
 		w.done(write, fate)
 		return err
@@ -154,16 +156,24 @@ func (w *wire) send(inst *instance, next http.RoundTripper, req *http.Request, r
 	return resp, nil
 }
 
-func (w *wire) open(inst *instance, r Request) *Write {
+func (w *wire) open(inst *instance, r Request) (write *Write, hit bool) {
 	at := sites(w.pkg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write := &Write{Request: r, Number: len(w.writes) + 1, Operator: inst.number, Sites: at, Fate: "no answer yet"}
+	write = &Write{Request: r, Number: len(w.writes) + 1, Operator: inst.number, Sites: at, Fate: "no answer yet"}
 	w.writes = append(w.writes, write)
-	if write.Number == w.plan.n {
+	hit = w.hit == nil && w.plan.isAbout(write)
+	if hit {
 		w.hit = write
 	}
-	return write
+	return write, hit
+}
+
+func (p plan) isAbout(write *Write) bool {
+	if p.at != nil {
+		return slices.ContainsFunc(write.Sites, p.at.holds)
+	}
+	return write.Number == p.n
 }
 
 func (w *wire) done(write *Write, fate string) {

@@ -1,0 +1,74 @@
+package memcached
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+)
+
+// TestGuard: while a server is restarted, and only then, no other one may be
+// evicted.
+func TestGuard(t *testing.T) {
+	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), told(v1alpha1.Warm, "cache-1"))
+	budget := func(evictable int32, observed int64, evicted ...string) seenOption {
+		return func(seen *observation) {
+			b := seen.budget()
+			b.Generation, b.Status.ObservedGeneration = 2, observed
+			b.Spec.MaxUnavailable = new(intstr.FromInt32(evictable))
+			b.Status.DisruptedPods = map[string]metav1.Time{}
+			for _, name := range evicted {
+				b.Status.DisruptedPods[name] = metav1.Time{Time: noon}
+			}
+		}
+	}
+	restarted := func(at time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			restarting(pod)
+			pod.Annotations[changedAnnotation] = at.Format(time.RFC3339)
+		}
+	}
+	bigger := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	both := []seenOption{aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))}
+	for name, tc := range map[string]struct {
+		mc     *v1alpha1.Memcached
+		seen   []seenOption
+		want   int32 // how many may be evicted
+		change bool
+		waits  string
+	}{
+		"nothing to do":                {mc: now, seen: []seenOption{aServer(now, 0), aServer(now, 1)}, want: 1},
+		"the image is pulled":          {mc: now, seen: both[:2], want: 1, waits: "image memcached:1.6.38 is being pulled on node n"},
+		"one is named":                 {mc: now, seen: append(both, budget(1, 2)), want: 0},
+		"anybody may be evicted":       {mc: named, seen: append(both, budget(1, 2)), want: 0, waits: "PodDisruptionBudget cache is to keep the other servers from being evicted"},
+		"its controller is late":       {mc: named, seen: append(both, budget(0, 1)), want: 0, waits: "PodDisruptionBudget cache is to keep the other servers from being evicted"},
+		"one is being evicted":         {mc: named, seen: append(both, budget(0, 2, "cache-0")), want: 0, waits: "server cache-0 is being evicted"},
+		"one that is gone was evicted": {mc: named, seen: append(both, budget(0, 2, "cache-7")), want: 0, change: true},
+		"nobody may be evicted":        {mc: named, seen: append(both, budget(0, 2)), want: 0, change: true},
+		"it is restarting":             {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon)), aPull(now, pulled(""))}, want: 0, waits: "server cache-1 is restarting"},
+		"it hangs":                     {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon.Add(-time.Hour))), aPull(now, pulled(""))}, want: 1, waits: "server cache-1 was to restart at 11:00:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-1 starts it anew, with an empty cache"},
+		"it waits for room to grow":    {mc: bigger, seen: []seenOption{aServer(aPool(stable, size(1)), 0)}, want: 1},
+	} {
+		next, err := decide(tc.mc, somethingSeen(append([]seenOption{aStatefulSet(tc.mc)}, tc.seen...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits {
+			t.Errorf("%s: %d may be evicted, change %v, waits for %q", name, next.evictable, next.change != nil, next.waits)
+		}
+		for _, w := range next.wanted {
+			if w.kind == budgetKind.kind {
+				var got policyv1.PodDisruptionBudget
+				decodeInto(t, w.config, &got)
+				if got.Spec.MaxUnavailable.IntValue() != int(tc.want) {
+					t.Errorf("%s: %v are to be evictable", name, got.Spec.MaxUnavailable)
+				}
+			}
+		}
+	}
+}
