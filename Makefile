@@ -91,6 +91,8 @@ e2e: build ## What only a real cluster can show, on a local cluster of its own
 .PHONY: install-test
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
 	go build -C tools/helm -o $(BIN)/ tool
+	go build -C tools/helm3 -o $(BIN)/helm3 tool
+	CGO_ENABLED=0 go build -C tools/olm -trimpath -tags containers_image_openpgp -ldflags '-s -w' -o $(BIN)/olm/ tool ./...
 	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 20m ./test/e2e/install/
 
 .PHONY: dist-test
@@ -116,6 +118,7 @@ lint: ## go vet and golangci-lint
 	$(BIN)/golangci-lint run --build-tags apiserver,e2e
 	cd localcluster && go vet -tags cluster ./... && $(BIN)/golangci-lint run --config ../.golangci.yml --build-tags cluster
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
+	cd tools/olm && go vet ./...
 
 .PHONY: verify
 verify: generate manifests ## Fail if generated files are not current

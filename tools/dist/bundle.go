@@ -16,6 +16,7 @@ import (
 type bundle struct {
 	*texts
 	version, image string
+	skipRange      string
 	csv            map[string]any
 	crds           []*unstructured.Unstructured
 	related        []any
@@ -78,12 +79,12 @@ func (r *release) bundle(operator string) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	replaces, err := r.replaced(operator, t)
+	replaces, skipRange, err := r.upgradesFrom(operator, t)
 	if err != nil {
 		return nil, err
 	}
 	b := &bundle{
-		texts: t, version: r.version, files: files{},
+		texts: t, version: r.version, skipRange: skipRange, files: files{},
 		image: r.base + "-" + t.Package + "-bundle:v" + r.version,
 	}
 	b.labels = map[string]string{
@@ -108,7 +109,11 @@ func (r *release) bundle(operator string) (*bundle, error) {
 			name = object.GetName() + "_v1_service.yaml"
 			object.SetNamespace("") // the one that the operator is installed in
 			err = unstructured.SetNestedField(object.Object, t.Package, "spec", "selector", "app.kubernetes.io/name")
-		case "ClusterRole": // for people; the manager's own rights are in the CSV
+		case "Role", "RoleBinding": // the manager's rights where it is installed
+			name = object.GetName() + "_rbac.authorization.k8s.io_v1_" + strings.ToLower(object.GetKind()) + ".yaml"
+			object.SetNamespace("")
+			err = bindInSameNamespace(object)
+		case "ClusterRole": // for people; the manager's other rights are in the CSV
 			if strings.HasSuffix(object.GetName(), "metrics-reader") || strings.HasSuffix(object.GetName(), "-editor-role") ||
 				strings.HasSuffix(object.GetName(), "-viewer-role") {
 				name = object.GetName() + "_rbac.authorization.k8s.io_v1_clusterrole.yaml"
@@ -123,7 +128,7 @@ func (r *release) bundle(operator string) (*bundle, error) {
 			}
 		}
 	}
-	if b.csv, err = r.csv(operator, t, objects, replaces); err != nil {
+	if b.csv, err = r.csv(operator, t, objects, replaces, skipRange); err != nil {
 		return nil, err
 	}
 	b.related = b.csv["spec"].(map[string]any)["relatedImages"].([]any)
@@ -142,18 +147,35 @@ func (b *bundle) add(name string, content any) error {
 	return err
 }
 
-// replaced is the name of the CSV before this one, if the operator had one.
-func (r *release) replaced(operator string, t *texts) (string, error) {
-	for _, p := range slices.Backward(r.past) {
+// bindInSameNamespace leaves the subjects' namespace out: then it is that of
+// the RoleBinding, which OLM chooses.
+func bindInSameNamespace(object *unstructured.Unstructured) error {
+	subjects, ok, err := unstructured.NestedSlice(object.Object, "subjects")
+	if err != nil || !ok {
+		return err
+	}
+	for _, subject := range subjects {
+		delete(subject.(map[string]any), "namespace")
+	}
+	return unstructured.SetNestedSlice(object.Object, subjects, "subjects")
+}
+
+// upgradesFrom is the name of the CSV before this one, if the operator had one,
+// and the range of all versions before: OLM may go past those in between.
+func (r *release) upgradesFrom(operator string, t *texts) (replaces, skipRange string, err error) {
+	for _, p := range r.past {
 		has, err := r.had(operator, p)
 		if err != nil {
-			return "", err
+			return "", "", err
+		}
+		if has && skipRange == "" {
+			skipRange = ">=" + p.version + " <" + r.version
 		}
 		if has {
-			return csvName(t, p.version), nil
+			replaces = csvName(t, p.version)
 		}
 	}
-	return "", nil
+	return replaces, skipRange, nil
 }
 
 // had says whether a released version has an operator.

@@ -55,7 +55,7 @@ func TestBundlesPassTheFrameworksValidators(t *testing.T) {
 }
 
 // supportedKinds are those that OLM takes from a bundle and that we use.
-var supportedKinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Service", "ClusterRole"}
+var supportedKinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Service", "ClusterRole", "Role", "RoleBinding"}
 
 func TestBundleLayout(t *testing.T) {
 	eachBundle(t, func(t *testing.T, dir string, b *manifests.Bundle) {

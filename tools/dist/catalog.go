@@ -108,6 +108,7 @@ func channelOf(name, channel string, versions []*bundle) map[string]any {
 		entry := map[string]any{"name": csvName(b.texts, b.version)}
 		if previous != "" {
 			entry["replaces"] = previous
+			entry["skipRange"] = b.skipRange
 		}
 		previous = csvName(b.texts, b.version)
 		entries = append(entries, entry)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/model"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,17 +20,17 @@ func TestCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := declcfg.ConvertToModel(*catalog)
+	packages, err := declcfg.ConvertToModel(*catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := model.Validate(); err != nil {
+	if err := packages.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if len(model) == 0 || len(catalog.Others) > 0 {
-		t.Fatalf("%d packages, unknown blobs: %v", len(model), catalog.Others)
+	if len(packages) == 0 || len(catalog.Others) > 0 {
+		t.Fatalf("%d packages, unknown blobs: %v", len(packages), catalog.Others)
 	}
-	for name, pkg := range model {
+	for name, pkg := range packages {
 		if pkg.Description == "" || pkg.Icon == nil || len(pkg.Icon.Data) == 0 || pkg.DefaultChannel == nil {
 			t.Errorf("%s: description, icon and default channel are to be there", name)
 		}
@@ -47,7 +48,7 @@ func TestCatalog(t *testing.T) {
 					t.Errorf("%s and %s have the image %q", bundle.Name, other, bundle.Image)
 				}
 				images[bundle.Image] = bundle.Name
-				sameEdgeAsItsCSV(t, name, bundle.Version.String(), bundle.Replaces)
+				sameEdgesAsItsCSV(t, name, bundle)
 			}
 		}
 	}
@@ -68,16 +69,17 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// sameEdgeAsItsCSV holds the catalog's edge against the bundle's: the
-// catalog's wins, so that a difference would only confuse.
-func sameEdgeAsItsCSV(t *testing.T, pkg, version, replaces string) {
+// sameEdgesAsItsCSV holds the catalog's edges against the bundle's: the
+// catalog's win, so that a difference would only confuse.
+func sameEdgesAsItsCSV(t *testing.T, pkg string, inCatalog *model.Bundle) {
 	t.Helper()
-	b, err := manifests.GetBundleFromDir(filepath.Join(out, "bundles", pkg, "v"+version))
+	b, err := manifests.GetBundleFromDir(filepath.Join(out, "bundles", pkg, "v"+inCatalog.Version.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.CSV.Spec.Replaces != replaces {
-		t.Errorf("%s: replaces %q in the catalog, %q in the CSV", b.CSV.Name, replaces, b.CSV.Spec.Replaces)
+	if b.CSV.Spec.Replaces != inCatalog.Replaces || b.CSV.Annotations["olm.skipRange"] != inCatalog.SkipRange {
+		t.Errorf("%s: replaces %q and skips %q in the catalog, %q and %q in the CSV", b.CSV.Name, inCatalog.Replaces,
+			inCatalog.SkipRange, b.CSV.Spec.Replaces, b.CSV.Annotations["olm.skipRange"])
 	}
 }
 
@@ -100,7 +102,8 @@ func TestUpgradeEdges(t *testing.T) {
 			continue // the operator is new in this version
 		}
 		edges++
-		if newer.CSV.Spec.Replaces != older.CSV.Name || newer.CSV.Annotations["containerImage"] == older.CSV.Annotations["containerImage"] {
+		if newer.CSV.Spec.Replaces != older.CSV.Name || newer.CSV.Annotations["containerImage"] == older.CSV.Annotations["containerImage"] ||
+			!strings.HasSuffix(newer.CSV.Annotations["olm.skipRange"], " <"+current) {
 			t.Errorf("%s replaces %q, want %s; image %s", newer.CSV.Name, newer.CSV.Spec.Replaces, older.CSV.Name, newer.CSV.Annotations["containerImage"])
 		}
 	}
@@ -132,6 +135,12 @@ func TestOLMInstallManifests(t *testing.T) {
 				t.Errorf("%s: %v\n%s", file, err, document)
 			}
 			kinds[object.Kind] = true
+		}
+		// OLM v0 and new versions of v1 need no account that may do everything, and a
+		// cache that the image does not have keeps the catalog's pod from starting.
+		if name := filepath.Base(file); name != "v1-service-account.yaml" && strings.Contains(string(content), "cluster-admin") ||
+			strings.Contains(string(content), "cacheDir") {
+			t.Errorf("%s makes a cluster-admin, or names a cache:\n%s", file, content)
 		}
 		for _, mark := range []string{"PACKAGE", "CHANNEL", "NAMESPACE", "CATALOG_IMAGE"} {
 			if slices.Contains(strings.Fields(string(content)), mark) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -16,17 +18,21 @@ import (
 
 // csv is the ClusterServiceVersion: what kustomize makes, in the places that
 // OLM wants it in, and the texts.
-func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, replaces string) (map[string]any, error) {
+func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, replaces, skipRange string) (map[string]any, error) {
 	var permissions, clusterPermissions, owned, deployments []any
 	// In an install for one namespace OLM makes Roles of permissions there, in
-	// one for all namespaces ClusterRoles. What is never namespaced is apart.
+	// one for all namespaces ClusterRoles. What is never namespaced is apart;
+	// and what is for the operator's own namespace, whatever it works for, is no
+	// permission but a Role in the bundle.
+	image, err := r.imageByDigest()
+	if err != nil {
+		return nil, err
+	}
 	namespaced, account := []any{}, ""
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "ServiceAccount":
 			account = object.GetName()
-		case "Role":
-			namespaced = append(namespaced, object.Object["rules"].([]any)...)
 		case "ClusterRole":
 			if strings.HasSuffix(object.GetName(), "manager-role") {
 				namespaced = append(namespaced, object.Object["rules"].([]any)...)
@@ -41,7 +47,7 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 			}
 			owned = append(owned, descriptions...)
 		case "Deployment":
-			deployment, err := olmDeployment(object, t.Package)
+			deployment, err := olmDeployment(object, t.Package, image)
 			if err != nil {
 				return nil, err
 			}
@@ -56,7 +62,7 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	related := []any{map[string]any{"name": "manager", "image": r.image}}
+	related := []any{map[string]any{"name": "manager", "image": image}}
 	for _, image := range t.RelatedImages {
 		related = append(related, image)
 	}
@@ -76,7 +82,7 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 	if replaces != "" {
 		spec["replaces"] = replaces
 	}
-	return map[string]any{
+	made := map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1",
 		"kind":       "ClusterServiceVersion",
 		"metadata": map[string]any{
@@ -91,14 +97,26 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 				"alm-examples":   examples,
 				"capabilities":   t.Capabilities,
 				"categories":     t.Categories,
-				"containerImage": r.image,
+				"containerImage": image,
 				"createdAt":      r.date.Format("2006-01-02T15:04:05Z"),
 				"description":    t.Summary,
 				"support":        t.Provider["name"],
+				"operatorframework.io/suggested-namespace": operator + "-operator-system",
 			},
 		},
 		"spec": spec,
-	}, nil
+	}
+	annotations := made["metadata"].(map[string]any)["annotations"].(map[string]any)
+	if t.Repository != "" {
+		annotations["repository"] = t.Repository
+	}
+	for feature, has := range t.Features {
+		annotations["features.operators.openshift.io/"+feature] = strconv.FormatBool(has)
+	}
+	if skipRange != "" {
+		annotations["olm.skipRange"] = skipRange
+	}
+	return made, nil
 }
 
 func csvName(t *texts, version string) string { return t.CSV + ".v" + version }
@@ -115,8 +133,9 @@ func installModes() []any {
 // olmDeployment is the manager's Deployment. OLM says which namespaces to
 // watch; and as it installs many operators into one namespace, their pods need
 // labels that tell them apart.
-func olmDeployment(object *unstructured.Unstructured, name string) (map[string]any, error) {
+func olmDeployment(object *unstructured.Unstructured, name, image string) (map[string]any, error) {
 	err := eachContainer(object, func(container map[string]any) {
+		container["image"] = image
 		for _, variable := range container["env"].([]any) {
 			if variable := variable.(map[string]any); variable["name"] == "WATCH_NAMESPACE" {
 				delete(variable, "value")
@@ -191,20 +210,31 @@ func descriptors(schema map[string]any, part string) []any {
 	return all
 }
 
-// words makes startingDeadlineSeconds "Starting deadline seconds".
+// abbreviations that begin a field's name, where they are small letters.
+var abbreviations = []string{"cpu", "tls", "ttl", "url"}
+
+// words makes startingDeadlineSeconds "Starting deadline seconds", and podUID
+// "Pod UID".
 func words(name string) string {
-	var out strings.Builder
-	for i, letter := range name {
-		switch {
-		case i == 0:
-			out.WriteRune(unicode.ToUpper(letter))
-		case unicode.IsUpper(letter):
-			out.WriteString(" " + string(unicode.ToLower(letter)))
-		default:
-			out.WriteRune(letter)
+	var found []string
+	letters, start := []rune(name), 0
+	for i := 1; i <= len(letters); i++ {
+		if i == len(letters) || unicode.IsUpper(letters[i]) &&
+			(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])) {
+			found, start = append(found, string(letters[start:i])), i
 		}
 	}
-	return out.String()
+	for i, word := range found {
+		switch {
+		case slices.Contains(abbreviations, word):
+			found[i] = strings.ToUpper(word)
+		case i == 0:
+			found[i] = strings.ToUpper(word[:1]) + word[1:]
+		case word != strings.ToUpper(word):
+			found[i] = strings.ToLower(word)
+		}
+	}
+	return strings.Join(found, " ")
 }
 
 func firstParagraph(text string) string {
@@ -212,7 +242,11 @@ func firstParagraph(text string) string {
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// examples are the samples of the kinds that the operator owns, as JSON.
+// allFields ends the name of a sample that shows every field of its kind.
+const allFields = "_all_fields.yaml"
+
+// examples are the samples of the kinds that the operator owns, as JSON. Those
+// with every field are last: consoles begin a new object with the first one.
 func (r *release) examples(operator string, objects []*unstructured.Unstructured) (string, error) {
 	kinds := map[string]bool{}
 	for _, object := range objects {
@@ -226,6 +260,9 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 	if err != nil {
 		return "", err
 	}
+	slices.SortStableFunc(samples, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, allFields), strings.Count(b, allFields))
+	})
 	var examples []any
 	for _, sample := range samples {
 		content, err := os.ReadFile(sample)

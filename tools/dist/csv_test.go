@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 // The rules of a ClusterServiceVersion, those that no tool checks above all.
 
 func TestCSV(t *testing.T) {
+	byDigest := regexp.MustCompile("^" + regexp.QuoteMeta(base) + "@sha256:[0-9a-f]{64}$")
 	eachBundle(t, func(t *testing.T, dir string, b *manifests.Bundle) {
 		csv, version := b.CSV, strings.TrimPrefix(filepath.Base(dir), "v")
 		// No tool checks that the name and the version agree.
@@ -38,7 +40,16 @@ func TestCSV(t *testing.T) {
 				t.Errorf("install mode %s is not supported", mode)
 			}
 		}
-		for _, annotation := range []string{"containerImage", "createdAt", "support", "description", "capabilities", "categories"} {
+		annotations := []string{"containerImage", "createdAt", "support", "description", "capabilities", "categories",
+			"operatorframework.io/suggested-namespace"}
+		if version == current { // those of a released version are what they were
+			annotations = append(annotations, "repository")
+			for _, feature := range []string{"disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws",
+				"token-auth-azure", "token-auth-gcp", "cnf", "cni", "csi"} {
+				annotations = append(annotations, "features.operators.openshift.io/"+feature)
+			}
+		}
+		for _, annotation := range annotations {
 			if csv.Annotations[annotation] == "" {
 				t.Errorf("no annotation %s", annotation)
 			}
@@ -48,8 +59,13 @@ func TestCSV(t *testing.T) {
 			t.Error("icon, description, provider, links, maintainers and keywords are to be there")
 		}
 		image := csv.Annotations["containerImage"]
-		if !slices.Contains(csv.Spec.RelatedImages, v1alpha1.RelatedImage{Name: "manager", Image: image}) || image != base+":v"+version {
-			t.Errorf("image %s, related images %v", image, csv.Spec.RelatedImages)
+		if !slices.Contains(csv.Spec.RelatedImages, v1alpha1.RelatedImage{Name: "manager", Image: image}) || !byDigest.MatchString(image) {
+			t.Errorf("image %s is not by digest, or not among the related images %v", image, csv.Spec.RelatedImages)
+		}
+		for _, related := range csv.Spec.RelatedImages {
+			if _, tag := splitImage(related.Image); version == current && !strings.HasSuffix(related.Image, ":"+tag) {
+				t.Errorf("related image %s has neither tag nor digest", related.Image)
+			}
 		}
 
 		deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
@@ -95,6 +111,9 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 		var examples []map[string]any
 		if err := json.Unmarshal([]byte(b.CSV.Annotations["alm-examples"]), &examples); err != nil {
 			t.Fatal(err)
+		}
+		if spec, _, _ := unstructured.NestedMap(examples[0], "spec"); len(spec) > 2 {
+			t.Errorf("consoles begin with the first example, which is not the minimal one: %v", examples[0])
 		}
 		hasExample := map[string]bool{}
 		specKeys := map[string]map[string]bool{}
@@ -147,6 +166,17 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 			t.Errorf("owned %v, in the bundle %v", owned, missing)
 		}
 	})
+}
+
+func TestWords(t *testing.T) {
+	for name, want := range map[string]string{
+		"startingDeadlineSeconds": "Starting deadline seconds", "podUID": "Pod UID", "url": "URL", "httpsNodePort": "Https node port",
+		"ttlSecondsAfterFinished": "TTL seconds after finished", "URLPath": "URL path", "x": "X",
+	} {
+		if got := words(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 // unknownFields fails for fields that the schema does not have.

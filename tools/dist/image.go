@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -16,6 +18,9 @@ const (
 	program = "fairlead"
 	// nonRoot is the user that the distroless images call nonroot.
 	nonRoot = "65532:65532"
+	// revisionKey is the label, and in an archive the annotation, that names the
+	// commit an image is built from.
+	revisionKey = "org.opencontainers.image.revision"
 	// runPackage has the variables that the linker sets.
 	runPackage = "example.com/fairlead/internal/kit/run"
 )
@@ -23,25 +28,42 @@ const (
 // writeImage makes the manager's image for all platforms: one static program
 // and nothing else, no shell, not root. And an SBOM per platform.
 func (r *release) writeImage() error {
-	temp, err := os.MkdirTemp("", "fairlead-image-")
+	image, bills, err := r.buildImage()
 	if err != nil {
 		return err
 	}
+	for name, bill := range bills {
+		if err := r.write(name, bill); err != nil {
+			return err
+		}
+	}
+	return r.writeArchive(r.imageArchive(), r.image, image)
+}
+
+func (r *release) imageArchive() string { return "fairlead-v" + r.version + ".tar" }
+
+// buildImage is the manager's image, and the SBOMs by their files.
+func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
+	temp, err := os.MkdirTemp("", "fairlead-image-")
+	if err != nil {
+		return nil, nil, err
+	}
 	defer func() { _ = os.RemoveAll(temp) }()
 
+	bills := map[string][]byte{}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range r.platforms {
 		platform, err := v1.ParsePlatform(name)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		file := filepath.Join(temp, strings.ReplaceAll(name, "/", "-"))
 		if err := r.compile(platform, file); err != nil {
-			return err
+			return nil, nil, err
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		image, err := imageOf(files{program: {mode: 0o755, content: content}}, v1.ConfigFile{
 			OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant,
@@ -53,19 +75,80 @@ func (r *release) writeImage() error {
 			},
 		})
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
-
-		bill, err := r.sbom(file, platform)
-		if err != nil {
-			return err
-		}
-		if err := r.write(sbomFile(r.version, platform), bill); err != nil {
-			return err
+		if bills[sbomFile(r.version, platform)], err = r.sbom(file, platform); err != nil {
+			return nil, nil, err
 		}
 	}
-	return r.writeArchive("fairlead-v"+r.version+".tar", r.image, index)
+	return index, bills, nil
+}
+
+// imageByDigest is the manager's image as bundles name it: what is installed is
+// then what was built, and mirrors can hold it. It is the one in the output
+// folder if that is of the same commit, and else what building it would give.
+func (r *release) imageByDigest() (string, error) {
+	if strings.Contains(r.image, "@") {
+		return r.image, nil
+	}
+	if r.digest == "" {
+		built, err := r.builtDigest()
+		if err != nil {
+			return "", err
+		}
+		if r.digest = built; built == "" {
+			image, _, err := r.buildImage()
+			if err != nil {
+				return "", err
+			}
+			digest, err := image.Digest()
+			if err != nil {
+				return "", err
+			}
+			r.digest = digest.String()
+		}
+	}
+	repository, _ := splitImage(r.image)
+	return repository + "@" + r.digest, nil
+}
+
+// builtDigest is the digest of the image in the output folder, empty if there
+// is none of this commit.
+func (r *release) builtDigest() (string, error) {
+	if strings.HasSuffix(r.commit, "-dirty") || r.commit == unknownCommit {
+		return "", nil
+	}
+	in, err := os.Open(filepath.Join(r.out, imagesFolder, r.imageArchive()))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = in.Close() }()
+	folder, err := os.MkdirTemp("", "fairlead-built-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := untar(in, folder); err != nil {
+		return "", err
+	}
+	content, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return "", err
+	}
+	manifest, err := content.IndexManifest()
+	if err != nil {
+		return "", err
+	}
+	for _, descriptor := range manifest.Manifests {
+		if descriptor.Annotations[revisionKey] == r.commit {
+			return descriptor.Digest.String(), nil
+		}
+	}
+	return "", nil
 }
 
 // compile builds the program, the same bytes wherever it is done with the same
@@ -92,7 +175,7 @@ func (r *release) imageLabels(title, description string) map[string]string {
 		"org.opencontainers.image.title":       title,
 		"org.opencontainers.image.description": description,
 		"org.opencontainers.image.version":     r.version,
-		"org.opencontainers.image.revision":    r.commit,
+		revisionKey:                            r.commit,
 		"org.opencontainers.image.created":     r.date.Format("2006-01-02T15:04:05Z"),
 	}
 }

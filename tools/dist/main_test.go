@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func testMain(m *testing.M) int {
 const base = "registry.example.com/you/fairlead"
 
 func makeAll(version, to string) error {
-	r, err := open(options{repo: repo, out: to, version: version, base: base, operator: all})
+	r, err := open(options{repo: repo, out: to, version: version, base: base, operator: all, platforms: []string{"linux/" + runtime.GOARCH}})
 	if err != nil {
 		return err
 	}

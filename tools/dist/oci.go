@@ -126,6 +126,7 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 	annotations := layout.WithAnnotations(map[string]string{
 		"io.containerd.image.name": strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1),
 		referenceAnnotation:        reference,
+		revisionKey:                r.commit,
 	})
 	switch image := image.(type) {
 	case v1.ImageIndex:

@@ -21,6 +21,9 @@ import (
 // this name stays on the machine.
 const localBase = "fairlead"
 
+// unknownCommit is that of a source without git's history.
+const unknownCommit = "unknown"
+
 // options are the command line's.
 type options struct {
 	repo, out, version, base, image, operator string
@@ -37,6 +40,8 @@ type release struct {
 	// past are the released versions before this one, oldest first.
 	past []past
 	temp string
+	// digest is the manager's image's, once it is known.
+	digest string
 }
 
 // past is a version in hack/releases.
@@ -78,7 +83,7 @@ func (r *release) readCommit(revision string) error {
 	about, err := r.git("log", "-1", "--format=%H %ct", revision)
 	hash, seconds, ok := strings.Cut(strings.TrimSpace(about), " ")
 	if err != nil || !ok {
-		r.commit, r.date = "unknown", time.Unix(0, 0).UTC()
+		r.commit, r.date = unknownCommit, time.Unix(0, 0).UTC()
 		return nil //nolint:nilerr // that is an answer as well
 	}
 	unix, err := strconv.ParseInt(seconds, 10, 64)

@@ -37,6 +37,9 @@ type texts struct {
 	Links          []map[string]string `json:"links"`
 	Maturity       string              `json:"maturity"`
 	MinKubeVersion string              `json:"minKubeVersion"`
+	Repository     string              `json:"repository"`
+	// Features are OpenShift's, features.operators.openshift.io/<name>.
+	Features map[string]bool `json:"features"`
 
 	icon []byte
 	next string

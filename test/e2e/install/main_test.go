@@ -1,8 +1,8 @@
 //go:build e2e
 
 // Package install installs, upgrades and uninstalls on a real cluster, in every
-// way but OLM's, which takes a running OLM. It needs a local cluster of its
-// own, without CRDs of ours: `make install-test` makes one.
+// way. It needs a local cluster of its own, without CRDs of ours: `make
+// install-test` makes one.
 package install
 
 import (
@@ -145,7 +145,10 @@ func helm(t *testing.T, args ...string) string {
 	return must(t, helmProgram, args...)
 }
 
-var helmProgram = filepath.Join(root, "bin", "helm")
+var (
+	helmProgram  = filepath.Join(root, "bin", "helm")
+	helm3Program = filepath.Join(root, "bin", "helm3")
+)
 
 func must(t *testing.T, program string, args ...string) string {
 	t.Helper()

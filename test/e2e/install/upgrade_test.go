@@ -4,6 +4,7 @@ package install
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,6 +27,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			t.Run("all", func(t *testing.T) { lifeCycle(t, way, "all") })
 		})
 	}
+}
+
+// Helm 3 takes the same charts.
+func TestHelm3(t *testing.T) {
+	if version := must(t, helm3Program, "version", "--template", "{{.Version}}"); !strings.HasPrefix(version, "v3.") {
+		t.Fatalf("%s is Helm %s", helm3Program, version)
+	}
+	lifeCycle(t, byHelm("helm 3", helm3Program), operators[0])
 }
 
 func lifeCycle(t *testing.T, way way, operator string) {

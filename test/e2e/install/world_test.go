@@ -38,17 +38,22 @@ var ways = []way{
 			kubectl(t, "delete", "-f", v.yaml(operator), "-l", notCRDs)
 		},
 	},
-	{
-		name: "helm",
+	byHelm("helm", helmProgram),
+}
+
+// byHelm is the way with a version of Helm.
+func byHelm(name, helm string) way {
+	return way{
+		name: name,
 		install: func(t *testing.T, v *version, operator string) {
-			helm(t, "upgrade", "--install", nameOf(operator), v.chart(operator), "--namespace", namespaceOf(operator),
+			must(t, helm, "upgrade", "--install", nameOf(operator), v.chart(operator), "--namespace", namespaceOf(operator),
 				"--create-namespace", "--wait", "--timeout", "90s")
 			rolledOut(t, operator)
 		},
 		uninstall: func(t *testing.T, _ *version, operator string) {
-			helm(t, "uninstall", nameOf(operator), "--namespace", namespaceOf(operator), "--wait")
+			must(t, helm, "uninstall", nameOf(operator), "--namespace", namespaceOf(operator), "--wait")
 		},
-	},
+	}
 }
 
 // rolledOut waits until the manager runs, leads and works.
