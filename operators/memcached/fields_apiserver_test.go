@@ -15,8 +15,9 @@ import (
 // and the old value brings the old state back.
 func TestFields(t *testing.T) {
 	(&testkit.Fields{
-		CRD:   "config/crd/cache.example.com_memcacheds.yaml",
-		Start: standalone.Start(Operator),
+		CRD:    "config/crd/cache.example.com_memcacheds.yaml",
+		Sample: "config/samples/memcached_all_fields.yaml",
+		Start:  standalone.Start(Operator),
 		Object: func(namespace, name string) client.Object {
 			mc := aPool(size(1))
 			mc.Namespace, mc.Name, mc.UID, mc.Generation = namespace, name, "", 0

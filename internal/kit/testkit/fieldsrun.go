@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // Fields is the test of a CRD's promise at the door: whatever a field of the
@@ -31,6 +32,9 @@ type Fields struct {
 	// Object is a sound object of the kind with that name, which becomes Ready. It
 	// says its kind and API version.
 	Object func(namespace, name string) client.Object
+	// Sample is a file with an object of the kind that has every field, and with
+	// what that refers to. Every edit is made to an object like that, too.
+	Sample string
 	// Once is for a kind whose objects run to an end: every edit gets an object
 	// of its own, and nothing comes back.
 	Once bool
@@ -64,8 +68,55 @@ func (f *Fields) Run(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	t.Run("few fields", func(t *testing.T) { f.edit(t, seed, edits, f.Object, f.Once) })
+	t.Run("all fields", func(t *testing.T) {
+		others, sample, err := f.sample()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.edit(t, seed, edits, func(namespace, name string) client.Object {
+			obj := sample.DeepCopy()
+			obj.SetNamespace(namespace)
+			obj.SetName(name)
+			return obj
+		}, true, others...)
+	})
+}
+
+// sample reads the object of the kind from the sample's file, and the others.
+func (f *Fields) sample() (others []*unstructured.Unstructured, sample *unstructured.Unstructured, err error) {
+	data, err := os.ReadFile(f.Sample)
+	if err != nil {
+		return nil, nil, err
+	}
+	kind := f.Object("", "").GetObjectKind().GroupVersionKind()
+	for text := range strings.SplitSeq(string(data), "\n---\n") {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", f.Sample, err)
+		}
+		if obj.GroupVersionKind() == kind {
+			sample = obj
+		} else {
+			others = append(others, obj)
+		}
+	}
+	if sample == nil {
+		return nil, nil, fmt.Errorf("%s has no %s", f.Sample, kind.Kind)
+	}
+	return others, sample, nil
+}
+
+// edit makes the edits in a namespace of their own, which has the others.
+func (f *Fields) edit(t *testing.T, seed uint64, edits []Edit, object func(namespace, name string) client.Object, once bool, others ...*unstructured.Unstructured) {
 	server := Server(t)
 	namespace := server.NewNamespace(t)
+	for _, other := range others {
+		other.SetNamespace(namespace)
+		if err := server.client.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	kubelet, err := StartKubelet(ctx, server.Config, namespace, nil)
 	if err != nil {
@@ -85,7 +136,7 @@ func (f *Fields) Run(t *testing.T) {
 	queue := make(chan Edit)
 	var workers sync.WaitGroup
 	for number := range fieldsWorkers {
-		w := &fieldsWorker{Fields: f, client: server.client, namespace: namespace, name: fmt.Sprintf("subject-%d", number)}
+		w := &fieldsWorker{make: object, once: once, client: server.client, namespace: namespace, name: fmt.Sprintf("subject-%d", number)}
 		workers.Go(func() {
 			for edit := range queue {
 				taken, err := w.try(ctx, edit)
@@ -113,7 +164,8 @@ func (f *Fields) Run(t *testing.T) {
 
 // fieldsWorker edits one object after another edit of it was taken back.
 type fieldsWorker struct {
-	*Fields
+	make      func(namespace, name string) client.Object
+	once      bool
 	client    client.Client
 	namespace string
 	name      string
@@ -146,7 +198,7 @@ func (w *fieldsWorker) try(ctx context.Context, edit Edit) (accepted bool, err e
 	if err := w.until(ctx, isExplained); err != nil {
 		return true, err
 	}
-	if w.Once {
+	if w.once {
 		err = client.IgnoreNotFound(w.client.Delete(ctx, w.object))
 		w.object = nil
 		return true, err
@@ -164,7 +216,7 @@ func (w *fieldsWorker) try(ctx context.Context, edit Edit) (accepted bool, err e
 
 func (w *fieldsWorker) begin(ctx context.Context) error {
 	w.tries++
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.Object(w.namespace, fmt.Sprintf("%s-%d", w.name, w.tries)))
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.make(w.namespace, fmt.Sprintf("%s-%d", w.name, w.tries)))
 	if err != nil {
 		return err
 	}
@@ -172,7 +224,7 @@ func (w *fieldsWorker) begin(ctx context.Context) error {
 	if err := w.client.Create(ctx, w.object); err != nil {
 		return err
 	}
-	if w.sound, err = json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec", "value": w.object.Object["spec"]}}); err != nil || w.Once {
+	if w.sound, err = json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec", "value": w.object.Object["spec"]}}); err != nil || w.once {
 		return err
 	}
 	return w.until(ctx, isReadyAgain)
