@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -212,6 +213,11 @@ func TestRepair(t *testing.T) {
 			}
 			s.settled("memcached:1.6.18", 1)
 			s.must(s.counter.Silence(ctx, 2*time.Second))
+			var events corev1.EventList
+			s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+			if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
+				t.Error("no event tells that a child was taken back")
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -224,6 +225,11 @@ func TestRepair(t *testing.T) {
 	}
 	s.settled(reasonReady, "nginx:1")
 	s.must(s.counter.Silence(ctx, 3*time.Second))
+	var events corev1.EventList
+	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
+		t.Error("no event tells that a child was taken back")
+	}
 }
 
 func mustCurrent(s *stage) *webv1.WebServer {
