@@ -216,6 +216,10 @@ func TestDecide(t *testing.T) {
 			takenBackUntil: noon.Add(time.Second), now: noon,
 			want: outline{wakeAt: noon.Add(time.Second)},
 		},
+		"a pod that is over has lost its label: it needs none": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.Labels = nil }), now: noon,
+			want: outline{},
+		},
 		"the pod has lost its owner: restore it": {
 			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }), now: noon,
 			want: outline{action: takeBack, wakeAt: noon.Add(time.Second)},
