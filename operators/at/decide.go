@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
@@ -119,9 +120,14 @@ func decideFor(at *atv1alpha1.At, seen observation) step {
 	}
 }
 
-// lacksMarks says whether the pod has lost marks that are to be restored.
+// lacksMarks says whether the pod has lost marks that are to be restored. One that
+// is over needs its owner only.
 func lacksMarks(at *atv1alpha1.At, seen observation) bool {
-	return seen.pod != nil && !seen.inTheWay && seen.pod.DeletionTimestamp.IsZero() && len(missingMarks(seen.pod, at)) > 0
+	if seen.pod == nil || seen.inTheWay || !seen.pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	over := at.Status.Phase.Finished() && phaseIsFinal(seen.pod)
+	return metav1.GetControllerOf(seen.pod) == nil || !over && !isShown(seen.pod)
 }
 
 // lookAgain is when to look at a pod of which no event tells.

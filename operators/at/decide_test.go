@@ -216,6 +216,10 @@ func TestDecide(t *testing.T) {
 			takenBackUntil: noon.Add(time.Second), now: noon,
 			want: outline{wakeAt: noon.Add(time.Second)},
 		},
+		"a pod that is over has lost its label: it needs none": {
+			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.Labels = nil }), now: noon,
+			want: outline{},
+		},
 		"the pod has lost its owner: restore it": {
 			at: anAt(finishedAt(atv1alpha1.Done, noon)), pod: aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.OwnerReferences = nil }), now: noon,
 			want: outline{action: takeBack, wakeAt: noon.Add(time.Second)},
@@ -355,33 +359,6 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestOverdue: the API server is asked before the clock ends an attempt, and only
-// then.
-func TestOverdue(t *testing.T) {
-	pending := spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })
-	active := spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
-	for name, tc := range map[string]struct {
-		option atOption
-		pod    *corev1.Pod
-		after  time.Duration
-		want   bool
-	}{
-		"no deadline":                   {func(*atv1alpha1.At) {}, aPod(ungated), time.Hour, false},
-		"waits in time":                 {pending, aPod(ungated), time.Minute - 1, false},
-		"waits too long":                {pending, aPod(ungated), time.Minute, true},
-		"runs":                          {pending, aPod(podRunning), time.Hour, false},
-		"has ended":                     {active, aPod(exited(0, "Completed")), time.Hour, false},
-		"too long, without a node":      {active, aPod(ungated), time.Minute, true},
-		"too long, the node may end it": {active, aPod(podRunning), time.Minute, false},
-		"too long, the node is silent":  {active, aPod(podRunning), time.Minute + killGrace, true},
-		"let run long after the claim":  {active, aPod(podRunning, released(noon.Add(time.Minute))), time.Minute + killGrace, false},
-	} {
-		if got := isOverdue(anAt(claimedAt(noon), tc.option), tc.pod, noon.Add(tc.after)); got != tc.want {
-			t.Errorf("%s: overdue %v, want %v", name, got, tc.want)
-		}
 	}
 }
 

@@ -34,9 +34,13 @@
 //  4. store the result in status.
 //
 // A gate is not opened after a deadline: whoever claimed its pod may have died
-// hours ago. The pod is then deleted, under the resourceVersion at which it was
-// seen to be gated. A further attempt starts when the pod of the one before has
-// ended or is gone.
+// hours ago. The pod is then withdrawn, by three writes: a mark on the pod, under
+// the resourceVersion at which it was seen to be gated, with the reason of the
+// result; the result in status; and the deletion of the pod. Nobody opens the gate
+// of a pod with the mark: an update by an older view is a conflict, and the patch
+// tests for it. Who finds a marked pod that status calls claimed stores the result
+// that the mark names, whatever the clock says by then. A further attempt starts
+// when the pod of the one before has ended or is gone.
 //
 // An operator that dies between any two of them leaves a state that the next
 // one reads and goes on from. A gated pod that is not the claimed one has never
@@ -45,8 +49,19 @@
 // the claim found in the spec; but only after a look at the API server's At, lest a
 // late cache has not shown its claim. A pod that is claimed is never replaced: if
 // it is gone before its result was stored, the attempt FAILED with reason
-// ResultUnknown. Neither stale caches nor two leaders change any of this, because
+// ResultUnknown, and no other attempt follows, because it may have succeeded. So it
+// is with a command that ends with exit code 0 after somebody has deleted its pod:
+// whether it did its work or was stopped, it does not run again. Neither stale caches nor two leaders change any of this, because
 // both the claim and the gate are decided by the API server.
+//
+// # Marks
+//
+// The cache shows the pods that have the operator's label, and a pod's owner
+// reference says which At to wake. Others may remove either (marks.go). So a pod
+// also has an annotation that names its At, and status has the UID of a claimed
+// one. A pod is the operator's by two marks, never by one. What is lost is put back
+// under UID and resourceVersion; where an admission policy does not let it, the pod
+// is read from the API server from time to time.
 //
 // # Waiting
 //

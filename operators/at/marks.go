@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,9 +54,9 @@ func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool
 // isShown says whether a pod has the label without which no cache shows it.
 func isShown(pod *corev1.Pod) bool { return pod.Labels[run.ManagedByLabel] == run.ManagedBy(name) }
 
-// missingMarks are those marks that a pod of an At has lost. A controller of
-// somebody else's stays: there can be only one.
-func missingMarks(pod *corev1.Pod, at *atv1alpha1.At) (missing []string) {
+// missingMarks are those marks that a pod has lost. A controller of somebody else's
+// stays: there can be only one.
+func missingMarks(pod *corev1.Pod) (missing []string) {
 	if !isShown(pod) {
 		missing = append(missing, "label "+run.ManagedByLabel)
 	}
@@ -64,6 +65,9 @@ func missingMarks(pod *corev1.Pod, at *atv1alpha1.At) (missing []string) {
 	}
 	return missing
 }
+
+// lostForGood is how long a finished At leaves alone what cannot be restored.
+const lostForGood = 24 * time.Hour
 
 // takeBackPatch puts the marks of a pod back, as long as nobody has changed it.
 func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) ([]byte, error) {
@@ -82,7 +86,11 @@ func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKi
 // or should they be gone again at once, it is not tried again for a while: the pod
 // is looked at from time to time instead.
 func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation) error {
-	missing := strings.Join(missingMarks(seen.pod, at), " and ")
+	// An At that is being deleted may leave its pod behind, without an owner.
+	if err := r.isCurrent(ctx, obj); err != nil {
+		return err
+	}
+	missing := strings.Join(missingMarks(seen.pod), " and ")
 	patch, err := takeBackPatch(seen.pod, at, r.group.gvk)
 	if err != nil {
 		return err
@@ -93,11 +101,14 @@ func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1al
 		return err
 	}
 	wait := firstRefusal
-	if err == nil && !isShown(pod) {
+	if err == nil && len(missingMarks(pod)) > 0 {
 		err = errors.New("an admission policy or webhook changes them")
 	}
 	if err != nil {
 		wait = longestRefusal
+		if at.Status.Phase.Finished() {
+			wait = lostForGood
+		}
 		log.FromContext(ctx).Info("pod has lost marks of this operator, and they cannot be restored", "pod", pod.Name, "missing", missing, "why", err.Error())
 	} else {
 		r.wrote(pod)

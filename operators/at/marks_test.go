@@ -46,7 +46,7 @@ func TestIsOwn(t *testing.T) {
 	}
 	foreign := made(orphaned)
 	foreign.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
-	if missing := missingMarks(foreign, anAt()); len(missing) > 0 {
+	if missing := missingMarks(foreign); len(missing) > 0 {
 		t.Errorf("a pod that somebody else controls lacks %v: there can be only one controller", missing)
 	}
 	if at := markedOwner(made(), atExample.gvk); at != "sample" {

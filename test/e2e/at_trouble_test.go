@@ -159,6 +159,21 @@ func TestAtThroughTrouble(t *testing.T) {
 			},
 			phase: atv1alpha1.Failed, reason: "DeadlineExceeded",
 		},
+		"too long, and says that it succeeded": {
+			name: "too-long-0", spec: func(s *atv1alpha1.AtSpec) {
+				s.Command = new("trap 'exit 0' TERM; sleep 1000 & wait")
+				s.ActiveDeadlineSeconds, s.BackoffLimit = new(int64(3)), 2
+			},
+			phase: atv1alpha1.Failed, reason: "DeadlineExceeded",
+		},
+		"last words": {
+			name: "last-words", spec: func(s *atv1alpha1.AtSpec) { s.Command = new("echo no such backup >&2; sleep 2; exit 4") },
+			phase: atv1alpha1.Failed, reason: "CommandFailed", check: func(t *testing.T, at *atv1alpha1.At) {
+				if message := at.Status.Conditions[0].Message; message != "The command ended with exit code 4: no such backup" {
+					t.Errorf("message %q", message)
+				}
+			},
+		},
 		"sidecar that does not end": {
 			name: "sidecar", spec: func(s *atv1alpha1.AtSpec) {
 				s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -347,24 +362,5 @@ func TestFinishedAtNeverRunsAgain(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	if out, _ := tryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
 		t.Errorf("it ran again:\n%s", out)
-	}
-}
-
-func TestAtTellsOfAPodDeletedWhileItRan(t *testing.T) {
-	ns := newNamespace(t)
-	at := newAt(ns, "killed", func(s *atv1alpha1.AtSpec) {
-		s.Command = new("trap 'exit 143' TERM; sleep 1000 & wait")
-	})
-	create(t, at)
-	eventually(t, 20*time.Second, func() error {
-		if out, _ := tryKubectl("", "get", "pod", "killed", "-n", ns); !strings.Contains(out, "Running") {
-			return fmt.Errorf("not running: %s", out)
-		}
-		return nil
-	})
-	kubectl(t, "delete", "pod", "killed", "-n", ns)
-	got := waitFor(t, at, atv1alpha1.Failed, "", 30*time.Second)
-	if got.Status.Reason != "PodDeleted" && got.Status.Reason != "ResultUnknown" {
-		t.Errorf("reason %s", got.Status.Reason)
 	}
 }
