@@ -143,6 +143,7 @@ func TestAFixIsNotCondemned(t *testing.T) {
 // crash, has the program's words, and there is one event.
 func TestACrashLoopIsOneMessage(t *testing.T) {
 	outcome := testkit.Fails(1500*time.Millisecond, 1)
+	outcome.InPlace = true
 	outcome.Message = "nginx: [warn] the \"user\" directive makes no sense\nnginx: [emerg] no license\n"
 	s, ctx := newStageWith(t, func(*corev1.Pod) testkit.Outcome { return outcome }), context.Background()
 	s.must(s.Create(ctx, story(s.run)))

@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -131,6 +132,7 @@ func comesUp() testkit.Scenario {
 		Arrange: arranged(func(ws *webv1.WebServer) {
 			ws.Spec.Ingress = &webv1.IngressSpec{Host: "www.example.com", Path: "/"}
 			ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80}
+			ws.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
 		}),
 		Steps: []testkit.Step{{
 			Name: "another image, and less beside it", When: isReady(reasonReady, "nginx:1"),
