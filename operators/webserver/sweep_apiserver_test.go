@@ -140,6 +140,7 @@ func comesUp() testkit.Scenario {
 		}},
 		Settled: isReady(reasonReady, "nginx:2"),
 		Check:   nothingTwice(1),
+		Timeout: time.Minute,
 	}
 }
 
