@@ -46,7 +46,7 @@ func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer,
 func hasAutoscaler(list autoscalingv1.HorizontalPodAutoscalerList, ws *webv1.WebServer, d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(list.Items, func(hpa autoscalingv1.HorizontalPodAutoscaler) bool {
 		target := hpa.Spec.ScaleTargetRef
-		return target.Kind == deploymentKind.kind && target.Name == d.Name && !metav1.IsControlledBy(&hpa, ws)
+		return target.Kind == deploymentKind.kind && target.Name == d.Name && !isOurs(&hpa, ws)
 	})
 }
 

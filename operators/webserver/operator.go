@@ -80,7 +80,24 @@ func setUp(mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	c, err := controller.New(name, mgr, controller.Options{
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &webv1.WebServer{}, handler.OnlyControllerOwner())
+	// The reconciler is complete before the first watch: it may be at work then.
+	var c controller.Controller
+	watch := func(obj client.Object) error {
+		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, r.writes.Deletions(kindOf(obj))))
+	}
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	unwatch := func(ctx context.Context, obj client.Object) error { return mgr.GetCache().RemoveInformer(ctx, obj) }
+	r.optional = []*optionalKind{
+		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", server: server, watch: watch, unwatch: unwatch,
+			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
+		{childKind: routeKind, field: "spec.route", from: "OpenShift's router", server: server, watch: watch, unwatch: unwatch,
+			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
+	}
+	c, err = controller.New(name, mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
@@ -88,7 +105,6 @@ func setUp(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &webv1.WebServer{}, handler.OnlyControllerOwner())
 	sources := []source.Source{
 		source.Kind(mgr.GetCache(), client.Object(&webv1.WebServer{}), &handler.EnqueueRequestForObject{}),
 		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), r.ofIndex(podsIndex, podOwner)),
@@ -108,20 +124,6 @@ func setUp(mgr ctrl.Manager) error {
 		}
 	}
 
-	watch := func(obj client.Object) error {
-		return c.Watch(source.Kind(mgr.GetCache(), obj, owner, r.writes.Deletions(kindOf(obj))))
-	}
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	unwatch := func(ctx context.Context, obj client.Object) error { return mgr.GetCache().RemoveInformer(ctx, obj) }
-	r.optional = []*optionalKind{
-		{childKind: httpRouteKind, field: "spec.gateway", from: "the Gateway API", server: server, watch: watch, unwatch: unwatch,
-			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
-		{childKind: routeKind, field: "spec.route", from: "OpenShift's router", server: server, watch: watch, unwatch: unwatch,
-			asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
-	}
 	for _, kind := range r.optional {
 		// What was asked for earlier may have to be removed now.
 		if _, err := kind.served(context.Background()); err != nil {

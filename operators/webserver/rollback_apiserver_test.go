@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -28,11 +27,6 @@ func badImages(pod *corev1.Pod) testkit.Outcome {
 		return testkit.Stuck("ImagePullBackOff")
 	}
 	return testkit.Stays()
-}
-
-func (s *stage) patch(text string) {
-	s.Helper()
-	s.must(s.Patch(context.Background(), story(s.run), client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
 // TestRollsBackAfterAScaleUp: the Deployment's own deadline never passes for an
@@ -149,6 +143,7 @@ func TestAFixIsNotCondemned(t *testing.T) {
 // crash, has the program's words, and there is one event.
 func TestACrashLoopIsOneMessage(t *testing.T) {
 	outcome := testkit.Fails(1500*time.Millisecond, 1)
+	outcome.InPlace = true
 	outcome.Message = "nginx: [warn] the \"user\" directive makes no sense\nnginx: [emerg] no license\n"
 	s, ctx := newStageWith(t, func(*corev1.Pod) testkit.Outcome { return outcome }), context.Background()
 	s.must(s.Create(ctx, story(s.run)))

@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -44,7 +45,7 @@ func TestSweep(t *testing.T) {
 		Kinds:  []client.Object{&webv1.WebServer{}},
 		Late:   []string{"webservers", "deployments", "services"},
 	}
-	sweep.Run(t, comesUp(), isTakenOver(), isRepaired(), changesItsInputs(), isPutBack())
+	sweep.Run(t, comesUp(), isTakenOver(), isRepaired(), changesItsInputs(), isPutBack(), isTriedAgain())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -131,6 +132,7 @@ func comesUp() testkit.Scenario {
 		Arrange: arranged(func(ws *webv1.WebServer) {
 			ws.Spec.Ingress = &webv1.IngressSpec{Host: "www.example.com", Path: "/"}
 			ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80}
+			ws.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
 		}),
 		Steps: []testkit.Step{{
 			Name: "another image, and less beside it", When: isReady(reasonReady, "nginx:1"),
@@ -138,6 +140,7 @@ func comesUp() testkit.Scenario {
 		}},
 		Settled: isReady(reasonReady, "nginx:2"),
 		Check:   nothingTwice(1),
+		Timeout: time.Minute,
 	}
 }
 
@@ -249,17 +252,47 @@ func changesItsInputs() testkit.Scenario {
 	}
 }
 
+// crashing has pods that become ready and then crash if their image is bad.
+func crashing(pod *corev1.Pod) testkit.Outcome {
+	if pod.Spec.Containers[0].Image == "nginx:bad" {
+		return testkit.Fails(1500*time.Millisecond, 3)
+	}
+	return testkit.Stays()
+}
+
+// isTriedAgain has an image that was rolled back tried again, once.
+func isTriedAgain() testkit.Scenario {
+	return testkit.Scenario{
+		Name:    "is-tried-again",
+		Pods:    crashing,
+		Arrange: arranged(),
+		Steps: []testkit.Step{{
+			Name: "a bad image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:bad"}}`),
+		}, {
+			Name: "again", When: isReady(reasonRolledBack, "nginx:1"), Do: patched(`{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`),
+		}},
+		Settled: func(ctx context.Context, r *testkit.Run) error {
+			ws, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			if f := ws.Status.FailedRollout; f == nil || f.Retry != retryOf(ws) {
+				return fmt.Errorf("failed rollout %+v", f)
+			}
+			return isReady(reasonRolledBack, "nginx:1")(ctx, r)
+		},
+		Check:    nothingTwice(1),
+		Variants: []string{"plain"},
+		Timeout:  time.Minute,
+	}
+}
+
 // isPutBack gets an image that becomes ready and then crashes, and loses its
 // Deployment when that was put back.
 func isPutBack() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "is-put-back",
-		Pods: func(pod *corev1.Pod) testkit.Outcome {
-			if pod.Spec.Containers[0].Image == "nginx:bad" {
-				return testkit.Fails(1500*time.Millisecond, 3)
-			}
-			return testkit.Stays()
-		},
+		Name:    "is-put-back",
+		Pods:    crashing,
 		Arrange: arranged(),
 		Steps: []testkit.Step{{
 			Name: "a bad image", When: isReady(reasonReady, "nginx:1"), Do: patched(`{"spec":{"image":"nginx:bad"}}`),

@@ -64,7 +64,9 @@ type WebServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as nginx:1.26.3"
 	Image string `json:"image"`
 
-	// How many pods serve. 0 stops them all. Ignored while autoscaling is set.
+	// How many pods serve, 10000 at most. 0 stops them all. Ignored while
+	// autoscaling is set, and while there is an autoscaler for the Deployment that
+	// is not the operator's.
 	// `kubectl scale` changes it.
 	// +optional
 	// +kubebuilder:default=1
@@ -187,7 +189,7 @@ type ContentSpec struct {
 }
 
 // ConfigSpec says how the server is configured. A change rolls the pods; one
-// that the check refuses is put back, while the old pods serve.
+// that the check refuses is rolled back, while the old pods serve.
 type ConfigSpec struct {
 	// The name of a ConfigMap, whose keys are the files.
 	// +required
@@ -280,9 +282,10 @@ type DisruptionSpec struct {
 
 // RolloutSpec says how a change reaches the pods.
 type RolloutSpec struct {
-	// How many seconds a rollout may go without progress, until it is put
-	// back to the last good revision. A revision that became healthy is put
-	// back, too, if it crash-loops within that time after.
+	// How many seconds a rollout may go without progress, until it is rolled
+	// back to the last good revision. A revision that became healthy is rolled
+	// back, too, if it crash-loops within that time after. A new value has a
+	// revision that was rolled back tried again.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=5
@@ -382,7 +385,7 @@ type WebServerStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// FailedRollout is a revision that was put back, and why.
+// FailedRollout is a revision that was rolled back, and why.
 type FailedRollout struct {
 	Revision string `json:"revision"`
 	Image    string `json:"image"`

@@ -23,6 +23,10 @@ type Outcome struct {
 	RunsFor time.Duration
 	// NotReady makes a running pod an unready one.
 	NotReady bool
+	// InPlace keeps a pod whose containers are to be restarted Running meanwhile,
+	// as a kubelet does. Otherwise it is Failed or Succeeded for a moment, and
+	// whoever controls it may replace it.
+	InPlace bool
 	// Outlive names containers that go on when the others have ended.
 	Outlive []string
 
@@ -100,6 +104,8 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 		s.Message = "Pod was active on the node longer than the specified deadline"
 	case at == ended && o.PodReason != "":
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, o.PodReason, o.Message
+	case at == ended && allEnded && o.InPlace && restarts(pod, o):
+		s.Phase = corev1.PodRunning
 	case at == ended && allEnded && o.ExitCode != 0:
 		s.Phase = corev1.PodFailed
 	case at == ended && allEnded:
