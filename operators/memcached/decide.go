@@ -11,12 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
 )
 
 // plan is what is to be done.
 type plan struct {
 	// copies are the copies of Secrets to write, before the pods hear of them.
 	copies []staleCopy
+	// adopt is another operator's Deployment under this Memcached, to be marked
+	// before anything else is done: without the mark it would be lost sight of.
+	adopt *appsv1.Deployment
 	// wanted are the children, in the order in which they are written.
 	wanted []wanted
 	// unwanted are the objects that are not needed any more.
@@ -74,6 +78,9 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	t, err := nextTemplate(mc, seen)
 	if err != nil {
 		return next, err
+	}
+	if d := seen.deployment(); isStable(mc) && isOurs(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
+		next.adopt = d
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	told := isTold(mc, next.upgrade)
@@ -222,6 +229,9 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	takenOver := foreign && *mc.Spec.Size > 0
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
+	}
+	if _, isDeployment := old.(*appsv1.Deployment); takenOver && isDeployment && isStable(mc) {
+		other = true // its pods are not in the cache
 	}
 	kind, why := effect(mc, seen, t, other)
 	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
