@@ -68,7 +68,7 @@ type wanted struct {
 type change struct {
 	pod      *corev1.Pod
 	template podTemplate
-	revision string // the StatefulSet's name for the template
+	revision string // the StatefulSet's name for the template, if it is of one
 	now      time.Time
 }
 
@@ -119,7 +119,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		}
 	}
 	next.unwanted = append(next.unwanted, uselessCopies(mc, seen)...)
-	if isStable(mc) && !seen.inputs.missing {
+	if !seen.inputs.missing {
 		inPlace(mc, seen, t, &next)
 	}
 	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc, next.evictable)})
@@ -276,6 +276,10 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	switch {
 	case other:
 		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
+	case !restarts && onlyByHand(seen, t):
+		return v1alpha1.Untouched, "memcached is not restarted"
+	case !isWarm(mc) && onlyByHand(seen, t):
+		return v1alpha1.Cold, "the servers of which the image was changed by hand are restarted one after the other, and each starts with an empty cache"
 	case !isStable(mc), !canChangeInPlace(seen, t):
 		return v1alpha1.Cold, oneByOne
 	case !restarts && grows:
@@ -290,7 +294,7 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 
 // isUpdated says whether a pod is as the template has it, or is about to be.
 func isUpdated(pod *corev1.Pod, t podTemplate) bool {
-	return pod.Annotations[revisionAnnotation] == t.revision
+	return pod.Annotations[revisionAnnotation] == t.revision && !isByHand(pod, t)
 }
 
 // canChangeInPlace says whether all pods that are not as the template has them
