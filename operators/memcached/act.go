@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,12 @@ var errAgain = errors.New("something was otherwise than the cache had it")
 // act does what the plan says. What fails does not keep the rest from being
 // done, except that no pod is changed then.
 func (r *reconciler) act(ctx context.Context, mc *v1alpha1.Memcached, next plan) error {
+	if next.adopt != nil {
+		if err := r.adopt(ctx, mc, next.adopt); err != nil {
+			return fmt.Errorf("%s: %w", deploymentKind.kind, err)
+		}
+		return errAgain
+	}
 	var failures []error
 	for _, c := range next.copies {
 		if err := r.write(ctx, mc, secretKind, c.seen, secretCopy(mc, c.role, c.data)); err != nil {
@@ -73,6 +80,23 @@ func (r *reconciler) write(ctx context.Context, mc *v1alpha1.Memcached, kind str
 	if outcome.TakenBack {
 		r.events.tookBack(mc, kind, seen)
 	}
+	return nil
+}
+
+// adopt gives another operator's Deployment the labels by which the cache shows
+// it. Its pods stay as they are.
+func (r *reconciler) adopt(ctx context.Context, mc *v1alpha1.Memcached, d *appsv1.Deployment) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc),
+	}})
+	if err != nil {
+		return err
+	}
+	if err := r.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(managedBy)); err != nil {
+		return err
+	}
+	r.writes.Note(deploymentKind.kind, d)
+	log.FromContext(ctx).Info("Deployment of another operator is replaced by a StatefulSet", "child", d.Name)
 	return nil
 }
 

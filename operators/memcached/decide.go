@@ -11,12 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
 )
 
 // plan is what is to be done.
 type plan struct {
 	// copies are the copies of Secrets to write, before the pods hear of them.
 	copies []staleCopy
+	// adopt is another operator's Deployment under this Memcached, to be marked
+	// before anything else is done: without the mark it would be lost sight of.
+	adopt *appsv1.Deployment
 	// wanted are the children, in the order in which they are written.
 	wanted []wanted
 	// unwanted are the objects that are not needed any more.
@@ -64,7 +68,7 @@ type wanted struct {
 type change struct {
 	pod      *corev1.Pod
 	template podTemplate
-	revision string // the StatefulSet's name for the template
+	revision string // the StatefulSet's name for the template, if it is of one
 	now      time.Time
 }
 
@@ -74,6 +78,9 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	t, err := nextTemplate(mc, seen)
 	if err != nil {
 		return next, err
+	}
+	if d := seen.deployment(); isStable(mc) && isOurs(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
+		next.adopt = d
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	told := isTold(mc, next.upgrade)
@@ -112,7 +119,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		}
 	}
 	next.unwanted = append(next.unwanted, uselessCopies(mc, seen)...)
-	if isStable(mc) && !seen.inputs.missing {
+	if !seen.inputs.missing {
 		inPlace(mc, seen, t, &next)
 	}
 	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc, next.evictable)})
@@ -223,6 +230,9 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
 	}
+	if _, isDeployment := old.(*appsv1.Deployment); takenOver && isDeployment && isStable(mc) {
+		other = true // its pods are not in the cache
+	}
 	kind, why := effect(mc, seen, t, other)
 	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
@@ -266,6 +276,10 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	switch {
 	case other:
 		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
+	case !restarts && onlyByHand(seen, t):
+		return v1alpha1.Untouched, "memcached is not restarted"
+	case !isWarm(mc) && onlyByHand(seen, t):
+		return v1alpha1.Cold, "the servers of which the image was changed by hand are restarted one after the other, and each starts with an empty cache"
 	case !isStable(mc), !canChangeInPlace(seen, t):
 		return v1alpha1.Cold, oneByOne
 	case !restarts && grows:
@@ -280,7 +294,7 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 
 // isUpdated says whether a pod is as the template has it, or is about to be.
 func isUpdated(pod *corev1.Pod, t podTemplate) bool {
-	return pod.Annotations[revisionAnnotation] == t.revision
+	return pod.Annotations[revisionAnnotation] == t.revision && !isByHand(pod, t)
 }
 
 // canChangeInPlace says whether all pods that are not as the template has them

@@ -30,6 +30,8 @@
 //	                                        that the image starts there, and its
 //	                                        version
 //	status names the server                 all are there, or this one is not
+//	no other one can be evicted             the PodDisruptionBudget allows none, and
+//	                                        its controller has seen that
 //	the pod is changed                      image, settings and revision, in one
 //	                                        write under its resource version
 //	its container is another one, and ready
@@ -51,7 +53,8 @@
 // it; a start that waits for the next second, without which memcached refuses
 // the file; and, for changes of settings only, a loop that sees the annotation
 // change and ends memcached, upon which the kubelet starts it again. Kubernetes
-// holds back the second such start within ten minutes, so that is waited for.
+// holds back the second such start within ten minutes, so that is waited for; an
+// annotation has what Kubernetes remembers (restart.go).
 //
 // # How a cold change goes
 //

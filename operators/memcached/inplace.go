@@ -24,7 +24,7 @@ const (
 
 // inPlace adds to the plan what a change in place needs next.
 func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
-	if next.upgrade == nil || !isTold(mc, next.upgrade) || !isAsApplied(seen.statefulSet(), t) || !canChangeInPlace(seen, t) {
+	if next.upgrade == nil || !isTold(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
 		return
 	}
 	var live, outdated []*corev1.Pod
@@ -37,7 +37,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		if isRestarting(pod, seen.now) {
 			next.wake(restartLasts)
 		}
-		if pod.DeletionTimestamp != nil || pod.Labels[identityLabel] != string(v1alpha1.StableIdentity) {
+		if pod.DeletionTimestamp != nil || pod.Labels[identityLabel] != string(mc.Spec.Identity) {
 			continue
 		}
 		live = append(live, pod)
@@ -62,7 +62,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			}
 			ok, held := mayChange(seen, named, t, next)
 			if ok && hasRoom(named, t, next) && isGuarded(seen, named, next) {
-				next.change = &change{named, t, seen.statefulSet().Status.UpdateRevision, seen.now}
+				next.change = &change{named, t, revisionOf(mc, seen), seen.now}
 			}
 			if !held {
 				return
@@ -125,6 +125,14 @@ func isGuarded(seen observation, pod *corev1.Pod, next *plan) bool {
 	return true
 }
 
+// revisionOf is the StatefulSet's name for the template; "" for a Deployment.
+func revisionOf(mc *v1alpha1.Memcached, seen observation) string {
+	if !isStable(mc) {
+		return ""
+	}
+	return seen.statefulSet().Status.UpdateRevision
+}
+
 // namedServer is the server that status names for this very change.
 func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *corev1.Pod {
 	told := mc.Status.Upgrade
@@ -176,6 +184,10 @@ func ordinal(pod *corev1.Pod) int {
 // is, and whose it is. It is refused when the pod has changed since it was seen.
 func (c change) changed() (map[string]any, error) {
 	annotations := map[string]any{}
+	metadata := map[string]any{"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations}
+	if c.revision != "" {
+		metadata["labels"] = map[string]any{revisionLabel: c.revision}
+	}
 	for name, value := range c.template.Annotations {
 		if c.pod.Annotations[name] != value {
 			annotations[name] = value
@@ -214,10 +226,7 @@ func (c change) changed() (map[string]any, error) {
 	case isImage && c.pod.Annotations[endedAnnotation] != "":
 		annotations[endedAnnotation] = nil // the kubelet ends it
 	}
-	patch := map[string]any{"metadata": map[string]any{
-		"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations,
-		"labels": map[string]any{revisionLabel: c.revision},
-	}}
+	patch := map[string]any{"metadata": metadata}
 	if len(containers) > 0 {
 		patch["spec"] = map[string]any{"containers": containers}
 	}

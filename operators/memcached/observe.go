@@ -78,6 +78,9 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 		}
 		seen.children[kind.kind] = child
 	}
+	if err := r.observeForeign(ctx, mc, seen); err != nil {
+		return seen, err
+	}
 	if old, err := r.isOld(ctx, mc, seen); err != nil || old {
 		seen.behind = max(seen.behind, conflictWait)
 		return seen, err
@@ -99,6 +102,22 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 	var err error
 	seen.inputs, err = r.observeInputs(ctx, mc)
 	return seen, err
+}
+
+// observeForeign finds the Deployment that another operator has made under this
+// very Memcached: the cache does not show what lacks the operator's label. With
+// identity Random the attempt to make a Deployment finds it; with Stable it is
+// looked for as long as there is no StatefulSet.
+func (r *reconciler) observeForeign(ctx context.Context, mc *v1alpha1.Memcached, seen observation) error {
+	if !isStable(mc) || seen.statefulSet().UID != "" || seen.deployment().UID != "" {
+		return nil
+	}
+	var d appsv1.Deployment
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: deploymentKind.name(mc)}, &d)
+	if err == nil && isOurs(&d, mc) {
+		seen.children[deploymentKind.kind] = &d
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // isOld says whether a child was already written for a later generation of the

@@ -246,34 +246,6 @@ func TestConflict(t *testing.T) {
 	s.settled("memcached:1.6.18", 1)
 }
 
-// TestTakeOver: a Deployment that another operator made under this Memcached is
-// taken over, and what that does to the cache is told first.
-func TestTakeOver(t *testing.T) {
-	s, ctx := newStage(t, behaves), context.Background()
-	mc := story(s.run)
-	mc.Spec.Size = new(int32(0))
-	s.must(s.Create(ctx, mc))
-	s.settled("", 0)
-	d, err := read(ctx, s.run, "cache", &appsv1.Deployment{})
-	s.must(err)
-	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
-	theirs := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "cache", OwnerReferences: d.OwnerReferences},
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects}, Spec: corev1.PodSpec{
-				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-				Containers: []corev1.Container{{
-					Name: "memcached", Image: "memcached:1.4.36-alpine", Command: []string{"memcached", "-m=64", "-o", "modern", "-v"},
-					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-				}},
-			}}},
-	}
-	s.must(s.Delete(ctx, d))
-	s.eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, theirs)) })
-	s.patch(`{"spec":{"size":1}}`)
-	s.settled("memcached:1.6.18", 1)
-}
-
 // TestSecrets: what is missing or bad is told, and noticed when it changes; the
 // servers go on with what they have.
 func TestSecrets(t *testing.T) {

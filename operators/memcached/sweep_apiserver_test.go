@@ -47,7 +47,7 @@ func TestSweep(t *testing.T) {
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"pods"},
 	}
-	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers())
+	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers(), takesOver())
 	sweep.RequireAllWritesCut(t)
 }
 
