@@ -185,7 +185,7 @@ func (v *version) olmFile(operator, name string) string {
 func succeeded(t *testing.T, v *version, operator string) {
 	t.Helper()
 	name := nameOf(operator) + ".v" + v.number
-	eventually(t, 3*time.Minute, func() error {
+	eventually(t, 5*time.Minute, func() error {
 		csv, err := try("", "kubectl", "get", "csv", name, "-n", namespaceOf(operator), "-o", "jsonpath={.status.phase} {.status.message}")
 		if err != nil || !strings.HasPrefix(csv, "Succeeded ") {
 			pods, _ := try("", "kubectl", "get", "pods,subscriptions,installplans,csv", "-A", "-o", "wide")
