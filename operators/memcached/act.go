@@ -53,6 +53,9 @@ func (r *reconciler) act(ctx context.Context, mc *v1alpha1.Memcached, next plan)
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
+	for _, pod := range next.lost {
+		failures = append(failures, r.restore(ctx, pod, next.lostLabels))
+	}
 	for _, pod := range next.told {
 		failures = append(failures, r.tell(ctx, pod, next.secretsHash))
 	}

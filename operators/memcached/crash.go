@@ -15,6 +15,9 @@ import (
 // crash is the first container of a pod that is crash-looping. An end that a
 // change in place has asked for is no crash.
 func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
+	if isRestarting(pod, seen.now) {
+		return pods.Crash{}, false
+	}
 	asked := strings.Split(pod.Annotations[replacedAnnotation], ",")
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if last := c.LastTerminationState.Terminated; last != nil && last.ContainerID != "" && slices.Contains(asked, last.ContainerID) {

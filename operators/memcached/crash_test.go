@@ -32,6 +32,10 @@ func TestCrashLoops(t *testing.T) {
 	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: pods.CrashLoopBackOff, Message: "back-off 10s"}}
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}}
 	asked := func(pod *corev1.Pod) { pod.Annotations[replacedAnnotation] = "memcached-0-1" }
+	askedAgain := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].ContainerID = "memcached-0-2"
+		pod.Annotations[replacedAnnotation] = "memcached-0-2"
+	}
 	for name, tc := range map[string]struct {
 		pod    []func(*corev1.Pod)
 		reason string
@@ -42,6 +46,7 @@ func TestCrashLoops(t *testing.T) {
 		"starts":                    {pod: []func(*corev1.Pod){state(3, runs, false)}, reason: pods.CrashLoopBackOff},
 		"is ready for a moment":     {pod: []func(*corev1.Pod){state(3, runs, true)}, reason: pods.CrashLoopBackOff, wakes: true},
 		"was asked to end":          {pod: []func(*corev1.Pod){state(3, runs, true), asked}, reason: reasonReady},
+		"is asked to end again":     {pod: []func(*corev1.Pod){state(3, runs, true), askedAgain}, reason: reasonReady},
 		"was asked to end, is held": {pod: []func(*corev1.Pod){state(2, waits, false), asked}, reason: reasonUnavailable},
 	} {
 		seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod...))

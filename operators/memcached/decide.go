@@ -29,6 +29,9 @@ type plan struct {
 	// are told.
 	told        []*corev1.Pod
 	secretsHash string
+	// lost are servers to give these labels back.
+	lost       []*corev1.Pod
+	lostLabels map[string]string
 	// pulls are the pods to make that pull an image.
 	pulls []*corev1.Pod
 	// change is the server that is changed in place now, if one is.
@@ -126,6 +129,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
 	wakeWhenRecovered(seen, &next)
 	wakeToRead(seen, &next)
+	lookForLost(mc, seen, &next)
 	if wait := unmade(mc, seen); wait > 0 {
 		next.wake(wait)
 	}

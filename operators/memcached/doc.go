@@ -10,8 +10,9 @@
 //     items, one at a time, and only when nothing is left to wait for: the
 //     image is on its node, and all other servers are there.
 //   - Bad users and certificates never reach a server.
+//   - What status reports of a server is what the server has.
 //   - Every field that the operator sets, and every child that it made, is
-//     repaired. Fields that others set are left to them.
+//     repaired, also a pod that has lost its labels (lost.go). Fields that others set are left to them.
 //   - No finalizer: owner references take everything along, also when no
 //     operator runs.
 //
@@ -68,7 +69,8 @@
 //
 // Without a memory file, stable servers get more memory while they run: the
 // container is resized, and when it has been, an annotation tells the loop in
-// the container to send cache_memlimit. With -e memcached cannot
+// the container to send cache_memlimit. Nothing that Kubernetes reports says
+// whether memcached took it, so it is read back (readback.go). With -e memcached cannot
 // (cache_memlimit answers MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a
 // whole), and a file of another size is refused: with a warm upgrade, a change
 // of memory is always cold.
@@ -84,4 +86,10 @@
 // needs no right to run commands in pods, no process in the pod is more
 // privileged than memcached, and it works where the operator cannot reach the
 // pods' network.
+//
+// # Pools of earlier versions
+//
+// A template that renders to something else would replace pods because the
+// operator was upgraded. Each pool is rendered as the version did that made it,
+// until its pods are replaced anyway (rendering.go).
 package memcached

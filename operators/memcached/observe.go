@@ -38,6 +38,10 @@ type observation struct {
 	// limits are of the servers that are not known to have the memory that they
 	// were given, by name.
 	limits map[string]limit
+	// lost are servers without their labels, and inTheWay is a pod that has the
+	// name of a server and is none.
+	lost     []*corev1.Pod
+	inTheWay string
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
@@ -86,6 +90,9 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 		return seen, err
 	}
 	if err := r.observePods(ctx, mc, &seen); err != nil || seen.behind > 0 {
+		return seen, err
+	}
+	if err := r.observeLost(ctx, mc, &seen); err != nil {
 		return seen, err
 	}
 	r.observeLimits(ctx, mc, &seen)

@@ -1,6 +1,9 @@
 package memcached
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,5 +107,35 @@ func TestLastWordsAreKept(t *testing.T) {
 	}
 	if script := strings.Join(template.server().Command, " "); strings.Contains(script, "timeout") || !strings.Contains(script, "try \"cache_memlimit") {
 		t.Errorf("script %s", script)
+	}
+}
+
+// TestAskedEverMoreSlowly runs the script's part that speaks to memcached, which
+// refuses: it logs in as the first user, whatever is in the password, and asks
+// less and less often.
+func TestAskedEverMoreSlowly(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("users", "me:p:a%s:\nyou:x\n", 0o600)
+	write("nc", "#!/bin/sh\ncat >>"+dir+"/asked\necho ERROR\n", 0o700)
+	script := strings.ReplaceAll(startScript(aPool(stable, withUsers), renderings[0]), "$$$$", "$$")
+	_, script, _ = strings.Cut(script, "ask() {")
+	script, _, _ = strings.Cut(script, "(while sleep")
+	script = strings.ReplaceAll("ask() {"+script, "/etc/memcached/auth", dir)
+	command := exec.Command("/bin/sh", "-c", script+"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do try 'cache_memlimit 128'; done; echo $pause")
+	command.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	out, err := command.CombinedOutput()
+	if err != nil || string(out) != "32\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	const once = "set login 0 0 9\r\nme p:a%s:\r\ncache_memlimit 128\r\nquit\r\n"
+	if want := strings.Repeat(once, 5); err != nil || string(asked) != want { // the 1st, 3rd, 6th, 11th and 20th time
+		t.Errorf("asked %q, %v", asked, err)
 	}
 }

@@ -134,6 +134,7 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
+		func() *problem { return inTheWay(mc, seen) },
 		func() *problem { return next.trouble },
 		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
@@ -210,12 +211,17 @@ func unmade(mc *v1alpha1.Memcached, seen observation) time.Duration {
 	if !isStable(mc) || !isOurs(s, mc) || s.Status.ObservedGeneration < s.Generation || s.Status.Replicas >= size || stablePods(seen) >= size {
 		return 0
 	}
+	return overdue(mc, seen.now)
+}
+
+// overdue is how long to wait until a pool has not been ready for so long that
+// pods that are missing are worth a word: less than 0 once it is time.
+func overdue(mc *v1alpha1.Memcached, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
 	if ready == nil || ready.Status != metav1.ConditionFalse {
 		return unmadeLasts
 	}
-	wait := ready.LastTransitionTime.Add(unmadeLasts).Sub(seen.now)
-	return cmp.Or(wait, -1)
+	return cmp.Or(ready.LastTransitionTime.Add(unmadeLasts).Sub(now), -1)
 }
 
 // troubleOf is what keeps the first of the pods in trouble from serving, or from
