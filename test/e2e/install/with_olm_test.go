@@ -15,6 +15,11 @@ import (
 // they are: the last release, then the current version over it, and uninstalls
 // with the commands of the page. Then every operator again, each in another
 // install mode. No pod of a workload restarts, and no object changes.
+//
+// It is in the last file, so that it runs last: once the kubelet has pulled an
+// image from a registry, it takes the same image under another name for one
+// whose credentials are to be checked, and pulls that, too. Those of the other
+// tests are in no registry.
 func TestOperatorLifecycleManager(t *testing.T) {
 	o := startOLM(t)
 	for _, v := range []*version{last, current} {
