@@ -35,7 +35,7 @@ func ownersOf(pod *corev1.Pod, name string) (made, image string) {
 				Containers map[string]map[string]any `json:"f:containers"`
 			} `json:"f:spec"`
 		}
-		if entry.Subresource != "" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		owned := fields.Spec.Containers[`k:{"name":"`+name+`"}`]

@@ -15,7 +15,7 @@ import (
 func TestByHand(t *testing.T) {
 	fields := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":` + fields + `}}}`)}}
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":` + fields + `}}}`)}
 	}
 	const made, both, image = `{".":{},"f:name":{}}`, `{".":{},"f:name":{},"f:image":{}}`, `{"f:image":{}}`
 	update, apply := metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply

@@ -265,7 +265,7 @@ func isExplained(r reported) error {
 	case r.Status.ObservedGeneration != r.Generation || !ok || ready.ObservedGeneration != r.Generation:
 		return fmt.Errorf("generation %d: the status is of %d, Ready %+v", r.Generation, r.Status.ObservedGeneration, ready)
 	case ready.Message == "":
-		return fmt.Errorf("Ready has no message: %+v", ready)
+		return fmt.Errorf("the condition Ready has no message: %+v", ready)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func isReadyAgain(r reported) error {
 		return err
 	}
 	if ready, _ := r.condition("Ready"); !r.isTrue("Ready") {
-		return fmt.Errorf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
+		return fmt.Errorf("the condition Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
 	return nil
 }
