@@ -93,13 +93,20 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 	return Outcome{Object: seen, Applied: true, TakenBack: takenBack, Changes: changes}, into(child, seen)
 }
 
-// createOrFind creates a child, or reads the one that is there already.
+// createOrFind creates a child, or reads the one that is there already, which
+// must be this owner's.
 func createOrFind(ctx context.Context, a Children, owner client.Object, child *unstructured.Unstructured) (found bool, err error) {
 	err = a.Client.Create(ctx, child, client.FieldOwner(a.Manager))
 	if !apierrors.IsAlreadyExists(err) {
 		return false, err
 	}
-	return true, readOwn(ctx, a.Client, a.Live, owner, child, func() bool { return Owns(a.Manager, owner, child) })
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return true, err
+	}
+	if !Owns(a.Manager, owner, child) {
+		return true, &ConflictError{Kind: child.GetKind(), Name: child.GetName(), Predecessor: BelongsToPredecessor(child, owner)}
+	}
+	return true, nil
 }
 
 // takeOver makes what a POST of this manager set its server-side apply's, so
