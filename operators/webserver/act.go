@@ -42,9 +42,14 @@ func (r *reconciler) act(ctx context.Context, ws *webv1.WebServer, seen *observa
 // write makes one child what it is to be, if it is not.
 func (r *reconciler) write(ctx context.Context, ws *webv1.WebServer, seen *observation, child wanted) error {
 	was := child.seen.DeepCopyObject().(client.Object)
-	outcome, err := r.children.Apply(ctx, ws, child.seen, child.config)
-	if err == nil && outcome.Found && isCopy(child.kind) { // its name says what is in it: it may only lack a label
+	var outcome apply.Outcome
+	var err error
+	for range 2 {
 		outcome, err = r.children.Apply(ctx, ws, child.seen, child.config)
+		if !outcome.Found || !isCopy(child.kind) {
+			break
+		}
+		// The name of a copy says what is in it: it may only lack a label.
 	}
 	switch {
 	case isPortTaken(err):

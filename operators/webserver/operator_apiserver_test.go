@@ -248,6 +248,21 @@ func TestInputs(t *testing.T) {
 	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "pages"}, Data: map[string]string{"index.html": "one"}}
 	s.must(s.Create(ctx, pages))
 	s.settled(reasonReady, "nginx:1")
+	// A copy that lost its label is not shown by the cache, and gets it again.
+	var copies corev1.ConfigMapList
+	s.must(s.List(ctx, &copies, client.InNamespace(s.run.Namespace), client.MatchingLabels(labels(mustCurrent(s)))))
+	if len(copies.Items) != 1 {
+		t.Fatalf("%d copies, want 1", len(copies.Items))
+	}
+	kept := &copies.Items[0]
+	s.must(s.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+	s.within(20*time.Second, func() error {
+		err := s.Get(ctx, client.ObjectKeyFromObject(kept), kept)
+		if err == nil && !maps.Equal(kept.Labels, labels(mustCurrent(s))) {
+			err = fmt.Errorf("the copy has labels %v", kept.Labels)
+		}
+		return err
+	})
 	first := mustCurrent(s).Status.Revision
 	pages.Data["index.html"] = "two"
 	s.must(s.Update(ctx, pages))
