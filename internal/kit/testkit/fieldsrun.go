@@ -37,6 +37,9 @@ type Fields struct {
 	// what that refers to. A third of the edits, drawn by chance, is made to
 	// objects like that, too.
 	Sample string
+	// Exclusive is the path of a field of the sample that one object at a time can
+	// have, such as spec, service, nodePort: it is left out.
+	Exclusive []string
 	// Once is for a kind whose objects run to an end: every edit gets an object
 	// of its own, and nothing comes back.
 	Once bool
@@ -115,6 +118,9 @@ func (f *Fields) sample() (others []*unstructured.Unstructured, sample *unstruct
 	if sample == nil {
 		return nil, nil, fmt.Errorf("%s has no %s", f.Sample, kind.Kind)
 	}
+	if len(f.Exclusive) > 0 {
+		unstructured.RemoveNestedField(sample.Object, f.Exclusive...)
+	}
 	return others, sample, nil
 }
 
@@ -144,10 +150,11 @@ func (f *Fields) edit(t *testing.T, seed uint64, edits []Edit, object func(names
 	}()
 
 	var accepted, refused atomic.Int32
-	queue := make(chan Edit)
+	queue, subjects := make(chan Edit), make([]*fieldsWorker, fieldsWorkers)
 	var workers sync.WaitGroup
-	for number := range fieldsWorkers {
+	for number := range subjects {
 		w := &fieldsWorker{make: object, once: once, client: server.client, namespace: namespace, name: fmt.Sprintf("subject-%d", number)}
+		subjects[number] = w
 		workers.Go(func() {
 			for edit := range queue {
 				taken, err := w.try(ctx, edit)
@@ -168,6 +175,14 @@ func (f *Fields) edit(t *testing.T, seed uint64, edits []Edit, object func(names
 	close(queue)
 	workers.Wait()
 	t.Logf("%d edits: %d accepted, %d refused", len(edits), accepted.Load(), refused.Load())
+	for _, w := range subjects {
+		// The last edit of one may have been refused: it is there still.
+		if once && w.object != nil {
+			if err := client.IgnoreNotFound(server.client.Delete(ctx, w.object)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 	if err := counter.Silence(ctx, 2*time.Second); err != nil {
 		t.Errorf("after all is as it was: %v", err)
 	}
