@@ -23,6 +23,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
@@ -67,22 +68,13 @@ func (s *stage) must(err error) {
 	}
 }
 
-// patience is for how long something may take on a machine that is busy.
-const patience = time.Minute
+// patience is for how long something may take.
+const patience = 20 * time.Second
 
 // eventually waits until check succeeds.
 func (s *stage) eventually(check func() error) {
 	s.Helper()
-	for began := time.Now(); ; {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			s.Fatalf("not within %v: %v", patience, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	pace.Eventually(s, patience, check)
 }
 
 func (s *stage) settled(image string, n int) {
