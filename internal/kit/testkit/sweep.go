@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,6 +66,8 @@ const (
 	// mostFailures is when a variant is given up: what else fails would say
 	// the same again, and failing takes long.
 	mostFailures = 3
+	// allVariable asks for both cuts of each write in all variants.
+	allVariable = "SWEEP_ALL"
 )
 
 // variant is a way to play a scenario.
@@ -73,6 +76,8 @@ type variant struct {
 	operators int
 	late      func(Request) bool // nil: nothing is
 	faults    bool               // instead of kills
+	inTurns   bool               // cuts a write before it or after it
+	turn      int                // and begins with the other one if this is odd
 }
 
 // variants are those named, or all.
@@ -85,9 +90,11 @@ func (s *Sweep) variants(names ...string) []variant {
 		all = append(all, variant{name: "late-" + resource, operators: 1,
 			late: func(r Request) bool { return r.Resource == resource }})
 	}
-	all = append(all,
-		variant{name: "twins", operators: 2},
-		variant{name: "faults", operators: 1, faults: true})
+	all = append(all, variant{name: "twins", operators: 2})
+	for i := range all {
+		all[i].inTurns, all[i].turn = i > 0 && os.Getenv(allVariable) == "", i
+	}
+	all = append(all, variant{name: "faults", operators: 1, faults: true})
 	if len(names) == 0 {
 		return all
 	}
@@ -104,7 +111,12 @@ func (v variant) quiet(delay time.Duration) time.Duration {
 
 // points are what is done to write n, in runs of their own.
 func (v variant) points(n int) []plan {
-	if !v.faults {
+	switch {
+	case v.inTurns && (n+v.turn)%2 == 0:
+		return []plan{{n: n, cut: before}}
+	case v.inTurns:
+		return []plan{{n: n, cut: afterwards}}
+	case !v.faults:
 		return []plan{{n: n, cut: before}, {n: n, cut: afterwards}}
 	}
 	var all []plan

@@ -83,3 +83,30 @@ func TestVariants(t *testing.T) {
 		t.Errorf("the chosen variants are %q, want %q", got, want)
 	}
 }
+
+// TestEveryWriteIsCutInBothWays: by plain, and by two others between them.
+func TestEveryWriteIsCutInBothWays(t *testing.T) {
+	all := (&Sweep{Late: []string{"ats"}}).variants()
+	for n := 1; n < 5; n++ {
+		var cuts []string
+		for _, v := range all[:3] { // plain, late-all, late-ats
+			for _, p := range v.points(n) {
+				cuts = append(cuts, v.name+" "+p.cut)
+			}
+		}
+		one, other := before, afterwards
+		if n%2 == 0 {
+			one, other = other, one
+		}
+		if want := []string{"plain " + before, "plain " + afterwards, "late-all " + one, "late-ats " + other}; !slices.Equal(cuts, want) {
+			t.Errorf("write %d is cut in %v, want %v", n, cuts, want)
+		}
+	}
+
+	t.Setenv(allVariable, "1")
+	for _, v := range (&Sweep{Late: []string{"ats"}}).variants() {
+		if !v.faults && len(v.points(1)) != 2 {
+			t.Errorf("with %s=1, %s cuts %v", allVariable, v.name, v.points(1))
+		}
+	}
+}
