@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package memcached
 
 import (
 	"crypto/tls"
@@ -9,31 +9,33 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // TestMemcachedRotates: new users and a new certificate reach the servers
 // without a restart; bad ones do not.
 func TestMemcachedRotates(t *testing.T) {
-	needImages(t, newMemcached)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	users := func(lines ...string) {
 		t.Helper()
-		apply(t, ns, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: who}, stringData: {users: %q}}", strings.Join(lines, "\n")+"\n"))
+		e2e.Apply(t, ns, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: who}, stringData: {users: %q}}", strings.Join(lines, "\n")+"\n"))
 	}
 	certificate := func(name string) {
 		t.Helper()
-		cert, key := aCertificate(t, name)
-		manifest, err := tryKubectl("", "create", "secret", "generic", "certificate", "-n", ns, "--from-file=tls.crt="+cert, "--from-file=tls.key="+key, "--dry-run=client", "-o", "yaml")
+		cert, key := e2e.Certificate(t, name)
+		manifest, err := e2e.TryKubectl("", "create", "secret", "generic", "certificate", "-n", ns, "--from-file=tls.crt="+cert, "--from-file=tls.key="+key, "--dry-run=client", "-o", "yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		apply(t, ns, manifest)
+		e2e.Apply(t, ns, manifest)
 	}
 	reason := func(want string) {
 		t.Helper()
-		kubectl(t, "wait", "-n", ns, `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=`+want, "--timeout=60s", "memcached/pool")
+		e2e.Kubectl(t, "wait", "-n", ns, `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=`+want, e2e.Patience, "memcached/pool")
 	}
-	apply(t, ns, `
+	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata: {name: pool}
@@ -62,7 +64,7 @@ spec: {identity: Stable, auth: {secretName: who}, tls: {secretName: certificate}
 	serves := func(password, name string) {
 		t.Helper()
 		began := time.Now()
-		eventually(t, 2*time.Minute, func() error {
+		pace.Eventually(t, 2*time.Minute, func() error {
 			if err := logIn(password); err != nil {
 				return err
 			}

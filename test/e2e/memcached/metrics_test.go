@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package memcached
 
 import (
 	"fmt"
@@ -11,12 +11,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // TestMemcachedMetrics: an exporter beside the server, of which a new image
 // does not restart memcached.
 func TestMemcachedMetrics(t *testing.T) {
-	needImages(t, newMemcached)
+	e2e.NeedsLocalCluster(t, "it loads images of its own")
 	program := filepath.Join(t.TempDir(), "exporter")
 	build := exec.Command("go", "build", "-tags", "e2e", "-o", program, "./exporter")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
@@ -24,25 +27,23 @@ func TestMemcachedMetrics(t *testing.T) {
 		t.Fatalf("build the exporter: %v\n%s", err, out)
 	}
 	for _, name := range []string{"exporter:1", "exporter:2"} {
-		if out, err := exec.Command(filepath.Join(root, "bin", "localcluster"), "load", "--dir", clusterDir, name, program).CombinedOutput(); err != nil {
-			t.Fatalf("load %s: %v\n%s", name, err, out)
-		}
+		e2e.Load(t, name, program)
 	}
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata: {name: pool}
 spec: {identity: Stable, metrics: {image: "exporter:1"}}
 `)
-	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "memcached/pool")
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
 	if err := mustDial(t, exposed(t, ns, "pool-0"), nil).fill(100); err != nil {
 		t.Fatal(err)
 	}
 	exports := func() {
 		t.Helper()
-		eventually(t, time.Minute, func() error {
-			out, err := tryKubectl("", "get", "--raw", "/api/v1/namespaces/"+ns+"/pods/pool-0:9150/proxy/metrics")
+		pace.Eventually(t, time.Minute, func() error {
+			out, err := e2e.TryKubectl("", "get", "--raw", "/api/v1/namespaces/"+ns+"/pods/pool-0:9150/proxy/metrics")
 			if err == nil && !strings.Contains(out, "memcached_current_items 100") {
 				err = fmt.Errorf("the exporter says %s", out)
 			}
@@ -52,15 +53,15 @@ spec: {identity: Stable, metrics: {image: "exporter:1"}}
 	exports()
 	before := serverPods(t, ns, "pool")["pool-0"]
 
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"metrics":{"image":"exporter:2"}}}`)
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"metrics":{"image":"exporter:2"}}}`)
 	// Not by the image's name: both are the same bytes, and so the same image.
-	eventually(t, 2*time.Minute, func() error {
+	pace.Eventually(t, 2*time.Minute, func() error {
 		if now := containerID(serverPods(t, ns, "pool")["pool-0"], "exporter"); now == "" || now == containerID(before, "exporter") {
 			return fmt.Errorf("the exporter's container is still %s", now)
 		}
 		return nil
 	})
-	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=60s", "memcached/pool")
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
 	exports()
 	after := serverPods(t, ns, "pool")["pool-0"]
 	if after.UID != before.UID {

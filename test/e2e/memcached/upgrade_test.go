@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package memcached
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // prober asks a server again and again, each time over a connection of its own,
@@ -91,15 +94,14 @@ func serverPods(t *testing.T, namespace, pool string) map[string]corev1.Pod {
 // cannot be had.
 func TestMemcachedUpgradesWarm(t *testing.T) {
 	const items, size = 20_000, 3
-	needImages(t, oldMemcached, newMemcached)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata: {name: pool}
 spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 `)
-	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "memcached/pool")
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
 	before := serverPods(t, ns, "pool")
 	var addresses []string
 	var probes []*prober
@@ -131,7 +133,7 @@ spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 				t.Errorf("%s: pool-%d was away %d times, want %d", what, i, len(away), gaps)
 			}
 			all = append(all, away...)
-			if out := kubectl(t, "exec", "-n", ns, fmt.Sprintf("pool-%d", i), "-c", "memcached", "--", "sh", "-c", `printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211`); !strings.Contains(out, "STAT threads "+threads) {
+			if out := e2e.Kubectl(t, "exec", "-n", ns, fmt.Sprintf("pool-%d", i), "-c", "memcached", "--", "sh", "-c", `printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211`); !strings.Contains(out, "STAT threads "+threads) {
 				t.Errorf("%s: pool-%d has not %s threads", what, i, threads)
 			}
 		}
@@ -154,21 +156,21 @@ spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 	}
 	settled := func(path, value string) {
 		t.Helper()
-		kubectl(t, "wait", "-n", ns, "--for=jsonpath={"+path+"}="+value, "--timeout=180s", "memcached/pool")
-		kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=60s", "memcached/pool")
+		e2e.Kubectl(t, "wait", "-n", ns, "--for=jsonpath={"+path+"}="+value, e2e.Patience, "memcached/pool")
+		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
 	}
 
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.38"}}`)
-	kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.upgrade.server}=pool-2", "--timeout=60s", "memcached/pool")
-	kubectl(t, "delete", "pod", "-n", "memcached-operator-system", "-l", "control-plane=controller-manager", "--grace-period=0", "--force")
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.38"}}`)
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.upgrade.server}=pool-2", e2e.Patience, "memcached/pool")
+	e2e.Kubectl(t, "delete", "pod", "-n", "memcached-operator-system", "-l", "control-plane=controller-manager", "--grace-period=0", "--force")
 	settled(".status.version", "1.6.38")
 	check("another version", "1.6.38", "4", 1)
-	kubectl(t, "rollout", "status", "-n", ns, "statefulset/pool", "--timeout=30s")
+	e2e.Kubectl(t, "rollout", "status", "-n", ns, "statefulset/pool", e2e.Patience)
 
-	generation := kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.metadata.generation}")
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"threads":2}}`)
-	eventually(t, 30*time.Second, func() error {
-		if now := kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.status.observedGeneration}"); now == generation {
+	generation := e2e.Kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.metadata.generation}")
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"threads":2}}`)
+	pace.Eventually(t, 30*time.Second, func() error {
+		if now := e2e.Kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.status.observedGeneration}"); now == generation {
 			return fmt.Errorf("generation %s is the last one seen", now)
 		}
 		return nil
@@ -176,15 +178,15 @@ spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 	settled(".status.conditions[?(@.type==\"Ready\")].reason", "Ready")
 	check("fewer threads", "1.6.38", "2", 2)
 
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.99"}}`)
-	kubectl(t, "wait", "-n", ns, `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ImagePullFailed`, "--timeout=60s", "memcached/pool")
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.38"}}`)
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.99"}}`)
+	e2e.Kubectl(t, "wait", "-n", ns, `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ImagePullFailed`, e2e.Patience, "memcached/pool")
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"version":"1.6.38"}}`)
 	settled(".status.conditions[?(@.type==\"Ready\")].reason", "Ready")
 	check("an image that cannot be had", "1.6.38", "2", 2)
 
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"memory":"80Mi"}}`)
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"memory":"80Mi"}}`)
 	settled(".status.memory", "80Mi")
-	if events := kubectl(t, "get", "events", "-n", ns); !strings.Contains(events, "memory from 64Mi to 80Mi") || !strings.Contains(events, "ColdUpgrade") {
+	if events := e2e.Kubectl(t, "get", "events", "-n", ns); !strings.Contains(events, "memory from 64Mi to 80Mi") || !strings.Contains(events, "ColdUpgrade") {
 		t.Errorf("no event tells of the cold change:\n%s", events)
 	}
 }

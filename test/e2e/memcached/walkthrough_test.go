@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package memcached
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // The two versions of memcached that the local cluster can make.
@@ -25,18 +28,17 @@ spec: {size: %d}
 `
 
 func TestMemcachedWalkthrough(t *testing.T) {
-	needImages(t, newMemcached)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	nodes := func(n int) []string {
 		t.Helper()
 		var names []string
-		eventually(t, 2*time.Minute, func() error {
-			rows := fields(kubectl(t, "get", "deployment", "-n", ns))
+		pace.Eventually(t, 2*time.Minute, func() error {
+			rows := e2e.Rows(e2e.Kubectl(t, "get", "deployment", "-n", ns))
 			want := fmt.Sprintf("%d/%d", n, n)
 			if len(rows) != 1 || rows[0][0] != "example-memcached" || rows[0][1] != want {
 				return fmt.Errorf("kubectl get deployment shows %v, want %s", rows, want)
 			}
-			names = strings.Fields(kubectl(t, "get", "memcached/example-memcached", "-n", ns, "-o", `go-template={{range .status.nodes}}{{.}} {{end}}`))
+			names = strings.Fields(e2e.Kubectl(t, "get", "memcached/example-memcached", "-n", ns, "-o", `go-template={{range .status.nodes}}{{.}} {{end}}`))
 			if len(names) != n || !slices.IsSorted(names) {
 				return fmt.Errorf("status.nodes is %v", names)
 			}
@@ -49,30 +51,30 @@ func TestMemcachedWalkthrough(t *testing.T) {
 		}
 		return names
 	}
-	apply(t, ns, fmt.Sprintf(theGuidesMemcached, 3))
+	e2e.Apply(t, ns, fmt.Sprintf(theGuidesMemcached, 3))
 	three := nodes(3)
-	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=60s", "memcached/example-memcached")
-	out := kubectl(t, "get", "memcached", "-n", ns)
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/example-memcached")
+	out := e2e.Kubectl(t, "get", "memcached", "-n", ns)
 	if header := strings.Join(strings.Fields(strings.Split(out, "\n")[0]), " "); header != "NAME SIZE READY VERSION MEMORY STATUS AGE" {
 		t.Errorf("columns of kubectl get memcached: %s", header)
 	}
-	apply(t, ns, fmt.Sprintf(theGuidesMemcached, 4))
+	e2e.Apply(t, ns, fmt.Sprintf(theGuidesMemcached, 4))
 	for _, pod := range three {
 		if four := nodes(4); !slices.Contains(four, pod) {
 			t.Errorf("pod %s did not outlive the scale-up: %v", pod, four)
 		}
 	}
-	kubectl(t, "scale", "memcached/example-memcached", "-n", ns, "--replicas=0")
+	e2e.Kubectl(t, "scale", "memcached/example-memcached", "-n", ns, "--replicas=0")
 	nodes(0)
-	if got := kubectl(t, "get", "memcached/example-memcached", "-n", ns, "-o", "jsonpath={.status.nodes}"); got != "[]" {
+	if got := e2e.Kubectl(t, "get", "memcached/example-memcached", "-n", ns, "-o", "jsonpath={.status.nodes}"); got != "[]" {
 		t.Errorf("with size 0 status.nodes is %s, want []", got)
 	}
 
-	if _, err := tryKubectl(fmt.Sprintf(theGuidesMemcached, 4), "delete", "-n", ns, "-f", "-"); err != nil {
+	if _, err := e2e.TryKubectl(fmt.Sprintf(theGuidesMemcached, 4), "delete", "-n", ns, "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func() error {
-		left := kubectl(t, "get", "deployments,statefulsets,services,poddisruptionbudgets,pods,secrets", "-n", ns, "-o", "name")
+	pace.Eventually(t, time.Minute, func() error {
+		left := e2e.Kubectl(t, "get", "deployments,statefulsets,services,poddisruptionbudgets,pods,secrets", "-n", ns, "-o", "name")
 		if left = strings.TrimSpace(left); left != "" {
 			return fmt.Errorf("there is still %s", left)
 		}
@@ -81,14 +83,14 @@ func TestMemcachedWalkthrough(t *testing.T) {
 
 	// A field that the API does not have.
 	foo := strings.Replace(fmt.Sprintf(theGuidesMemcached, 4), "size: 4", "foo: bar", 1)
-	if out, err := tryKubectl(foo, "apply", "-n", ns, "-f", "-"); err == nil || !strings.Contains(out, `unknown field "spec.foo"`) {
+	if out, err := e2e.TryKubectl(foo, "apply", "-n", ns, "-f", "-"); err == nil || !strings.Contains(out, `unknown field "spec.foo"`) {
 		t.Errorf("an unknown field gives %s", out)
 	}
-	if _, err := tryKubectl(foo, "apply", "-n", ns, "--validate=warn", "-f", "-"); err != nil {
+	if _, err := e2e.TryKubectl(foo, "apply", "-n", ns, "--validate=warn", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	nodes(1)
-	logs := managerLogs(t, "memcached")
+	logs := e2e.ManagerLogs(t, "memcached")
 	for _, line := range []string{"Deployment created", "Service created", "size changed from 3 to 4"} {
 		if !strings.Contains(logs, line) {
 			t.Errorf("the operator's log does not say %q:\n%s", line, logs)
@@ -99,29 +101,28 @@ func TestMemcachedWalkthrough(t *testing.T) {
 // TestMemcachedMemoryGrows: a running server gets more memory, and keeps what it
 // has.
 func TestMemcachedMemoryGrows(t *testing.T) {
-	needImages(t, newMemcached)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata: {name: pool}
 spec: {identity: Stable}
 `)
-	kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "memcached/pool")
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
 	m := mustDial(t, exposed(t, ns, "pool-0"), nil)
 	if err := m.fill(100); err != nil {
 		t.Fatal(err)
 	}
 	before := serverPods(t, ns, "pool")["pool-0"]
-	kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"memory":"96Mi"}}`)
-	eventually(t, 2*time.Minute, func() error {
-		out := kubectl(t, "exec", "-n", ns, "pool-0", "-c", "memcached", "--", "sh", "-c", `printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211`)
+	e2e.Kubectl(t, "patch", "memcached", "pool", "-n", ns, "--type=merge", "-p", `{"spec":{"memory":"96Mi"}}`)
+	pace.Eventually(t, 2*time.Minute, func() error {
+		out := e2e.Kubectl(t, "exec", "-n", ns, "pool-0", "-c", "memcached", "--", "sh", "-c", `printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211`)
 		if want := fmt.Sprintf("STAT limit_maxbytes %d", 96<<20); !strings.Contains(out, want) {
 			return fmt.Errorf("no %q", want)
 		}
 		return nil
 	})
-	kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.memory}=96Mi", "--timeout=60s", "memcached/pool")
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.memory}=96Mi", e2e.Patience, "memcached/pool")
 	if hits, err := m.hits(100); hits != 100 {
 		t.Errorf("%d of 100 items are there (%v)", hits, err)
 	}
@@ -135,9 +136,8 @@ spec: {identity: Stable}
 // TestMemcachedScalesAndDrains: the highest ordinal goes, the others are not
 // touched; nodes are drained one server at a time, and a pool of one drains.
 func TestMemcachedScalesAndDrains(t *testing.T) {
-	needImages(t, newMemcached)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata: {name: pool}
@@ -145,8 +145,8 @@ spec: {size: 2, identity: Stable}
 `)
 	ready := func(n int) {
 		t.Helper()
-		eventually(t, 2*time.Minute, func() error {
-			got := kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", `jsonpath={.status.nodes} {.status.readyReplicas} {.status.conditions[?(@.type=="Ready")].status}`)
+		pace.Eventually(t, 2*time.Minute, func() error {
+			got := e2e.Kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", `jsonpath={.status.nodes} {.status.readyReplicas} {.status.conditions[?(@.type=="Ready")].status}`)
 			if pods := serverPods(t, ns, "pool"); len(pods) != n || !strings.HasSuffix(got, fmt.Sprintf("] %d True", n)) {
 				return fmt.Errorf("%d servers, status %s", len(pods), got)
 			}
@@ -164,19 +164,19 @@ spec: {size: 2, identity: Stable}
 			}
 		}
 	}
-	kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=3")
+	e2e.Kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=3")
 	ready(3)
 	same("pool-0", "pool-1")
 	want := fmt.Sprintf(`["pool-0.pool.%[1]s.svc:11211","pool-1.pool.%[1]s.svc:11211","pool-2.pool.%[1]s.svc:11211"]`, ns)
-	if got := kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.status.servers}"); got != want {
+	if got := e2e.Kubectl(t, "get", "memcached", "pool", "-n", ns, "-o", "jsonpath={.status.servers}"); got != want {
 		t.Errorf("status.servers is %s, want %s", got, want)
 	}
-	kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=2")
+	e2e.Kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=2")
 	ready(2)
 	same("pool-0", "pool-1")
 
 	evict := func(pod string) (string, error) {
-		return tryKubectl(fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, ns),
+		return e2e.TryKubectl(fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, ns),
 			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", ns, pod), "-f", "-")
 	}
 	if out, err := evict("pool-1"); err != nil {
@@ -187,11 +187,11 @@ spec: {size: 2, identity: Stable}
 	}
 	ready(2)
 	same("pool-0")
-	kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=1")
+	e2e.Kubectl(t, "scale", "memcached/pool", "-n", ns, "--replicas=1")
 	ready(1)
-	node := strings.TrimPrefix(strings.TrimSpace(kubectl(t, "get", "nodes", "-o", "name")), "node/")
-	t.Cleanup(func() { kubectl(t, "uncordon", node) })
-	kubectl(t, "drain", node, "--pod-selector=memcached_cr=pool", "--delete-emptydir-data", "--timeout=60s")
-	kubectl(t, "uncordon", node)
+	node := strings.TrimPrefix(strings.TrimSpace(e2e.Kubectl(t, "get", "nodes", "-o", "name")), "node/")
+	t.Cleanup(func() { e2e.Kubectl(t, "uncordon", node) })
+	e2e.Kubectl(t, "drain", node, "--pod-selector=memcached_cr=pool", "--delete-emptydir-data", e2e.Patience)
+	e2e.Kubectl(t, "uncordon", node)
 	ready(1)
 }

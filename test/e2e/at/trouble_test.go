@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package at
 
 import (
 	"context"
@@ -10,10 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // newAt is an At that is due at once.
@@ -40,7 +43,7 @@ func create(t *testing.T, obj client.Object) {
 func waitFor(t *testing.T, at *atv1alpha1.At, phase atv1alpha1.Phase, reason string, within time.Duration) *atv1alpha1.At {
 	t.Helper()
 	got := &atv1alpha1.At{}
-	eventually(t, within, func() error {
+	pace.Eventually(t, within, func() error {
 		if err := c.Get(context.Background(), client.ObjectKeyFromObject(at), got); err != nil {
 			return err
 		}
@@ -64,7 +67,7 @@ func podOf(t *testing.T, at *atv1alpha1.At) *corev1.Pod {
 // Every case runs in a namespace that enforces the restricted Pod Security
 // Standard, all at the same time: trouble with one may not delay another.
 func TestAtThroughTrouble(t *testing.T) {
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	long := strings.Repeat("a-very.long-name.", 15)[:252] + "x"
 
 	cases := map[string]struct {
@@ -136,15 +139,15 @@ func TestAtThroughTrouble(t *testing.T) {
 		"out of memory": {
 			name: "oom", spec: func(s *atv1alpha1.AtSpec) {
 				s.Command = new("x=$(yes | head -c 100000000); echo ${#x}")
-				s.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: quantity("16Mi")}
+				s.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")}
 			},
 			phase: atv1alpha1.Failed, reason: "OOMKilled",
 		},
 		"image that does not exist": {
 			name: "no-image", within: 40 * time.Second, spec: func(s *atv1alpha1.AtSpec) { s.Image = "does-not-exist:1"; s.PendingDeadlineSeconds = new(int64(20)) },
 			phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded", check: func(t *testing.T, _ *atv1alpha1.At) {
-				eventually(t, 10*time.Second, func() error {
-					if _, err := tryKubectl("", "get", "pod", "no-image", "-n", ns); err == nil {
+				pace.Eventually(t, 10*time.Second, func() error {
+					if _, err := e2e.TryKubectl("", "get", "pod", "no-image", "-n", ns); err == nil {
 						return fmt.Errorf("the pod that never started is still there")
 					}
 					return nil
@@ -182,7 +185,7 @@ func TestAtThroughTrouble(t *testing.T) {
 				}}
 			},
 			phase: atv1alpha1.Done, check: func(t *testing.T, at *atv1alpha1.At) {
-				eventually(t, 20*time.Second, func() error {
+				pace.Eventually(t, 20*time.Second, func() error {
 					if phase := podOf(t, at).Status.Phase; phase == corev1.PodRunning {
 						return fmt.Errorf("the sidecar still runs")
 					}
@@ -216,16 +219,16 @@ func TestAtThroughTrouble(t *testing.T) {
 		"suspended": {
 			name: "suspended", spec: func(s *atv1alpha1.AtSpec) { s.Suspend = true },
 			phase: atv1alpha1.Pending, reason: "Suspended", check: func(t *testing.T, at *atv1alpha1.At) {
-				kubectl(t, "patch", "at", "suspended", "-n", ns, "--type=merge", "-p", `{"spec":{"suspend":false}}`)
+				e2e.Kubectl(t, "patch", "at", "suspended", "-n", ns, "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 				waitFor(t, at, atv1alpha1.Done, "Completed", 20*time.Second)
 			},
 		},
 		"removed after its time": {
 			name: "ttl", spec: func(s *atv1alpha1.AtSpec) { s.TTLSecondsAfterFinished = new(int64(3)) },
 			phase: atv1alpha1.Done, check: func(t *testing.T, _ *atv1alpha1.At) {
-				eventually(t, 20*time.Second, func() error {
+				pace.Eventually(t, 20*time.Second, func() error {
 					for _, kind := range []string{"at", "pod"} {
-						if out, err := tryKubectl("", "get", kind, "ttl", "-n", ns); err == nil {
+						if out, err := e2e.TryKubectl("", "get", kind, "ttl", "-n", ns); err == nil {
 							return fmt.Errorf("still there: %s", out)
 						}
 					}
@@ -267,35 +270,35 @@ func wantExitCode(want int32) func(*testing.T, *atv1alpha1.At) {
 }
 
 func TestAtLeavesAForeignPodAlone(t *testing.T) {
-	ns := newNamespace(t)
-	kubectl(t, "run", "taken", "-n", ns, "--image=busybox", "--image-pull-policy=IfNotPresent", "--restart=Never", "--", "sleep", "1000")
+	ns := e2e.NewNamespace(t)
+	e2e.Kubectl(t, "run", "taken", "-n", ns, "--image=busybox", "--image-pull-policy=IfNotPresent", "--restart=Never", "--", "sleep", "1000")
 	at := newAt(ns, "taken", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	got := waitFor(t, at, atv1alpha1.Pending, "PodConflict", 10*time.Second)
 	if message := got.Status.Conditions[len(got.Status.Conditions)-1].Message; !strings.Contains(message, `Pod "taken" exists and is not owned by this object`) {
 		t.Errorf("message: %s", message)
 	}
-	if out := kubectl(t, "get", "pod", "taken", "-n", ns, "-o", "jsonpath={.metadata.ownerReferences}{.metadata.deletionTimestamp}"); out != "" {
+	if out := e2e.Kubectl(t, "get", "pod", "taken", "-n", ns, "-o", "jsonpath={.metadata.ownerReferences}{.metadata.deletionTimestamp}"); out != "" {
 		t.Errorf("the foreign pod was touched: %s", out)
 	}
-	kubectl(t, "delete", "pod", "taken", "-n", ns, "--grace-period=1")
+	e2e.Kubectl(t, "delete", "pod", "taken", "-n", ns, "--grace-period=1")
 	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
 }
 
 func TestAtWaitsForQuota(t *testing.T) {
-	ns := newNamespace(t)
-	kubectl(t, "create", "quota", "none", "-n", ns, "--hard=pods=0")
+	ns := e2e.NewNamespace(t)
+	e2e.Kubectl(t, "create", "quota", "none", "-n", ns, "--hard=pods=0")
 	at := newAt(ns, "at", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Pending, "PodRefused", 10*time.Second)
-	kubectl(t, "delete", "quota", "none", "-n", ns)
+	e2e.Kubectl(t, "delete", "quota", "none", "-n", ns)
 	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
 }
 
 // TestAtTakesACommandLiterally: what Kubernetes would replace in a pod's command is
 // the shell's, and what no shell reads stays as it is.
 func TestAtTakesACommandLiterally(t *testing.T) {
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	variable := []corev1.EnvVar{{Name: "NAME", Value: "variable"}}
 	line := newAt(ns, "line", func(s *atv1alpha1.AtSpec) {
 		s.Command = new(`NAME() { echo executed; }; test $$ -gt 0 && echo "$(NAME) $NAME"`)
@@ -317,29 +320,29 @@ func TestAtTakesACommandLiterally(t *testing.T) {
 // TestAtEndsTheFirstPodBeforeTheSecond: a pod that found no node in time does not
 // run beside the next attempt's, when there is a node after all.
 func TestAtEndsTheFirstPodBeforeTheSecond(t *testing.T) {
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "twice", func(s *atv1alpha1.AtSpec) {
 		s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(2)), 1
 		s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"fairlead": "here"}}}
 	})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Running, "PendingDeadlineExceeded", 20*time.Second)
-	eventually(t, 5*time.Second, func() error {
-		if out, _ := tryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+	pace.Eventually(t, 5*time.Second, func() error {
+		if out, _ := e2e.TryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
 			return fmt.Errorf("the first attempt's pod is there:\n%s", out)
 		}
 		return nil
 	})
-	kubectl(t, "label", "nodes", "--all", "fairlead=here")
-	t.Cleanup(func() { kubectl(t, "label", "nodes", "--all", "fairlead-") })
+	e2e.Kubectl(t, "label", "nodes", "--all", "fairlead=here")
+	t.Cleanup(func() { e2e.Kubectl(t, "label", "nodes", "--all", "fairlead-") })
 	got := waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
-	if out := kubectl(t, "get", "pods", "-n", ns, "-o", "name"); got.Status.Attempts != 2 || out != "pod/"+got.Status.PodName+"\n" {
+	if out := e2e.Kubectl(t, "get", "pods", "-n", ns, "-o", "name"); got.Status.Attempts != 2 || out != "pod/"+got.Status.PodName+"\n" {
 		t.Errorf("attempts %d, pods:\n%s", got.Status.Attempts, out)
 	}
 }
 
 func TestAtOfTheSameNameIsANewRun(t *testing.T) {
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	for range 3 {
 		at := newAt(ns, "again", func(s *atv1alpha1.AtSpec) { s.Command = new("echo $$") })
 		create(t, at)
@@ -347,20 +350,20 @@ func TestAtOfTheSameNameIsANewRun(t *testing.T) {
 		if pod := podOf(t, got); pod.UID != got.Status.PodUID || !metav1.IsControlledBy(pod, got) {
 			t.Errorf("pod %s is not the one of this At", pod.UID)
 		}
-		kubectl(t, "delete", "at", "again", "-n", ns)
+		e2e.Kubectl(t, "delete", "at", "again", "-n", ns)
 	}
 }
 
 func TestFinishedAtNeverRunsAgain(t *testing.T) {
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "once", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
-	kubectl(t, "delete", "pod", "once", "-n", ns)
-	kubectl(t, "rollout", "restart", "deployment/at-operator-controller-manager", "-n", "at-operator-system")
-	kubectl(t, "rollout", "status", "deployment/at-operator-controller-manager", "-n", "at-operator-system")
+	e2e.Kubectl(t, "delete", "pod", "once", "-n", ns)
+	e2e.Kubectl(t, "rollout", "restart", "deployment/at-operator-controller-manager", "-n", "at-operator-system")
+	e2e.Kubectl(t, "rollout", "status", "deployment/at-operator-controller-manager", "-n", "at-operator-system")
 	time.Sleep(3 * time.Second)
-	if out, _ := tryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+	if out, _ := e2e.TryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
 		t.Errorf("it ran again:\n%s", out)
 	}
 }

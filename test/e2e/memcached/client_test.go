@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package memcached
 
 import (
 	"bufio"
@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // mcClient talks memcached's text protocol over one connection.
@@ -105,7 +108,7 @@ func (m *mcClient) hits(n int) (int, error) {
 // rule of a proxy hides it.
 func exposed(t *testing.T, namespace, pod string) string {
 	t.Helper()
-	apply(t, namespace, fmt.Sprintf(`
+	e2e.Apply(t, namespace, fmt.Sprintf(`
 apiVersion: v1
 kind: Service
 metadata: {name: %[1]s-outside}
@@ -115,15 +118,15 @@ spec:
   selector: {statefulset.kubernetes.io/pod-name: %[1]s}
   ports: [{port: 11211}]
 `, pod))
-	return strings.Fields(kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`))[0] + ":" +
-		kubectl(t, "get", "service", pod+"-outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
+	return strings.Fields(e2e.Kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`))[0] + ":" +
+		e2e.Kubectl(t, "get", "service", pod+"-outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
 }
 
 // mustDial connects to a server once it can be reached.
 func mustDial(t *testing.T, address string, config *tls.Config) *mcClient {
 	t.Helper()
 	var m *mcClient
-	eventually(t, time.Minute, func() (err error) {
+	pace.Eventually(t, time.Minute, func() (err error) {
 		m, err = dialMemcached(address, config)
 		return err
 	})

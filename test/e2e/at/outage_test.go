@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package at
 
 import (
 	"bytes"
@@ -13,12 +13,15 @@ import (
 	"time"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/test/e2e"
 )
 
-// TestAPIServerSilentForAMinute stops the API server's process, so that
-// requests are neither answered nor refused, while an At comes due.
-func TestAPIServerSilentForAMinute(t *testing.T) {
-	ns := newNamespace(t)
+// TestWithoutAPIServer stops the API server's process, so that
+// requests are neither answered nor refused for a minute, while an At comes due. It
+// is run alone: every test of a cluster that answers nobody would fail.
+func TestWithoutAPIServer(t *testing.T) {
+	e2e.NeedsLocalCluster(t, "it stops the API server's process")
+	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "patient", func(s *atv1alpha1.AtSpec) { s.Schedule = in(10 * time.Second) })
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Pending, "Scheduled", 5*time.Second)
@@ -42,6 +45,10 @@ func TestAPIServerSilentForAMinute(t *testing.T) {
 // machine: the one with this cluster's certificate authority.
 func apiServerProcess(t *testing.T) *os.Process {
 	t.Helper()
+	cluster, err := e2e.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
 	links, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +60,7 @@ func apiServerProcess(t *testing.T) *os.Process {
 		}
 		proc := filepath.Dir(link)
 		authority, err := os.ReadFile(filepath.Join(proc, "root", "etc", "kubernetes", "pki", "ca.crt"))
-		if err != nil || !bytes.Equal(authority, restConfig.CAData) {
+		if err != nil || !bytes.Equal(authority, cluster.CAData) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(proc))

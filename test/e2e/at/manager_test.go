@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package at
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 const (
@@ -35,9 +37,9 @@ func reconfigure(t *testing.T, replicas int, args ...string) {
 	set := func(replicas int, args ...string) {
 		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/replicas","value":%d},{"op":"replace","path":"/spec/template/spec/containers/0/args","value":["%s"]}]`,
 			replicas, strings.Join(args, `","`))
-		kubectl(t, "patch", atDeployment, "-n", atNamespace, "--type=json", "-p", patch)
-		kubectl(t, "rollout", "status", atDeployment, "-n", atNamespace, "--timeout=90s")
-		eventually(t, 30*time.Second, func() error {
+		e2e.Kubectl(t, "patch", atDeployment, "-n", atNamespace, "--type=json", "-p", patch)
+		e2e.Kubectl(t, "rollout", "status", atDeployment, "-n", atNamespace, e2e.Patience)
+		pace.Eventually(t, 30*time.Second, func() error {
 			if n := len(managerPods(t)); n != replicas {
 				return fmt.Errorf("%d manager pods, want %d", n, replicas)
 			}
@@ -70,7 +72,7 @@ func startProcess(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(filepath.Join(root, "bin", "fairlead"), append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0", "at")...)
+	p.cmd = exec.Command(filepath.Join(e2e.Root, "bin", "fairlead"), append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0", "at")...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -97,10 +99,10 @@ func (p *process) logs(t *testing.T) string {
 // is killed the other does.
 func TestManagerOutsideTheCluster(t *testing.T) {
 	reconfigure(t, 0, "at")
-	ns, other := newNamespace(t), newNamespace(t)
+	ns, other := e2e.NewNamespace(t), e2e.NewNamespace(t)
 	args := []string{"--kubeconfig", os.Getenv("KUBECONFIG"), "--namespace", ns, "--leader-election-namespace", ns}
 	one := startProcess(t, args...)
-	eventually(t, 20*time.Second, func() error {
+	pace.Eventually(t, 20*time.Second, func() error {
 		if !strings.Contains(one.logs(t), "Starting workers") {
 			return fmt.Errorf("not started:\n%s", one.logs(t))
 		}
@@ -135,18 +137,18 @@ func TestManagerOutsideTheCluster(t *testing.T) {
 func TestLeaderForLife(t *testing.T) {
 	reconfigure(t, 2, "--leader-election=for-life", "at")
 	leader := func() string {
-		return kubectl(t, "get", "configmap", "at-operator-leader", "-n", atNamespace, "-o", "jsonpath={.metadata.ownerReferences[0].name}")
+		return e2e.Kubectl(t, "get", "configmap", "at-operator-leader", "-n", atNamespace, "-o", "jsonpath={.metadata.ownerReferences[0].name}")
 	}
 	t.Cleanup(func() {
-		_, _ = tryKubectl("", "delete", "configmap", "at-operator-leader", "-n", atNamespace, "--ignore-not-found")
+		_, _ = e2e.TryKubectl("", "delete", "configmap", "at-operator-leader", "-n", atNamespace, "--ignore-not-found")
 	})
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	before := leader()
 	at := newAt(ns, "first", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
 
-	kubectl(t, "delete", "pod", before, "-n", atNamespace)
+	e2e.Kubectl(t, "delete", "pod", before, "-n", atNamespace)
 	at = newAt(ns, "second", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Done, "Completed", 40*time.Second)
@@ -165,8 +167,8 @@ func TestRandomKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 
 	reconfigure(t, 2, "--leader-election=none", "at")
-	ns := newNamespace(t)
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t)
+	e2e.Apply(t, ns, `
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: ledger}
@@ -229,16 +231,16 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 
 // Metrics of the deployed manager: nobody gets them without the right to.
 func TestMetricsOfTheDeployedManager(t *testing.T) {
-	ns := newNamespace(t)
+	ns := e2e.NewNamespace(t)
 	forward := exec.Command("kubectl", "port-forward", "-n", atNamespace, atDeployment, "18443:8443")
 	if err := forward.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = forward.Process.Kill(); _ = forward.Wait() })
-	kubectl(t, "create", "serviceaccount", "scraper", "-n", ns)
-	kubectl(t, "create", "clusterrolebinding", ns, "--clusterrole=at-operator-metrics-reader", "--serviceaccount="+ns+":scraper")
-	t.Cleanup(func() { _, _ = tryKubectl("", "delete", "clusterrolebinding", ns) })
-	token := strings.TrimSpace(kubectl(t, "create", "token", "scraper", "-n", ns))
+	e2e.Kubectl(t, "create", "serviceaccount", "scraper", "-n", ns)
+	e2e.Kubectl(t, "create", "clusterrolebinding", ns, "--clusterrole=at-operator-metrics-reader", "--serviceaccount="+ns+":scraper")
+	t.Cleanup(func() { _, _ = e2e.TryKubectl("", "delete", "clusterrolebinding", ns) })
+	token := strings.TrimSpace(e2e.Kubectl(t, "create", "token", "scraper", "-n", ns))
 
 	insecure := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	get := func(token string) (int, string, error) {
@@ -257,13 +259,13 @@ func TestMetricsOfTheDeployedManager(t *testing.T) {
 		_ = resp.Body.Close()
 		return resp.StatusCode, string(body), err
 	}
-	eventually(t, 20*time.Second, func() error {
+	pace.Eventually(t, 20*time.Second, func() error {
 		if code, _, err := get(""); err != nil || code != http.StatusUnauthorized {
 			return fmt.Errorf("without a token: %d, %w", code, err)
 		}
 		return nil
 	})
-	eventually(t, 20*time.Second, func() error {
+	pace.Eventually(t, 20*time.Second, func() error {
 		code, body, err := get(token)
 		if err != nil || code != http.StatusOK || !strings.Contains(body, "fairlead_at_lateness_seconds") {
 			return fmt.Errorf("with a token: %d, %w", code, err)

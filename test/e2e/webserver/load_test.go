@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package webserver
 
 import (
 	"fmt"
@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 const (
@@ -37,7 +40,7 @@ func startLoad(t *testing.T, url string) *load {
 	// Ready is about pods: that the node passes requests on to them takes its
 	// kube-proxy a moment more, once.
 	for answered := 0; answered < 20; answered++ {
-		eventually(t, 10*time.Second, func() error { _, err := page(url); return err })
+		pace.Eventually(t, 10*time.Second, func() error { _, err := page(url); return err })
 		time.Sleep(50 * time.Millisecond)
 	}
 	l := &load{stop: make(chan struct{})}
@@ -129,10 +132,9 @@ data:
 // TestWebServerLosesNoRequest: 200 requests a second through the NodePort, and
 // everything that one does to a web server.
 func TestWebServerLosesNoRequest(t *testing.T) {
-	needImages(t, oldNginx, newNginx)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
+	e2e.Apply(t, ns, `
 apiVersion: my.domain/v1
 kind: WebServer
 metadata: {name: busy}
@@ -144,7 +146,7 @@ spec:
 `)
 	l := startLoad(t, webURL(t, ns, "busy"))
 	set := func(patch string) {
-		kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", patch)
+		e2e.Kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", patch)
 	}
 	steps := []struct {
 		name     string
@@ -152,15 +154,15 @@ spec:
 		do       func()
 	}{
 		{"another image, with one pod", 1, func() { set(`{"spec":{"image":"` + newNginx + `"}}`) }},
-		{"the only pod deleted", 1, func() { kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
+		{"the only pod deleted", 1, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
 		{"three pods", 3, func() { set(`{"spec":{"replicas":3}}`) }},
-		{"a pod deleted", 3, func() { kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
+		{"a pod deleted", 3, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
 		{"another page", 3, func() {
-			kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", `{"data":{"index.html":"<h1>Hello again</h1>"}}`)
+			e2e.Kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", `{"data":{"index.html":"<h1>Hello again</h1>"}}`)
 		}},
 		{"another port", 3, func() { // where only the new pods listen
 			config, _, _ := strings.Cut(slowConfig, "---")
-			apply(t, ns, strings.NewReplacer("name: slow", "name: moved", "listen 80", "listen 8080").Replace(config))
+			e2e.Apply(t, ns, strings.NewReplacer("name: slow", "name: moved", "listen 80", "listen 8080").Replace(config))
 			set(`{"spec":{"port":8080,"config":{"configMap":"moved"}}}`)
 		}},
 		{"one pod", 1, func() { set(`{"spec":{"replicas":1}}`) }},
@@ -170,14 +172,14 @@ spec:
 		failed := l.failed.Load()
 		generation := strings.Join(podNames(t, ns, "busy"), " ")
 		step.do()
-		eventually(t, 2*time.Minute, func() error {
+		pace.Eventually(t, 2*time.Minute, func() error {
 			if strings.Join(podNames(t, ns, "busy"), " ") == generation {
 				return fmt.Errorf("%s: nothing has happened", step.name)
 			}
 			return nil
 		})
 		wantDeployment(t, ns, "busy", step.replicas)
-		kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "webserver/busy")
+		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "webserver/busy")
 		time.Sleep(8 * time.Second) // what is left drains
 		t.Logf("%s: %d answered so far, %d failed in this step", step.name, l.answered.Load(), l.failed.Load()-failed)
 	}
@@ -187,10 +189,9 @@ spec:
 // TestWebServerRollsBack: an image that cannot be had, and a configuration that
 // nginx refuses, are put back, while all requests are answered.
 func TestWebServerRollsBack(t *testing.T) {
-	needImages(t, oldNginx, newNginx)
-	ns := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
-	apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
-	apply(t, ns, `
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	e2e.Apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
+	e2e.Apply(t, ns, `
 apiVersion: my.domain/v1
 kind: WebServer
 metadata: {name: steady}
@@ -204,8 +205,8 @@ spec:
 	l := startLoad(t, webURL(t, ns, "steady"))
 	message := func(reason string, words ...string) {
 		t.Helper()
-		eventually(t, time.Minute, func() error {
-			got := kubectl(t, "get", "webserver", "steady", "-n", ns, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
+		pace.Eventually(t, time.Minute, func() error {
+			got := e2e.Kubectl(t, "get", "webserver", "steady", "-n", ns, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
 			for _, word := range append(words, reason+": ") {
 				if !strings.Contains(got, word) {
 					return fmt.Errorf("the condition Ready says %q, want %q", got, word)
@@ -223,19 +224,19 @@ spec:
 		}
 	}
 
-	kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"nginx:0.0.0"}}`)
+	e2e.Kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"nginx:0.0.0"}}`)
 	message("RolledBack", "nginx:0.0.0", "cannot be pulled", oldNginx)
 	same()
-	kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"`+oldNginx+`"}}`)
+	e2e.Kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"`+oldNginx+`"}}`)
 	message("Ready")
 	same()
 
-	kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { lisen 80; }"}}`)
+	e2e.Kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { lisen 80; }"}}`)
 	message("RolledBack", `unknown directive "lisen"`)
 	same()
 	time.Sleep(15 * time.Second)
 	same() // it is not tried again
-	kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { listen 80; root /usr/share/nginx/html; location = /slow.txt { limit_rate 10k; } }"}}`)
+	e2e.Kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { listen 80; root /usr/share/nginx/html; location = /slow.txt { limit_rate 10k; } }"}}`)
 	message("Ready")
 	l.end(t)
 }
