@@ -99,6 +99,10 @@ lint: ## go vet and golangci-lint
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/olm && $(BIN)/golangci-lint run --config ../../.golangci.yml
 
+.PHONY: vulncheck
+vulncheck: generators ## Name the known vulnerabilities that the code reaches; needs the Internet, and is no part of test
+	hack/vulncheck.sh
+
 .PHONY: verify
 verify: generators ## Fail if generated files are not current
 	hack/verify.sh
