@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // A kubelet deletes the cgroups of pods that it does not know, so each cluster
@@ -161,7 +163,7 @@ func removeCgroups(name string) error {
 // removed, only folders without processes can. Processes that were just killed
 // take a moment to leave.
 func removeTree(root string) error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := pace.In(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		var folders []string
 		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
@@ -176,7 +178,7 @@ func removeTree(root string) error {
 				failed = fmt.Errorf("remove the cgroup folder %s: %w", folder, err)
 			}
 		}
-		if failed == nil || time.Now().After(deadline) {
+		if failed == nil || deadline.Passed() {
 			return failed
 		}
 	}
