@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"text/template"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
 
 	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
@@ -92,6 +94,15 @@ func TestBorrow(t *testing.T) {
 		if c.Cache != tc.want {
 			t.Errorf("%s: the parts are from %s, want %s", name, c.Cache, tc.want)
 		}
+	}
+}
+
+func TestNeedsPrivilege(t *testing.T) {
+	if got := needsPrivilege(fmt.Errorf("mkdir: %w", unix.EROFS)); !strings.Contains(got, "--privileged") {
+		t.Errorf("needsPrivilege() = %q, want what to do", got)
+	}
+	if got := needsPrivilege(unix.ENOSPC); got != "" {
+		t.Errorf("needsPrivilege() of another error = %q", got)
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 // lives on by itself afterwards; if not, it ends with this process.
 func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	began := time.Now()
+	if err := c.checkDisk(); err != nil {
+		return err
+	}
 	if err := c.parts(ctx); err != nil {
 		return err
 	}
@@ -57,6 +60,19 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	}
 	_, err = started.lifeline.Write([]byte{detach})
 	return errors.Join(err, started.lifeline.Close())
+}
+
+// checkDisk says that the folder cannot hold the node's disk before anything is
+// built for it, and leaves no folder then.
+func (c *Cluster) checkDisk() error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	err := host.CheckDisk(c.Dir)
+	if err != nil {
+		_ = os.Remove(c.Dir) // unless something is in there
+	}
+	return err
 }
 
 // started is a cluster on its way up.

@@ -134,7 +134,8 @@ func (s *supervisor) setUp() (*credentials, error) {
 	}
 	s.processes = newProcesses(pairs(environment), filepath.Join(clusterDir, LogDir))
 	if err := s.setUpNAT(); err != nil {
-		return nil, fmt.Errorf("set up iptables: %w; %s", err, s.log("iptables"))
+		return nil, fmt.Errorf("the kernel has no network address translation: modprobe -a nft_compat nft_chain_nat xt_MASQUERADE, or for an older one "+
+			"iptable_nat xt_MASQUERADE (on the machine itself, if this is a container; after an upgrade of the kernel, restart the machine): %w; %s", err, s.log("iptables"))
 	}
 	return credentials, nil
 }
