@@ -20,4 +20,4 @@ was_there=$(kubectl -n "$namespace" get --ignore-not-found -o name "$deployment"
 kubectl apply --server-side -k "$config" >/dev/null
 # The tag stays the same when the image changes, so nothing else restarts it.
 [[ -z $was_there ]] || kubectl -n "$namespace" rollout restart "$deployment" >/dev/null
-kubectl -n "$namespace" rollout status --timeout 2m "$deployment"
+kubectl -n "$namespace" rollout status --timeout 10m "$deployment"

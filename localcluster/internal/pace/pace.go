@@ -11,6 +11,7 @@ package pace
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -76,9 +77,6 @@ func Slowness() float64 {
 	return max(1, float64(time.Since(began))/float64(reference))
 }
 
-// sink keeps the work from being optimised away.
-var sink uint64
-
 func work() {
 	x := uint64(88172645463325252)
 	for range steps {
@@ -86,5 +84,5 @@ func work() {
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	sink = x
+	runtime.KeepAlive(x) // or all of it would be optimised away
 }
