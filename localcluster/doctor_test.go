@@ -179,6 +179,37 @@ func TestDoctorLists(t *testing.T) {
 	}
 }
 
+// What make does before it builds anything.
+func TestMakeAsksFirst(t *testing.T) {
+	const hint = "With the one of your KUBECONFIG: make install run"
+	ours, err := filepath.Abs("../.cluster/kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		target, kubeconfig string
+		hinted             bool
+	}{
+		"demo":                          {target: "demo"},
+		"demo, with a cluster at hand":  {target: "demo", kubeconfig: "/somewhere/kubeconfig", hinted: true},
+		"demo, with the one of make up": {target: "demo", kubeconfig: ours},
+		"up, with a cluster at hand":    {target: "up", kubeconfig: "/somewhere/kubeconfig", hinted: true},
+		"test":                          {target: "test", kubeconfig: "/somewhere/kubeconfig"},
+	}
+	for name, tc := range cases {
+		cmd := exec.Command("make", "--directory=..", "--no-print-directory", tc.target,
+			"DOCTOR=sh -c 'echo asked for $$2; exit 1' doctor")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "KUBECONFIG=" + tc.kubeconfig}
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "asked for "+tc.target) || strings.Contains(string(out), "go build") {
+			t.Errorf("%s: it does not stop when the machine lacks something (%v):\n%s", name, err, out)
+		}
+		if strings.Contains(string(out), hint) != tc.hinted {
+			t.Errorf("%s: how to use the cluster of the user's: want %t, in\n%s", name, tc.hinted, out)
+		}
+	}
+}
+
 // doctor runs the script with nothing but the machine's programs and a few
 // that it may count on.
 func (m machine) doctor(t *testing.T, args ...string) (string, int) {
