@@ -88,7 +88,7 @@ check_go() {
 	elif [ "$(number "$have")" -ge 1021 ] && [ "$(cd / && go env GOTOOLCHAIN)" != local ]; then
 		fine "Go $have, which fetches $want"
 	else
-		lacks "Go $have is too old, $want is needed: install it (https://go.dev/doc/install) and put it first on the PATH: export PATH=/usr/local/go/bin:\$PATH"
+		lacks "Go $have is too old, $want is needed: install it (https://go.dev/doc/install), then: sudo env \"PATH=/usr/local/go/bin:\$PATH\" $make"
 	fi
 }
 

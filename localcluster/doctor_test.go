@@ -48,7 +48,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"Debian 12's own Go": {
 			target: "demo", change: func(m machine) { m.programs["go"] = "echo go version go1.19.8 linux/amd64" },
-			want: []string{"Go 1.19 is too old, 1.26 is needed"},
+			want: []string{`Go 1.19 is too old, 1.26 is needed: install it (https://go.dev/doc/install), then: sudo env "PATH=/usr/local/go/bin:$PATH" make demo`},
 		},
 		"a Go that fetches the one it needs": {
 			target: "demo", change: func(m machine) {

@@ -193,7 +193,7 @@ func (s *supervisor) launch(components ...component) error {
 func (s *supervisor) await(name string, check func(context.Context) error) error {
 	deadline := pace.In(startTimeout)
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), deadline.Stretch(5*time.Second))
 		err := check(ctx)
 		cancel()
 		if err == nil {

@@ -60,6 +60,11 @@ func (d *Deadline) Passed() bool {
 	return d.spent >= d.limit
 }
 
+// Stretch makes a time as long as the machine was slow at the last look.
+func (d *Deadline) Stretch(t time.Duration) time.Duration {
+	return time.Duration(float64(t) * d.slow)
+}
+
 // String is how long it has been by the clock, and why that long.
 func (d *Deadline) String() string {
 	took := d.now().Sub(d.began).Round(time.Second)

@@ -28,6 +28,9 @@ func TestDeadline(t *testing.T) {
 			if got := now.Sub(start); got != tc.want {
 				t.Errorf("it passed after %s, want %s", got, tc.want)
 			}
+			if got, want := d.Stretch(time.Second), time.Duration(tc.slow)*time.Second; got != want {
+				t.Errorf("Stretch(1s) = %s, want %s", got, want)
+			}
 			if got := d.String(); !strings.HasPrefix(got, tc.want.String()) || strings.Contains(got, "slow") != (tc.slow > 1) {
 				t.Errorf("String() = %q", got)
 			}
