@@ -3,6 +3,8 @@
 
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
+# Where Go's own installation puts it: sudo leaves that out.
+export PATH := $(PATH):/usr/local/go/bin
 
 OPERATOR ?= all
 # The version being worked on. Released ones are in hack/releases.
@@ -23,6 +25,11 @@ KUBECTL ?= $(or $(shell command -v kubectl),$(ASSETS)/kubectl)
 CONFIG = operators$(if $(filter all,$(OPERATOR)),,/$(OPERATOR))/config
 # The kustomize overlay to deploy: default, or namespaced.
 OVERLAY ?= default
+# Says what the machine lacks; true goes on without asking.
+DOCTOR ?= hack/doctor.sh
+# What to do with a cluster of one's own, for those who have one at hand.
+YOURS = @[ "$${KUBECONFIG:-$(CLUSTER)/kubeconfig}" = "$(CLUSTER)/kubeconfig" ] || \
+	echo "This starts a cluster of its own. With the one of your KUBECONFIG: make install run, or make deploy IMG=..."
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)$(if $(shell git status --porcelain 2>/dev/null),-dirty)
 DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $(OPERATOR) -platforms $(PLATFORMS) \
 	$(if $(filter file,$(origin IMG)),,-image $(IMG))
@@ -30,23 +37,37 @@ DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $
 ##@ The two commands
 
 .PHONY: demo
-demo: build ## From nothing to the operators at work on a local cluster, shown on the screen
+demo: ## From nothing to the operators at work on a local cluster, shown on the screen
+	$(YOURS)
+	@$(DOCTOR) --quiet demo
+	@$(MAKE) --no-print-directory build
 	$(LOCALCLUSTER) run -- hack/demo.sh
 
 .PHONY: test
-test: check assets build build-dist ## All that CI runs, from nothing
-	$(MAKE) --no-print-directory -j 2 --output-sync=target apiserver-test cluster-tests
+test: doctor-test check assets build build-dist ## All that CI runs, from nothing
+	$(MAKE) --no-print-directory -j 2 --output-sync=line apiserver-test cluster-tests
 
 ##@ The local cluster
 
 .PHONY: up
-up: build ## Start a local cluster with the operators in it; its kubeconfig is .cluster/kubeconfig
+up: ## Start a local cluster with the operators in it; its kubeconfig is .cluster/kubeconfig
+	$(YOURS)
+	@$(DOCTOR) --quiet up
+	@$(MAKE) --no-print-directory build
 	$(LOCALCLUSTER) up
 	LOCALCLUSTER_DIR=$(CLUSTER) KUBECONFIG=$(CLUSTER)/kubeconfig PATH=$(ASSETS):$$PATH hack/deploy.sh $(OPERATOR)
 
 .PHONY: down
 down: build-localcluster ## End the local cluster, with nothing left behind
 	$(LOCALCLUSTER) down
+
+.PHONY: doctor
+doctor: ## What this machine lacks for them, each with the command that mends it
+	@$(DOCTOR) all
+
+.PHONY: doctor-test
+doctor-test:
+	@$(DOCTOR) --quiet test
 
 ##@ Development
 

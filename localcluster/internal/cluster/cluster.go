@@ -95,7 +95,7 @@ func (c *Cluster) parts(ctx context.Context) error {
 	return nil
 }
 
-// nodePackages are Debian's packages that the node runs on: the container
+// nodePackages are Debian 12's packages that the node runs on: the container
 // runtime, the container network, iptables, and the libraries of those that a
 // small system may lack.
 var nodePackages = []string{
@@ -106,7 +106,7 @@ var nodePackages = []string{
 
 // unpack fetches and unpacks the node's packages, unless it has done so.
 func (c *Cluster) unpack(ctx context.Context) error {
-	fetched, err := c.debian().Fetch(ctx, "", nodePackages...)
+	fetched, err := c.debian().Fetch(ctx, debian.Bookworm, nodePackages...)
 	if err != nil {
 		return fmt.Errorf("fetch Debian's packages: %w", err)
 	}

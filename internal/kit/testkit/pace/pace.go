@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -167,9 +168,6 @@ func measure() float64 {
 	return min(max(float64(time.Since(began))/float64(reference), 1), slowest)
 }
 
-// sink keeps the work from being optimised away.
-var sink uint64
-
 // work computes without touching memory, so that the race detector does not
 // make it slower.
 func work() {
@@ -179,5 +177,5 @@ func work() {
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	sink = x
+	runtime.KeepAlive(x)
 }
