@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 var (
@@ -175,17 +177,7 @@ func refused(t *testing.T, words []string, program string, args ...string) {
 
 func eventually(t *testing.T, within time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %v", within, err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	pace.Eventually(t, within, check)
 }
 
 // newNamespace is a namespace for a test, gone at its end.
