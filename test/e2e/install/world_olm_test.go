@@ -72,7 +72,7 @@ func startOLM(t *testing.T) *olm {
 		_, _ = try("", "kubectl", "delete", "crds", "-l", "!app.kubernetes.io/part-of", "--wait=false")
 	})
 	for _, deployment := range []string{"olm-operator", "catalog-operator"} {
-		kubectl(t, "rollout", "status", "deployment/"+deployment, "-n", "olm", "--timeout=120s")
+		kubectl(t, "rollout", "status", "deployment/"+deployment, "-n", "olm", "--timeout=10m")
 	}
 	return o
 }
@@ -108,7 +108,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "wait", "--for=condition=Ready", "pod/registry", "-n", namespace, "--timeout=60s")
+	kubectl(t, "wait", "--for=condition=Ready", "pod/registry", "-n", namespace, "--timeout=10m")
 	node := kubectl(t, "get", "pod", "registry", "-n", namespace, "-o", "jsonpath={.status.hostIP}")
 	go func() {
 		for {
