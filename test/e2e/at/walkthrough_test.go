@@ -12,8 +12,11 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// in is the schedule that far from now, in the form that the guides use.
-func in(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05Z") }
+// in is the schedule that far from now, or farther on a slow machine, in the form
+// that the guides use.
+func in(d time.Duration) string {
+	return time.Now().Add(pace.Scale(d)).UTC().Format("2006-01-02T15:04:05Z")
+}
 
 // wantAt waits until kubectl get shows the At in a phase.
 func wantAt(t *testing.T, namespace, name, phase string, within time.Duration) {

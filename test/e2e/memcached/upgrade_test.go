@@ -138,7 +138,7 @@ spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 			}
 		}
 		for i, a := range all {
-			if took := a[1].Sub(a[0]); took > longestGap {
+			if took := a[1].Sub(a[0]); took > pace.Scale(longestGap) {
 				t.Errorf("%s: a server was away for %v", what, took)
 			}
 			for _, b := range all[:i] {

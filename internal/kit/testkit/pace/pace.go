@@ -65,6 +65,10 @@ func Slowness() float64 {
 	return machine.slow
 }
 
+// Scale is how long this takes of the clock's time, at the speed of the last
+// measurement.
+func Scale(d time.Duration) time.Duration { return time.Duration(float64(d) * Slowness()) }
+
 // Deadline is a moment of machine time.
 type Deadline struct {
 	at    time.Duration
