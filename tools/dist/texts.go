@@ -11,7 +11,7 @@ import (
 )
 
 // texts are what people read about an operator before they install it: the
-// files olm/package.yaml, olm/icon.svg and chart/next.txt of its folder.
+// files olm/package.yaml and olm/icon.svg of its folder.
 // operators/config has those of all operators together, which also fill in
 // what an operator's leave out.
 type texts struct {
@@ -42,7 +42,6 @@ type texts struct {
 	Features map[string]bool `json:"features"`
 
 	icon []byte
-	next string
 }
 
 // texts reads an operator's texts. A commit that has none, because it is older
@@ -75,12 +74,10 @@ func (r *release) texts(operator string) (*texts, error) {
 	if t.icon, err = read(path.Join(folder, "olm", "icon.svg")); err != nil {
 		return nil, err
 	}
-	next, err := read(path.Join(folder, "chart", "next.txt"))
-	t.next = string(next)
 	if t.CSV == "" {
 		t.CSV = t.Package
 	}
-	return t, err
+	return t, nil
 }
 
 func (t *texts) iconBase64() string { return base64.StdEncoding.EncodeToString(t.icon) }
