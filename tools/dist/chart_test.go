@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -187,7 +188,7 @@ func TestChartsAreChecked(t *testing.T) {
 		var chart struct {
 			Name, Description, KubeVersion, Home string
 			Keywords                             []string
-			Maintainers                          []map[string]string
+			Maintainers                          []v1alpha1.Maintainer
 			Annotations                          map[string]string
 		}
 		if err := yaml.Unmarshal(content, &chart); err != nil {
@@ -198,8 +199,8 @@ func TestChartsAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if chart.Name != texts.Package || chart.Description != texts.Summary || !slices.Equal(chart.Keywords, texts.Keywords) ||
-			chart.KubeVersion != ">="+texts.MinKubeVersion+"-0" || chart.Home != texts.Links[0]["url"] ||
-			!reflect.DeepEqual(chart.Maintainers, texts.Maintainers) {
+			chart.KubeVersion != ">="+texts.MinKubeVersion+"-0" || chart.Home != texts.Links[0].URL ||
+			!slices.Equal(chart.Maintainers, texts.Maintainers) {
 			t.Errorf("%s/Chart.yaml says something else than olm/package.yaml: %+v", chartOf(operator), chart)
 		}
 		if ran := chart.Annotations["fairlead.example.com/operator"]; ran != operator {

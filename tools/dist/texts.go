@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,16 +29,16 @@ type texts struct {
 	Capabilities string   `json:"capabilities"`
 	Channels     []string `json:"channels"` // the first one is the default
 	// Resources are, by CRD, the kinds that an object of it leads to.
-	Resources map[string][]map[string]string `json:"resources"`
+	Resources map[string][]v1alpha1.APIResourceReference `json:"resources"`
 	// RelatedImages are those that the operator runs by default, beside its own.
-	RelatedImages []map[string]string `json:"relatedImages"`
+	RelatedImages []v1alpha1.RelatedImage `json:"relatedImages"`
 
-	Provider       map[string]string   `json:"provider"`
-	Maintainers    []map[string]string `json:"maintainers"`
-	Links          []map[string]string `json:"links"`
-	Maturity       string              `json:"maturity"`
-	MinKubeVersion string              `json:"minKubeVersion"`
-	Repository     string              `json:"repository"`
+	Provider       v1alpha1.AppLink      `json:"provider"`
+	Maintainers    []v1alpha1.Maintainer `json:"maintainers"`
+	Links          []v1alpha1.AppLink    `json:"links"`
+	Maturity       string                `json:"maturity"`
+	MinKubeVersion string                `json:"minKubeVersion"`
+	Repository     string                `json:"repository"`
 	// Features are OpenShift's, features.operators.openshift.io/<name>.
 	Features map[string]bool `json:"features"`
 
