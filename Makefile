@@ -160,6 +160,13 @@ install-test: build build-dist ## Install, upgrade and uninstall in every way, o
 	CGO_ENABLED=0 go build -C tools/olm -trimpath -tags containers_image_openpgp -ldflags '-s -w' -o $(BIN)/olm/ tool ./...
 	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 20m ./test/e2e/install/
 
+# The oldest and the newest release that README.md names.
+KUBERNETES ?= v1.31.0 v1.36.3
+
+.PHONY: test-matrix
+test-matrix: build ## API-server tests and walkthroughs on the releases KUBERNETES="v1.31.0 v1.36.3"
+	hack/matrix.sh $(KUBERNETES)
+
 .PHONY: bench
 bench: build ## The benchmarks; see bench/README.md
 	$(LOCALCLUSTER) run -- go run ./bench

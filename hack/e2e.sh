@@ -8,7 +8,7 @@
 # command that takes an archive as its last argument ("kind load image-archive"),
 # or pulls it as $IMG.
 #
-# Usage: hack/e2e.sh all|OPERATOR
+# Usage: [RUN=PATTERN] hack/e2e.sh all|OPERATOR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,8 +41,8 @@ alone='^TestWithout'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
-run -skip "$alone" || failed=1
-run -run "$alone" || failed=1
+run -skip "$alone" -run "${RUN:-.}" || failed=1
+[[ -n ${RUN:-} ]] || run -run "$alone" || failed=1
 
 if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
 	printf '\n%d tests were skipped, because they need the local cluster:\n' "$(grep -c 'needs the local cluster: ' "$log")"

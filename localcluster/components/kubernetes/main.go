@@ -1,8 +1,8 @@
-// Command kubernetes is etcd, the five Kubernetes components, kubectl and the
-// local cluster's volume provisioner in one binary, as busybox is to the Unix
-// tools: the name it is called by says which of them it is. They share nearly
-// all of their code, so together they link once and take 150 MB instead of
-// 600.
+// Command kubernetes is etcd, the five Kubernetes components and kubectl in one
+// binary, as busybox is to the Unix tools: the name it is called by says which of
+// them it is. They share nearly all of their code, so together they link once and
+// take 150 MB instead of 600. It imports nothing of this module, so that it can be
+// built with another release of Kubernetes.
 //
 // Symlinks named kube-apiserver, etcd and kubectl beside it are what
 // controller-runtime's envtest looks for in KUBEBUILDER_ASSETS.
@@ -30,8 +30,6 @@ import (
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
-
-	"example.com/fairlead/localcluster/internal/volumes"
 )
 
 func main() {
@@ -48,13 +46,11 @@ func main() {
 		run(kubelet.NewKubeletCommand(context.Background()))
 	case "kube-proxy":
 		run(proxy.NewProxyCommand())
-	case "volume-provisioner":
-		run(volumes.Command())
 	case "kubectl":
 		kubectl()
 	default:
 		fmt.Fprintf(os.Stderr, "%s: call me through a symlink named etcd, kube-apiserver, kube-controller-manager, "+
-			"kube-scheduler, kubelet, kube-proxy, volume-provisioner or kubectl\n", name)
+			"kube-scheduler, kubelet, kube-proxy or kubectl\n", name)
 		os.Exit(2)
 	}
 }
