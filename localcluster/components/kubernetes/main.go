@@ -9,7 +9,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,17 +18,13 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics on /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
-	"k8s.io/kubectl/pkg/cmd"
-	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -43,7 +38,7 @@ func main() {
 	case "kube-scheduler":
 		run(scheduler.NewSchedulerCommand())
 	case "kubelet":
-		run(kubelet.NewKubeletCommand(context.Background()))
+		run(kubeletCommand())
 	case "kube-proxy":
 		run(proxy.NewProxyCommand())
 	case "kubectl":
@@ -57,13 +52,4 @@ func main() {
 
 func run(command *cobra.Command) {
 	os.Exit(cli.Run(command))
-}
-
-// kubectl sets the verbosity before it builds the command, which already logs,
-// and prints errors its own way.
-func kubectl() {
-	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) // a bad level is reported when the flags are parsed
-	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err)
-	}
 }

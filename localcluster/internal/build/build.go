@@ -48,7 +48,7 @@ func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
 		}
 	}
 	title := fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version)
-	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version)); err != nil {
+	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version), tags(version)); err != nil {
 		return err
 	}
 	if err := b.Component(ctx, "volume-provisioner", filepath.Join(bin, "volume-provisioner")); err != nil {
@@ -69,7 +69,7 @@ func (b Builder) Component(ctx context.Context, name, file string) error {
 	if err != nil {
 		return err
 	}
-	return b.build(ctx, "building "+name, source, "./components/"+name, file, "")
+	return b.build(ctx, "building "+name, source, "./components/"+name, file, "", "")
 }
 
 // Version is the version of a module that this one is built with.
@@ -102,7 +102,7 @@ func stamp(version string) string {
 
 // build links a package of the module in a folder into a file. The go command sees
 // for itself when the file is up to date.
-func (b Builder) build(ctx context.Context, title, source, component, file, ldflags string) error {
+func (b Builder) build(ctx context.Context, title, source, component, file, ldflags, tag string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -111,6 +111,7 @@ func (b Builder) build(ctx context.Context, title, source, component, file, ldfl
 	go b.tell(building, title, filepath.Base(component))
 	_, err := b.command(ctx, source, "build",
 		"-buildvcs=false", // or every commit would mean linking again
+		"-tags", tag,
 		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, component)
 	return err
 }

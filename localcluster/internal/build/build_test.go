@@ -50,3 +50,11 @@ replace k8s.io/api => k8s.io/api v0.31.0
 		t.Errorf("1.31: %v", err)
 	}
 }
+
+func TestTags(t *testing.T) {
+	for release, want := range map[string]string{"v1.31.0": "before_1_34", "v1.33.12": "before_1_34", "v1.34.4": "", "v1.36.3": "", "": ""} {
+		if got := tags(release); got != want {
+			t.Errorf("%q: %q, want %q", release, got, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -26,13 +27,8 @@ type goModule struct{ Path, Version string }
 
 // makeModule makes the module in a folder, of the source that is in another.
 func (b Builder) makeModule(ctx context.Context, folder, release, source string) error {
-	const file = "main.go"
-	text, err := os.ReadFile(filepath.Join(source, file))
-	if err != nil {
-		return err
-	}
 	to := filepath.Join(folder, "components", "kubernetes")
-	if err := errors.Join(os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, file), text, 0o644)); err != nil {
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(source))); err != nil {
 		return err
 	}
 	done := filepath.Join(folder, "tidied")
@@ -74,6 +70,16 @@ func (b Builder) goMod(ctx context.Context, source, release string) (goMod, erro
 		return mod, err
 	}
 	return mod, json.Unmarshal(out, &mod)
+}
+
+// tags chooses between the files for functions that releases before 1.34 have in
+// another form.
+func tags(release string) string {
+	minor, _, _ := strings.Cut(strings.TrimPrefix(release, "v1."), ".")
+	if n, err := strconv.Atoi(minor); err == nil && n < 34 {
+		return "before_1_34"
+	}
+	return ""
 }
 
 // moduleFor is the go.mod for a release that has this one. Its staging modules,
