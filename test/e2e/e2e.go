@@ -9,6 +9,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,7 +89,7 @@ func NeedsLocalCluster(t *testing.T, why string) {
 // Load makes an image of a static program, and loads it into the local cluster.
 func Load(t *testing.T, image, program string) {
 	t.Helper()
-	load := exec.Command(filepath.Join(Root, "bin", "localcluster"), "load", "--dir", local, image, program)
+	load := exec.CommandContext(t.Context(), filepath.Join(Root, "bin", "localcluster"), "load", "--dir", local, image, program)
 	if out, err := load.CombinedOutput(); err != nil {
 		t.Fatalf("load %s: %v\n%s", image, err, out)
 	}
@@ -96,7 +97,7 @@ func Load(t *testing.T, image, program string) {
 
 // TryKubectl runs kubectl and returns what it prints on both outputs.
 func TryKubectl(stdin string, args ...string) (string, error) {
-	cmd := exec.Command("kubectl", args...)
+	cmd := exec.CommandContext(context.Background(), "kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -14,12 +14,6 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// The two versions of memcached that the local cluster can make.
-const (
-	oldMemcached = "memcached:1.6.18"
-	newMemcached = "memcached:1.6.38"
-)
-
 const theGuidesMemcached = `
 apiVersion: "cache.example.com/v1alpha1"
 kind: "Memcached"

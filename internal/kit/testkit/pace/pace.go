@@ -30,7 +30,7 @@ const (
 	every = 250 * time.Millisecond
 	// steps of work take a millisecond on the reference: one core of a 2.6 GHz
 	// server processor of 2023 (see BenchmarkWork).
-	steps     = 500_000
+	steps     = 420_000
 	reference = time.Millisecond
 	// slowest is the most by which deadlines grow. What takes longer hangs.
 	slowest = 20
