@@ -49,9 +49,8 @@ func tryOverlay(dir string) error {
 		return err
 	}
 	defer os.RemoveAll(place)
-	at := func(name string) string { return filepath.Join(place, name) }
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
-		if err := os.Mkdir(at(name), 0o755); err != nil {
+		if err := os.Mkdir(filepath.Join(place, name), 0o755); err != nil {
 			return err
 		}
 	}
@@ -59,17 +58,20 @@ func tryOverlay(dir string) error {
 	go func() {
 		runtime.LockOSThread() // for good: the thread is of no use to others
 		result <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 				return fmt.Errorf("make a mount namespace: %w", err)
 			}
 			if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 				return fmt.Errorf("make the mounts private: %w", err)
 			}
-			options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", at("lower"), at("upper"), at("work"))
-			if err := unix.Mount("overlay", at("merged"), "overlay", 0, options); err != nil {
+			// By names without a folder: a comma in one would end the option.
+			if err := unix.Chdir(place); err != nil {
+				return err
+			}
+			if err := unix.Mount("overlay", "merged", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work"); err != nil {
 				return fmt.Errorf("mount an overlay: %w", err)
 			}
-			return unix.Unmount(at("merged"), unix.MNT_DETACH)
+			return unix.Unmount("merged", unix.MNT_DETACH)
 		}()
 	}()
 	return <-result
