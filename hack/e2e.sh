@@ -36,10 +36,11 @@ for operator in $operators; do
 	hack/deploy.sh "$operator"
 done
 
-# Packages go on side by side. What stops the cluster goes on alone.
-alone='^TestWithout'
+# What stops the cluster, or all but does, goes on alone.
+alone='^TestAlone'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
-run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
+# One node runs all their pods: packages go on side by side where it is large.
+run() { go test -p $((($(nproc) + 3) / 4)) -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
 run -skip "$alone" -run "${RUN:-.}" || failed=1
 [[ -n ${RUN:-} ]] || run -run "$alone" || failed=1

@@ -157,10 +157,10 @@ func TestLeaderForLife(t *testing.T) {
 	}
 }
 
-// TestRandomKills has two managers without leader election, both of which act,
+// TestAloneRandomKills has two managers without leader election, both of which act,
 // and kills one or the other again and again while commands come due. Every
 // command leaves a line in a file: each must be there exactly once.
-func TestRandomKills(t *testing.T) {
+func TestAloneRandomKills(t *testing.T) {
 	const ats, span = 60, 25 * time.Second
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -16,10 +16,10 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestWithoutAPIServer stops the API server's process, so that
+// TestAloneWithoutAPIServer stops the API server's process, so that
 // requests are neither answered nor refused for a minute, while an At comes due. It
 // is run alone: every test of a cluster that answers nobody would fail.
-func TestWithoutAPIServer(t *testing.T) {
+func TestAloneWithoutAPIServer(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "it stops the API server's process")
 	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "patient", func(s *atv1alpha1.AtSpec) { s.Schedule = in(10 * time.Second) })

@@ -322,7 +322,7 @@ func TestAtTakesACommandLiterally(t *testing.T) {
 func TestAtEndsTheFirstPodBeforeTheSecond(t *testing.T) {
 	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "twice", func(s *atv1alpha1.AtSpec) {
-		s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(2)), 1
+		s.PendingDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(2)), 1
 		s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"fairlead": "here"}}}
 	})
 	create(t, at)

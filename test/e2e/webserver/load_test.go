@@ -143,6 +143,7 @@ spec:
   replicas: 1
   config: {configMap: slow}
   content: {configMap: files}
+  rollout: {drainSeconds: `+fmt.Sprint(pace.Seconds(5))+`} # the only pod's replacement has to start meanwhile
 `)
 	l := startLoad(t, webURL(t, ns, "busy"))
 	set := func(patch string) {
@@ -180,7 +181,7 @@ spec:
 		})
 		wantDeployment(t, ns, "busy", step.replicas)
 		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "webserver/busy")
-		time.Sleep(8 * time.Second) // what is left drains
+		time.Sleep(pace.Scale(8 * time.Second)) // what is left drains
 		t.Logf("%s: %d answered so far, %d failed in this step", step.name, l.answered.Load(), l.failed.Load()-failed)
 	}
 	l.end(t)
@@ -200,7 +201,7 @@ spec:
   replicas: 2
   config: {configMap: slow}
   content: {configMap: files}
-  rollout: {deadlineSeconds: 10}
+  rollout: {deadlineSeconds: `+fmt.Sprint(pace.Seconds(10))+`}
 `)
 	l := startLoad(t, webURL(t, ns, "steady"))
 	message := func(reason string, words ...string) {

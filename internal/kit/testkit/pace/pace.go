@@ -4,11 +4,14 @@
 // and one that is right there hides that something hangs. So the time that
 // counts here is machine time: it passes as fast as that of the clock on a
 // machine which is as fast as the one that the deadlines were chosen on and
-// has nothing else to do, and slower on others. Every quarter of a second a
-// fixed piece of work is timed, which takes a millisecond there. If it takes
-// four, machine time passes at a fourth of the speed until the next
-// measurement; and a measurement that comes late, because this process was not
-// given a processor, counts for no more than one that is in time.
+// has nothing else to do, and slower on others. Four times a second two things are
+// measured: how long a piece of work takes which takes a millisecond there, and
+// how many threads of the whole machine want a processor, for each that there is.
+// (A thread that mostly sleeps gets one at once, so the work alone would not show
+// that others wait.) With two milliseconds and three threads for each processor,
+// machine time passes at a sixth of the speed; and a measurement that comes late,
+// because this process was not given a processor, counts for no more than one that is
+// in time.
 //
 // Only deadlines are made longer. What is to happen early, such as a pause
 // that a test makes, keeps to the clock; and a figure that users are promised
@@ -19,6 +22,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -68,6 +73,10 @@ func Slowness() float64 {
 // Scale is how long this takes of the clock's time, at the speed of the last
 // measurement.
 func Scale(d time.Duration) time.Duration { return time.Duration(float64(d) * Slowness()) }
+
+// Seconds is Scale for fields of that unit, which many deadlines of Kubernetes
+// are: rounded up.
+func Seconds(n int64) int64 { return int64(math.Ceil(Scale(time.Duration(n) * time.Second).Seconds())) }
 
 // Deadline is a moment of machine time.
 type Deadline struct {
@@ -136,10 +145,11 @@ func Until(ctx context.Context, limit time.Duration, check func() error) (took t
 	}
 }
 
-// Eventually is Until for a test, which fails when check never returns nil.
+// Eventually is Until for a test, or what cleans up after it, which fails when
+// check never returns nil.
 func Eventually(t testing.TB, limit time.Duration, check func() error) time.Duration {
 	t.Helper()
-	took, err := Until(t.Context(), limit, check)
+	took, err := Until(context.Background(), limit, check)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +159,11 @@ func Eventually(t testing.TB, limit time.Duration, check func() error) time.Dura
 // start begins to measure; it goes on as long as the process.
 func (m *meter) start() {
 	m.once.Do(func() {
-		m.slow, m.seen = measure(), time.Now()
+		for range 10 { // one moment says little
+			m.slow += measure() / 10
+			time.Sleep(time.Millisecond)
+		}
+		m.seen = time.Now()
 		go func() {
 			for range time.Tick(every) {
 				m.add(measure(), time.Now())
@@ -158,18 +172,33 @@ func (m *meter) start() {
 	})
 }
 
-// add counts the time since the last measurement.
+// add counts the time since the last measurement. The slowness is a mean that
+// forgets: a measurement counts for a second or two.
 func (m *meter) add(slow float64, now time.Time) {
+	const memory = 0.8
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.time += time.Duration(float64(min(now.Sub(m.seen), every)) / m.slow)
-	m.slow, m.seen = slow, now
+	m.slow, m.seen = memory*m.slow+(1-memory)*slow, now
 }
 
 func measure() float64 {
 	began := time.Now()
 	work()
-	return min(max(float64(time.Since(began))/float64(reference), 1), slowest)
+	took := float64(time.Since(began)) / float64(reference)
+	loadavg, _ := os.ReadFile("/proc/loadavg") // only Linux has it
+	return min(max(took, 1)*max(wanting(string(loadavg))/float64(runtime.NumCPU()), 1), slowest)
+}
+
+// wanting is how many threads run or want to: the first number of the fourth field
+// of /proc/loadavg.
+func wanting(loadavg string) float64 {
+	var one, five, fifteen float64
+	var threads int
+	if _, err := fmt.Sscanf(loadavg, "%f %f %f %d/", &one, &five, &fifteen, &threads); err != nil {
+		return 0
+	}
+	return float64(threads)
 }
 
 // work computes without touching memory, so that the race detector does not

@@ -21,10 +21,33 @@ func TestAdd(t *testing.T) {
 		{"no processor for a minute: one measurement", time.Minute, 1, every},
 	} {
 		before := m.time
-		m.add(step.slow, m.seen.Add(step.after))
+		m.add(1, m.seen.Add(step.after))
+		m.slow = step.slow
 		if got := m.time - before; got != step.want {
 			t.Errorf("%s: %v passed, want %v", step.name, got, step.want)
 		}
+	}
+}
+
+func TestWanting(t *testing.T) {
+	for loadavg, want := range map[string]float64{"4.64 9.66 10.64 7/137 15853\n": 7, "": 0, "what?": 0} {
+		if got := wanting(loadavg); got != want {
+			t.Errorf("%q: %v threads, want %v", loadavg, got, want)
+		}
+	}
+}
+
+func TestSlownessForgets(t *testing.T) {
+	m := &meter{slow: 1, seen: time.Now()}
+	for range 20 {
+		m.add(10, m.seen.Add(every))
+	}
+	if m.slow < 9 || m.slow > 10 {
+		t.Errorf("after 5 s of tenfold slowness it is %v", m.slow)
+	}
+	m.add(1, m.seen.Add(every))
+	if m.slow < 7 {
+		t.Errorf("one moment ended it: %v", m.slow)
 	}
 }
 
