@@ -37,12 +37,15 @@
 // where the operator hears of changes a while after they happened, of all
 // kinds or of one only, so that its cache is stale when it acts (and where its
 // objects are touched after a write, so that it does act); twins, where two
-// operators work at the same time and neither knows of the other. Late caches
-// and twins cut a write either before it or after it, in turns, so that each is
-// cut in both ways by one variant or another; plain, and all of them if the
-// environment has SWEEP_ALL=1, cut it in both. The
+// operators work at the same time and neither knows of the other. The
 // variant faults kills nobody: there the n-th write meets one [Fault], such as
 // a conflict, a server that is too busy, or an answer that is lost.
+//
+// Plain cuts every write in both ways. The others share what is left of two cores'
+// time: late-all and twins cut every write in one way, before or after in turns; the
+// late-<resource> do so with a write of each that there are of them; a write meets
+// a conflict, a lost answer, and in turns one of the other faults. SWEEP_ALL=1 in
+// the environment asks for all of it.
 //
 // While a scenario plays, every version of every object of the listed kinds is
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for

@@ -84,29 +84,35 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestEveryWriteIsCutInBothWays: by plain, and by two others between them.
-func TestEveryWriteIsCutInBothWays(t *testing.T) {
-	all := (&Sweep{Late: []string{"ats"}}).variants()
-	for n := 1; n < 5; n++ {
-		var cuts []string
-		for _, v := range all[:3] { // plain, late-all, late-ats
-			for _, p := range v.points(n) {
-				cuts = append(cuts, v.name+" "+p.cut)
+// TestPoints: what is done to a write in each variant.
+func TestPoints(t *testing.T) {
+	points := func() map[int]string {
+		done := map[int]string{}
+		for n := 1; n <= 4; n++ {
+			var all []string
+			for _, v := range (&Sweep{Late: []string{"ats", "pods"}}).variants() {
+				for _, p := range v.points(n) {
+					all = append(all, v.name+"/"+p.cut+string(p.fault))
+				}
 			}
+			done[n] = strings.Join(all, " ")
 		}
-		one, other := before, afterwards
-		if n%2 == 0 {
-			one, other = other, one
-		}
-		if want := []string{"plain " + before, "plain " + afterwards, "late-all " + one, "late-ats " + other}; !slices.Equal(cuts, want) {
-			t.Errorf("write %d is cut in %v, want %v", n, cuts, want)
+		return done
+	}
+	got := points()
+	for n, want := range map[int]string{
+		1: "plain/before plain/after late-all/after late-pods/before twins/after faults/conflict faults/lost-answer faults/server-error",
+		2: "plain/before plain/after late-all/before late-ats/after twins/before faults/conflict faults/lost-answer faults/hang",
+		3: "plain/before plain/after late-all/after late-pods/after twins/after faults/conflict faults/lost-answer faults/too-many-requests",
+		4: "plain/before plain/after late-all/before late-ats/before twins/before faults/conflict faults/lost-answer faults/server-error",
+	} {
+		if got[n] != want {
+			t.Errorf("write %d:\n%s\nwant\n%s", n, got[n], want)
 		}
 	}
 
 	t.Setenv(allVariable, "1")
-	for _, v := range (&Sweep{Late: []string{"ats"}}).variants() {
-		if !v.faults && len(v.points(1)) != 2 {
-			t.Errorf("with %s=1, %s cuts %v", allVariable, v.name, v.points(1))
-		}
+	if n, want := len(strings.Fields(points()[1])), 2*5+len(Faults); n != want {
+		t.Errorf("with %s=1 there are %d, want %d", allVariable, n, want)
 	}
 }
