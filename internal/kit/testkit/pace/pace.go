@@ -4,14 +4,11 @@
 // and one that is right there hides that something hangs. So the time that
 // counts here is machine time: it passes as fast as that of the clock on a
 // machine which is as fast as the one that the deadlines were chosen on and
-// has nothing else to do, and slower on others. Four times a second two things are
-// measured: how long a piece of work takes which takes a millisecond there, and
-// how many threads of the whole machine want a processor, for each that there is.
-// (A thread that mostly sleeps gets one at once, so the work alone would not show
-// that others wait.) With two milliseconds and three threads for each processor,
-// machine time passes at a sixth of the speed; and a measurement that comes late,
-// because this process was not given a processor, counts for no more than one that is
-// in time.
+// has nothing else to do, and slower on others. Twice a second a fixed piece of work
+// is timed, which takes five milliseconds there: long enough to be interrupted
+// where others want the processor, too. If it takes fifteen, machine time passes at a
+// third of the speed; and a measurement that comes late, because this process was
+// not given a processor, counts for no more than one that is in time.
 //
 // Only deadlines are made longer. What is to happen early, such as a pause
 // that a test makes, keeps to the clock; and a figure that users are promised
@@ -23,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -32,11 +28,11 @@ import (
 
 const (
 	// every is the time between two measurements.
-	every = 250 * time.Millisecond
-	// steps of work take a millisecond on the reference: one core of a 2.6 GHz
-	// server processor of 2023 (see BenchmarkWork).
-	steps     = 420_000
-	reference = time.Millisecond
+	every = 500 * time.Millisecond
+	// steps of work take this long on the reference: one core of a 2.6 GHz server
+	// processor of 2023 (see BenchmarkWork).
+	steps     = 2_100_000
+	reference = 5 * time.Millisecond
 	// slowest is the most by which deadlines grow. What takes longer hangs.
 	slowest = 20
 )
@@ -159,9 +155,9 @@ func Eventually(t testing.TB, limit time.Duration, check func() error) time.Dura
 // start begins to measure; it goes on as long as the process.
 func (m *meter) start() {
 	m.once.Do(func() {
-		for range 10 { // one moment says little
-			m.slow += measure() / 10
-			time.Sleep(time.Millisecond)
+		const moments = 4 // one says little
+		for range moments {
+			m.slow += measure() / moments
 		}
 		m.seen = time.Now()
 		go func() {
@@ -173,7 +169,7 @@ func (m *meter) start() {
 }
 
 // add counts the time since the last measurement. The slowness is a mean that
-// forgets: a measurement counts for a second or two.
+// forgets: a measurement counts for a few seconds.
 func (m *meter) add(slow float64, now time.Time) {
 	const memory = 0.8
 	m.mu.Lock()
@@ -185,20 +181,7 @@ func (m *meter) add(slow float64, now time.Time) {
 func measure() float64 {
 	began := time.Now()
 	work()
-	took := float64(time.Since(began)) / float64(reference)
-	loadavg, _ := os.ReadFile("/proc/loadavg") // only Linux has it
-	return min(max(took, 1)*max(wanting(string(loadavg))/float64(runtime.NumCPU()), 1), slowest)
-}
-
-// wanting is how many threads run or want to: the first number of the fourth field
-// of /proc/loadavg.
-func wanting(loadavg string) float64 {
-	var one, five, fifteen float64
-	var threads int
-	if _, err := fmt.Sscanf(loadavg, "%f %f %f %d/", &one, &five, &fifteen, &threads); err != nil {
-		return 0
-	}
-	return float64(threads)
+	return min(max(float64(time.Since(began))/float64(reference), 1), slowest)
 }
 
 // work computes without touching memory, so that the race detector does not
