@@ -152,7 +152,7 @@ func (o *olm) publish(t *testing.T, v *version) {
 	t.Helper()
 	base := o.place + "/fairlead"
 	dist := func(image string, command ...string) {
-		args := []string{"-C", root, "-version", v.number, "-out", v.dir, "-platforms", "linux/" + runtime.GOARCH, "-image-base", base, "-image", image}
+		args := []string{"-C", source, "-version", v.number, "-out", v.dir, "-platforms", "linux/" + runtime.GOARCH, "-image-base", base, "-image", image}
 		fmt.Print(must(t, filepath.Join(root, "bin", "dist"), append(args, command...)...))
 	}
 	dist(base+":v"+v.number, "push", "image")
