@@ -129,8 +129,8 @@ vulncheck: generators ## Name the known vulnerabilities that the code reaches; n
 verify: generators ## Fail if generated files are not current
 	hack/verify.sh
 
-# Memory is there, and time is not: less garbage collection, also in the servers.
-APISERVER_TEST = GOGC=400 KUBEBUILDER_ASSETS=$(ASSETS) go test -tags apiserver -timeout 60m
+# Less garbage collection, also in the servers, as long as a process has less than 2 GiB.
+APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long.
 LONG = ^Test(Sweep|Fields)
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)

@@ -124,6 +124,9 @@ func isForged() testkit.Scenario {
 // once only when it is created, and once with every write.
 func TestRelabelledPods(t *testing.T) {
 	server := testkit.Server(t)
+	if minor := server.Minor(t); minor < 36 {
+		t.Skipf("Kubernetes 1.%d has no MutatingAdmissionPolicy of version v1", minor)
+	}
 	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
 	if err != nil {
 		t.Fatal(err)

@@ -196,6 +196,10 @@ func TestRepair(t *testing.T) {
 				{"budget deleted", s.object(&policyv1.PodDisruptionBudget{}, "cache"), "", budgetIsRight},
 			} {
 				t.Log(tc.name)
+				if tc.name == "probe of another sort" && len(options) > 0 && testkit.Server(t).Minor(t) < 34 {
+					t.Log("left out: before 1.34 the API server lets a StatefulSet have two handlers in a probe, so that nothing is refused")
+					continue
+				}
 				if tc.patch == "" {
 					s.must(s.Delete(ctx, tc.obj))
 				} else {
