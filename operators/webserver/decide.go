@@ -7,13 +7,17 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // optionalPoll is how often a kind that is asked for and missing is looked
@@ -22,10 +26,8 @@ var optionalPoll = 30 * time.Second
 
 // plan is what is to be done.
 type plan struct {
-	// wanted are the children, in the order in which they are written.
-	wanted []wanted
-	// unwanted are the children that are not asked for any more.
-	unwanted []client.Object
+	loop.Plan
+
 	// chosen is the pod template, and why that one.
 	chosen choice
 	// failed is the rollout that is given up. Only status is written then:
@@ -33,15 +35,6 @@ type plan struct {
 	failed *webv1.FailedRollout
 	// rollout is how far the pods are.
 	rollout rollout
-	// wakeAfter is when to look again, if nothing happens; 0 for never.
-	wakeAfter time.Duration
-}
-
-// wanted is a child, and what it is to be.
-type wanted struct {
-	kind   string
-	seen   client.Object
-	config runtime.ApplyConfiguration
 }
 
 // choice is the pod template that the Deployment gets.
@@ -63,8 +56,8 @@ type choice struct {
 }
 
 // decide is the next step: pure, so that the tests need no cluster.
-func decide(ws *webv1.WebServer, seen observation) (plan, error) {
-	var next plan
+func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
+	next := &plan{}
 	var desired podTemplate
 	if seen.inputs.trouble == nil {
 		var err error
@@ -82,20 +75,20 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	next.chosen = choose(ws, seen, desired)
 	for _, s := range append(seen.inputs.all(), keptTemplate(ws, next.chosen.lastGood)...) {
 		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
-			next.wanted = append(next.wanted, wanted{s.kind, emptyCopy(s.kind), copyOf(ws, s)})
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: emptyCopy(s.kind), Want: copyOf(ws, s), Named: true})
 		}
 	}
-	want := func(kind childKind, asked bool, config func() runtime.ApplyConfiguration) {
-		child := seen.children[kind.kind]
+	var unwanted []loop.Write
+	want := func(child client.Object, asked bool, config func() runtime.ApplyConfiguration) {
 		switch {
 		case child == nil: // the cluster has no such kind
 		case asked:
-			next.wanted = append(next.wanted, wanted{kind.kind, child, config()})
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: guidePortRefused(ws, seen, child)})
 		case isOurs(child, ws) && child.GetDeletionTimestamp() == nil:
-			next.unwanted = append(next.unwanted, child)
+			unwanted = append(unwanted, remove(child))
 		}
 	}
-	want(serviceKind, true, func() runtime.ApplyConfiguration {
+	want(seen.service(), true, func() runtime.ApplyConfiguration {
 		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen))
 	})
 	if next.chosen.adopted || next.chosen.template != "" {
@@ -103,19 +96,43 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 		if err != nil {
 			return next, err
 		}
-		want(deploymentKind, true, func() runtime.ApplyConfiguration { return d })
+		want(seen.deployment(), true, func() runtime.ApplyConfiguration { return d })
 	}
-	want(budgetKind, true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
-	want(autoscalerKind, ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
-	want(ingressKind, ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
-	want(httpRouteKind, ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
-	want(routeKind, ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
-	next.unwanted = append(next.unwanted, uselessCopies(ws, seen, next)...)
-	next.wakeAfter = next.rollout.wakeAfter
-	if len(seen.missing) > 0 && (next.wakeAfter == 0 || next.wakeAfter > optionalPoll) {
-		next.wakeAfter = optionalPoll
+	want(loop.The[*policyv1.PodDisruptionBudget](seen.children), true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
+	want(loop.The[*autoscalingv2.HorizontalPodAutoscaler](seen.children), ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
+	want(loop.The[*networkingv1.Ingress](seen.children), ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
+	want(seen.children[httpRouteKind], ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
+	want(seen.children[routeKind], ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
+	next.Writes = append(next.Writes, unwanted...)
+	for _, c := range uselessCopies(ws, seen, next) {
+		next.Writes = append(next.Writes, remove(c))
+	}
+	if next.rollout.wakeAfter > 0 {
+		next.Wake(seen.now.Add(next.rollout.wakeAfter))
+	}
+	if len(seen.missing) > 0 {
+		next.Wake(seen.now.Add(optionalPoll))
 	}
 	return next, nil
+}
+
+func remove(child client.Object) loop.Write {
+	return loop.Write{Verb: loop.Delete, Object: child, Why: "it is not asked for any more"}
+}
+
+// guidePortRefused is for a Service that asks for the guide's port and does not get it: the
+// next try asks for any.
+func guidePortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
+	if _, isService := child.(*corev1.Service); !isService || !seen.guidePort || nodePort(ws, seen) != theGuidePort {
+		return nil
+	}
+	return func(err error) bool {
+		if isPortTaken(err) {
+			seen.guidePortTaken()
+			return true
+		}
+		return false
+	}
 }
 
 // choose finds the pod template. What a rollout needs to be put back is in the
@@ -205,7 +222,7 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 }
 
 // uselessCopies are the copies that no pod can need any more.
-func uselessCopies(ws *webv1.WebServer, seen observation, next plan) []client.Object {
+func uselessCopies(ws *webv1.WebServer, seen observation, next *plan) []client.Object {
 	if !next.rollout.complete || next.chosen.adopted || currentTemplate(seen) != next.chosen.template {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -104,8 +105,8 @@ func TestKeepsTheGoodTemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 		var kinds []string
-		for _, child := range next.wanted {
-			kinds = append(kinds, child.kind)
+		for _, w := range next.Writes {
+			kinds = append(kinds, loop.KindOf(w.Object))
 		}
 		return kinds
 	}

@@ -219,7 +219,7 @@ func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 		}
 		spec["hostnames"] = hostnames
 	}
-	return foreign(ws, httpRouteKind.empty(), spec)
+	return foreign(ws, unstructuredOf(httpRouteKind), spec)
 }
 
 // openShiftRoute is a Route of OpenShift's router.
@@ -234,12 +234,11 @@ func openShiftRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 	if ws.Spec.Route.EdgeTLS {
 		spec["tls"] = map[string]any{"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}
 	}
-	return foreign(ws, routeKind.empty(), spec)
+	return foreign(ws, unstructuredOf(routeKind), spec)
 }
 
 // foreign is a child of a kind without Go types here.
-func foreign(ws *webv1.WebServer, empty client.Object, spec map[string]any) runtime.ApplyConfiguration {
-	u := empty.(*unstructured.Unstructured)
+func foreign(ws *webv1.WebServer, u *unstructured.Unstructured, spec map[string]any) runtime.ApplyConfiguration {
 	u.SetNamespace(ws.Namespace)
 	u.SetName(childName(ws))
 	u.SetLabels(labels(ws))

@@ -6,9 +6,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -72,10 +72,7 @@ type seenOption func(*observation)
 
 // somethingSeen is a cluster without children, but for the options.
 func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, children: map[string]client.Object{}}
-	for _, kind := range builtIn {
-		seen.children[kind.kind] = kind.empty()
-	}
+	seen := observation{now: noon, children: loop.NoChildren(children)}
 	for _, option := range options {
 		option(&seen)
 	}
@@ -103,7 +100,7 @@ func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployme
 		for _, option := range options {
 			option(d)
 		}
-		seen.children[deploymentKind.kind] = d
+		seen.children[deploymentKind] = d
 	}
 }
 
@@ -194,7 +191,7 @@ func refuses(template podTemplate, message string) seenOption {
 // aService is ours, with a node port.
 func aService(port int32) seenOption {
 	return func(seen *observation) {
-		seen.children[serviceKind.kind] = &corev1.Service{
+		seen.children["Service"] = &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "web-service", UID: "service-uid",
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aWeb(), webv1.GroupVersion.WithKind("WebServer"))},

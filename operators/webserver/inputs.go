@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -25,9 +26,6 @@ import (
 // revision before keeps what it started with.
 
 const (
-	configMapKind = "ConfigMap"
-	secretKind    = "Secret"
-
 	// The last good template is kept in a copy of this role, under this key.
 	keptRole, keptKey = "last-good", "template"
 )
@@ -98,14 +96,14 @@ func (d *digests) forget(s inputSource) {
 
 // observeInputs reads the inputs that the spec names. copies are the names of
 // the copies that are there.
-func (r *reconciler) observeInputs(ctx context.Context, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
+func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
 	take := func(role, kind, from string) *snapshot {
 		if err != nil {
 			return nil
 		}
 		var s *snapshot
 		var trouble *problem
-		s, trouble, err = r.observeInput(ctx, ws, copies, role, inputSource{kind, types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		s, trouble, err = o.observeInput(ctx, r, ws, copies, role, inputSource{kind, types.NamespacedName{Namespace: ws.Namespace, Name: from}})
 		if trouble != nil && in.trouble == nil {
 			in.trouble = trouble
 		}
@@ -128,22 +126,21 @@ func (r *reconciler) observeInputs(ctx context.Context, ws *webv1.WebServer, cop
 	return in, err
 }
 
-func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copies map[string]bool, role string, from inputSource) (*snapshot, *problem, error) {
+func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from inputSource) (*snapshot, *problem, error) {
 	missing := &problem{
 		reason:  from.kind + "NotFound",
 		message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.kind, from.Name),
 	}
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(from.kind))
-	err := r.client.Get(ctx, from.NamespacedName, meta)
+	meta := metadataOf(from.kind)
+	err := r.Get(ctx, from.NamespacedName, meta)
 	if apierrors.IsNotFound(err) {
-		r.digests.forget(from)
+		o.digests.forget(from)
 		return nil, missing, nil
 	} else if err != nil {
 		return nil, nil, err
 	}
-	version := string(meta.UID) + "/" + meta.ResourceVersion
-	known, ok := r.digests.get(from, version)
+	version := string(meta.GetUID()) + "/" + meta.GetResourceVersion()
+	known, ok := o.digests.get(from, version)
 	if s := snapshotOf(ws, role, from.kind, known.hash); ok && (known.invalid != "" || copies[s.name]) {
 		if known.invalid != "" {
 			return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
@@ -151,7 +148,7 @@ func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copi
 		return s, nil, nil
 	}
 
-	data, read, err := r.read(ctx, from)
+	data, read, err := readSource(ctx, r.Live, from)
 	if apierrors.IsNotFound(err) {
 		return nil, missing, nil
 	} else if err != nil {
@@ -165,7 +162,7 @@ func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copi
 		data = map[string][]byte{corev1.TLSCertKey: data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: data[corev1.TLSPrivateKeyKey]}
 		known.hash = hashOf(data)
 	}
-	r.digests.set(from, known)
+	o.digests.set(from, known)
 	if known.invalid != "" {
 		return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
 	}
@@ -176,18 +173,18 @@ func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copi
 	return s, nil, nil
 }
 
-// read reads the contents of a source from the API server, which is asked for
+// readSource reads the contents of a source from the API server, which is asked for
 // them only when they have changed: they are not worth a cache.
-func (r *reconciler) read(ctx context.Context, from inputSource) (data map[string][]byte, version string, err error) {
+func readSource(ctx context.Context, live client.Reader, from inputSource) (data map[string][]byte, version string, err error) {
 	data = map[string][]byte{}
 	if from.kind == secretKind {
 		var secret corev1.Secret
-		err := r.live.Get(ctx, from.NamespacedName, &secret)
+		err := live.Get(ctx, from.NamespacedName, &secret)
 		maps.Copy(data, secret.Data)
 		return data, string(secret.UID) + "/" + secret.ResourceVersion, err
 	}
 	var configMap corev1.ConfigMap
-	err = r.live.Get(ctx, from.NamespacedName, &configMap)
+	err = live.Get(ctx, from.NamespacedName, &configMap)
 	maps.Copy(data, configMap.BinaryData)
 	for name, text := range configMap.Data {
 		data[name] = []byte(text)
@@ -214,13 +211,13 @@ func keptTemplate(ws *webv1.WebServer, good podTemplate) []*snapshot {
 }
 
 // readKept reads the template that is kept among the copies, if there is one.
-func (r *reconciler) readKept(ctx context.Context, ws *webv1.WebServer, copies []metav1.PartialObjectMetadata) (podTemplate, error) {
+func readKept(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies []metav1.PartialObjectMetadata) (podTemplate, error) {
 	var kept podTemplate
 	for _, c := range copies {
 		if !strings.HasPrefix(c.Name, snapshotOf(ws, keptRole, configMapKind, "").name) {
 			continue
 		}
-		data, _, err := r.read(ctx, inputSource{configMapKind, client.ObjectKeyFromObject(&c)})
+		data, _, err := readSource(ctx, r.Live, inputSource{configMapKind, client.ObjectKeyFromObject(&c)})
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
 		}
@@ -271,18 +268,18 @@ func tlsConfig(ws *webv1.WebServer) string {
 `, ws.Spec.Port, httpsPort, ws.Spec.TLS.Path, ws.Spec.TLS.Path, root)
 }
 
-// sourcesOf are the objects whose change is news for a WebServer, for an index.
-func sourcesOf(obj client.Object) []string {
-	ws := obj.(*webv1.WebServer)
+// sourcesOf are the names of the objects of a kind whose change is news for a
+// WebServer.
+func sourcesOf(ws *webv1.WebServer, kind string) []string {
 	var names []string
-	if ws.Spec.Content != nil && ws.Spec.Content.ConfigMap != "" {
-		names = append(names, configMapKind+"/"+ws.Spec.Content.ConfigMap)
+	if ws.Spec.Content != nil && ws.Spec.Content.ConfigMap != "" && kind == configMapKind {
+		names = append(names, ws.Spec.Content.ConfigMap)
 	}
-	if ws.Spec.Config != nil {
-		names = append(names, configMapKind+"/"+ws.Spec.Config.ConfigMap)
+	if ws.Spec.Config != nil && kind == configMapKind {
+		names = append(names, ws.Spec.Config.ConfigMap)
 	}
-	if ws.Spec.TLS != nil {
-		names = append(names, secretKind+"/"+ws.Spec.TLS.SecretName)
+	if ws.Spec.TLS != nil && kind == secretKind {
+		names = append(names, ws.Spec.TLS.SecretName)
 	}
 	return names
 }

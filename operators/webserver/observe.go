@@ -13,16 +13,14 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // observation is all that decide goes by, besides the WebServer.
 type observation struct {
 	now time.Time
-	// behind is how long to wait for the cache, when it does not yet show what
-	// this process wrote. Zero when it does.
-	behind time.Duration
 	// children are the children by kind; an empty object where there is none.
-	children map[string]client.Object
+	children loop.Children
 	// pods are those with the operator's label, by name.
 	pods []corev1.Pod
 	// hosts are the nodes of the pods. Those of pods that another operator made
@@ -36,72 +34,41 @@ type observation struct {
 	// keptTemplate is the last good template that was kept outside the
 	// Deployment; empty while the Deployment has one itself.
 	keptTemplate podTemplate
-	// guidePort is true when port 30010 seems free, and this one may ask.
-	guidePort bool
+	// guidePort is true when port 30010 seems free, and this one may ask;
+	// guidePortTaken is for the case that it is not.
+	guidePort      bool
+	guidePortTaken func()
 	// autoscaled is true when an autoscaler that is not ours sets the
 	// replicas.
 	autoscaled bool
 	// missing are the kinds that are asked for and that the cluster has not.
-	missing []*optionalKind
+	missing []string
 }
 
 func (o observation) deployment() *appsv1.Deployment {
-	return o.children[deploymentKind.kind].(*appsv1.Deployment)
+	return loop.The[*appsv1.Deployment](o.children)
 }
 
-func (o observation) service() *corev1.Service {
-	return o.children[serviceKind.kind].(*corev1.Service)
+func (o observation) service() *corev1.Service { return loop.The[*corev1.Service](o.children) }
+
+// observer reads what the next step depends on.
+type observer struct {
+	digests   *digests
+	guidePort *guidePort
+	now       func() time.Time
 }
 
-// observe reads everything that the next step depends on.
-func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observation, error) {
-	seen := observation{now: r.now().Round(0), children: map[string]client.Object{}}
-	if wait, behind := r.writes.Behind(webServerKind, key(ws), ws); behind {
-		seen.behind = wait
-		return seen, nil
-	}
-	kinds := slices.Clone(builtIn)
-	for _, optional := range r.optional {
-		asked := optional.asked(ws)
-		if asked && !optional.isFound() {
-			served, err := optional.served(ctx)
-			if err != nil {
-				return seen, err
-			}
-			if !served {
-				seen.missing = append(seen.missing, optional)
-			}
-		}
-		if optional.isFound() {
-			kinds = append(kinds, optional.childKind)
-		}
-	}
-	for _, kind := range kinds {
-		child, err := get(ctx, r.cache, ws, kind)
-		if err != nil {
-			return seen, err
-		}
-		var cached client.Object
-		if child.GetUID() != "" {
-			cached = child.DeepCopyObject().(client.Object)
-		}
-		if wait, behind := r.writes.Behind(kind.kind, client.ObjectKey{Namespace: ws.Namespace, Name: kind.name(ws)}, cached); behind {
-			seen.behind = max(seen.behind, wait)
-		}
-		seen.children[kind.kind] = child
-	}
-	if seen.behind > 0 {
-		return seen, nil
-	}
-	if err := r.observePods(ctx, ws, &seen); err != nil {
+func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebServer) (observation, error) {
+	seen := observation{now: o.now().Round(0), children: r.Children, missing: r.Missing}
+	if err := observePods(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
-	if err := r.observeCopies(ctx, ws, &seen); err != nil {
+	if err := observeCopies(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
 	var err error
 	if goodTemplate(seen) == "" {
-		if seen.keptTemplate, err = r.readKept(ctx, ws, seen.copies); err != nil {
+		if seen.keptTemplate, err = readKept(ctx, r, ws, seen.copies); err != nil {
 			return seen, err
 		}
 	}
@@ -109,21 +76,22 @@ func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observat
 	for _, c := range seen.copies {
 		there[c.Name] = true
 	}
-	if seen.inputs, err = r.observeInputs(ctx, ws, there); err != nil {
+	if seen.inputs, err = o.observeInputs(ctx, r, ws, there); err != nil {
 		return seen, err
 	}
 	if wantsGuidePort(ws, seen.service()) {
-		if seen.guidePort, err = r.guidePort.mayAsk(ctx, r.cache, ws, seen.now); err != nil {
+		if seen.guidePort, err = o.guidePort.mayAsk(ctx, r, ws, seen.now); err != nil {
 			return seen, err
 		}
+		seen.guidePortTaken = func() { o.guidePort.isTaken(seen.now) }
 	}
-	seen.autoscaled, err = r.observeAutoscaler(ctx, ws, seen.deployment())
+	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, seen.deployment())
 	return seen, err
 }
 
-func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+func observePods(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
 	var pods corev1.PodList
-	if err := r.cache.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+	if err := r.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 		return err
 	}
 	seen.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
@@ -131,7 +99,7 @@ func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen 
 	serving := seen.pods
 	if len(serving) == 0 && isForeign(seen.deployment()) && seen.deployment().Status.AvailableReplicas > 0 && !hasURL(ws, seen.service()) {
 		// The cache does not show pods without the operator's label.
-		if err := r.live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+		if err := r.Live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 			return err
 		}
 		serving = pods.Items
@@ -145,11 +113,11 @@ func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen 
 }
 
 // observeCopies lists the copies of inputs that belong to the WebServer.
-func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+func observeCopies(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
 	for _, kind := range []string{configMapKind, secretKind} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := r.cache.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+		if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
 			return err
 		}
 		for _, c := range list.Items {

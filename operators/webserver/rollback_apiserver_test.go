@@ -165,7 +165,7 @@ func TestACrashLoopIsOneMessage(t *testing.T) {
 	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
 	n := 0
 	for _, event := range events.Items {
-		if event.Regarding.Kind == webServerKind && event.Reason == crashLoop {
+		if event.Regarding.Kind == "WebServer" && event.Reason == crashLoop {
 			n++
 		}
 	}

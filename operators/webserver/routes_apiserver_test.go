@@ -21,8 +21,8 @@ import (
 
 // crdOf is a CRD that takes anything, in the place of a kind that the test's
 // API server has not.
-func crdOf(kind childKind) *apiextensionsv1.CustomResourceDefinition {
-	gvk := kind.empty().GetObjectKind().GroupVersionKind()
+func crdOf(kind string) *apiextensionsv1.CustomResourceDefinition {
+	gvk := unstructuredOf(kind).GroupVersionKind()
 	plural := strings.ToLower(gvk.Kind) + "s"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = plural + "." + gvk.Group
@@ -61,26 +61,26 @@ func TestOptionalKinds(t *testing.T) {
 	}
 	install()
 	s.settled(reasonReady, "nginx:1")
-	for _, kind := range []childKind{httpRouteKind, routeKind} {
+	for _, kind := range []string{httpRouteKind, routeKind} {
 		right := func() error {
-			got, err := read(ctx, s.run, "web", kind.empty())
+			got, err := read(ctx, s.run, "web", unstructuredOf(kind))
 			if err != nil {
 				return err
 			}
-			spec, _, _ := unstructured.NestedMap(got.(*unstructured.Unstructured).Object, "spec")
+			spec, _, _ := unstructured.NestedMap(got.Object, "spec")
 			if text := fmt.Sprint(spec); !strings.Contains(text, "web-service") || !strings.Contains(text, "www.example.com") {
-				return fmt.Errorf("%s %v", kind.kind, spec)
+				return fmt.Errorf("%s %v", kind, spec)
 			}
 			return nil
 		}
 		s.within(5*time.Second, right)
-		obj := kind.empty()
+		obj := unstructuredOf(kind)
 		obj.SetNamespace(s.run.Namespace)
 		obj.SetName("web")
 		s.must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
-		t.Logf("%s: repaired after %v", kind.kind, s.within(time.Second, right))
+		t.Logf("%s: repaired after %v", kind, s.within(time.Second, right))
 		s.must(s.Delete(ctx, obj))
-		t.Logf("%s: back after %v", kind.kind, s.within(time.Second, right))
+		t.Logf("%s: back after %v", kind, s.within(time.Second, right))
 	}
 	s.settled(reasonReady, "nginx:1")
 	s.must(s.counter.Silence(ctx, 2*time.Second))
@@ -91,18 +91,18 @@ func TestOptionalKinds(t *testing.T) {
 	s.waitsFor("RouteNotInstalled")
 	install()
 	s.settled(reasonReady, "nginx:1")
-	route := routeKind.empty()
+	route := unstructuredOf(routeKind)
 	route.SetNamespace(s.run.Namespace)
 	route.SetName("web")
 	s.must(s.Delete(ctx, route))
-	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", routeKind.empty()); return err })
+	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", unstructuredOf(routeKind)); return err })
 	s.settled(reasonReady, "nginx:1")
 
 	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
 	s.within(5*time.Second, func() error {
-		for _, kind := range []childKind{httpRouteKind, routeKind} {
-			if _, err := read(ctx, s.run, "web", kind.empty()); client.IgnoreNotFound(err) != nil || err == nil {
-				return fmt.Errorf("%s is still there: %w", kind.kind, err)
+		for _, kind := range []string{httpRouteKind, routeKind} {
+			if _, err := read(ctx, s.run, "web", unstructuredOf(kind)); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("%s is still there: %w", kind, err)
 			}
 		}
 		return nil

@@ -199,8 +199,8 @@ func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem
 
 func missingKind(seen observation) *problem {
 	for _, kind := range seen.missing {
-		return &problem{reason: kind.kind + "NotInstalled",
-			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind.kind, kind.from, kind.field)}
+		return &problem{reason: kind + "NotInstalled",
+			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind, optional[kind].from, optional[kind].field)}
 	}
 	return nil
 }

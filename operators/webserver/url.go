@@ -69,7 +69,7 @@ func withPort(host string, port int32) string {
 
 // routeHost is the host name that OpenShift has given to the Route.
 func routeHost(seen observation) string {
-	if route, ok := seen.children[routeKind.kind].(*unstructured.Unstructured); ok {
+	if route, ok := seen.children[routeKind].(*unstructured.Unstructured); ok {
 		host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
 		return host
 	}

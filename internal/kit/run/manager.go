@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -114,12 +115,18 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	}
 	children := map[string]*owned{}
 	for _, operator := range operators {
-		for _, object := range operator.Owns {
+		objects := operator.Owns
+		for _, kind := range operator.Kinds {
+			objects = append(objects, kind.Owns...)
+		}
+		for _, object := range objects {
 			goType := fmt.Sprintf("%T", object)
 			if children[goType] == nil {
 				children[goType] = &owned{object: object}
 			}
-			children[goType].owners = append(children[goType].owners, ManagedBy(operator.Name))
+			if owner := ManagedBy(operator.Name); !slices.Contains(children[goType].owners, owner) {
+				children[goType].owners = append(children[goType].owners, owner)
+			}
 		}
 	}
 	for _, child := range children {

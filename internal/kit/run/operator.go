@@ -31,7 +31,7 @@ type Operator struct {
 	Kinds []Kind
 	// Owns has one object of every kind of child that it watches. They are
 	// kinds that every cluster has.
-	Owns []client.Object
+	Owns []client.Object // TODO(loop)
 	// Busy, if set, says what is under way that an upgrade of the operator
 	// itself must not cut short, and nothing otherwise: the Operator Lifecycle
 	// Manager then waits with it. It is asked often, and reads from the cache.
@@ -42,6 +42,9 @@ type Operator struct {
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
+	// Owns has one object of every kind of child that it watches, as far as every
+	// cluster has it.
+	Owns []client.Object
 	// SetUp adds the controller of the kind to the manager. It is called once
 	// the API server serves the kind.
 	SetUp func(ctrl.Manager) error

@@ -24,6 +24,9 @@ const (
 	Stalled     = "Stalled"
 )
 
+// Available is the condition of what serves: whether it can be used now.
+const Available = "Available"
+
 // Conditions is the condition list of one object, at the generation of the
 // spec that was acted on.
 type Conditions struct {
@@ -51,12 +54,26 @@ func (c Conditions) Bad(reason, message string) {
 	c.drop(Reconciling)
 }
 
+// Unknown says that what is reported may not be so any more, and why.
+func (c Conditions) Unknown(reason, message string) {
+	for _, conditionType := range []string{Ready, Available} {
+		if conditionType == Ready || meta.FindStatusCondition(*c.List, conditionType) != nil {
+			c.set(conditionType, metav1.ConditionUnknown, reason, message)
+		}
+	}
+	c.drop(Reconciling, Stalled)
+}
+
 // Set sets one condition. Its transition time changes only with its status.
 func (c Conditions) Set(conditionType string, value bool, reason, message string) {
 	status := metav1.ConditionFalse
 	if value {
 		status = metav1.ConditionTrue
 	}
+	c.set(conditionType, status, reason, message)
+}
+
+func (c Conditions) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(c.List, metav1.Condition{
 		Type:               conditionType,
 		Status:             status,

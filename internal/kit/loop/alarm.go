@@ -1,4 +1,4 @@
-package at
+package loop
 
 import (
 	"container/heap"
@@ -15,8 +15,8 @@ import (
 // forward. Go's timers follow the monotonic clock and do not see that.
 const longestSleep = 15 * time.Second
 
-// alarms wakes Ats at instants of the wall clock: one goroutine over a heap,
-// whatever the number of Ats. It is a source of the controller's queue.
+// alarms wakes objects at instants of the wall clock: one goroutine over a heap,
+// whatever the number of objects. It is a source of the controller's queue.
 type alarms struct {
 	now     func() time.Time
 	changed chan struct{} // the earliest alarm is another one
