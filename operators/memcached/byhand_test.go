@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,7 +43,7 @@ func TestByHand(t *testing.T) {
 			mc := aPool(append(tc.options, size(2))...)
 			seen := somethingSeen(aDeployment(mc, 2), aServer(mc, 0, tc.pod), aServer(mc, 1), aPull(mc, pulled("")))
 			if isStable(mc) {
-				seen.children[deploymentKind.kind] = deploymentKind.empty()
+				seen.children[deploymentKind] = &appsv1.Deployment{}
 				aStatefulSet(mc)(&seen)
 			}
 			for _, server := range []string{"", "cache-0"} { // named, and then changed

@@ -32,7 +32,7 @@ func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
 
 // crashing reports the first server that is crash-looping, in words that change
 // only when it has crashed again.
-func crashing(seen observation, next plan) *problem {
+func crashing(seen observation, next *plan) *problem {
 	for i := range seen.pods {
 		crash, is := crash(&seen.pods[i], seen)
 		if !is {

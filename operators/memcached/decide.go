@@ -11,32 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
 
 // plan is what is to be done.
 type plan struct {
-	// copies are the copies of Secrets to write, before the pods hear of them.
-	copies []staleCopy
-	// adopt is another operator's Deployment under this Memcached, to be marked
-	// before anything else is done: without the mark it would be lost sight of.
-	adopt *appsv1.Deployment
-	// wanted are the children, in the order in which they are written.
-	wanted []wanted
-	// unwanted are the objects that are not needed any more.
-	unwanted []client.Object
-	// told are the pods that are to look at their Secrets again, and what they
-	// are told.
-	told        []*corev1.Pod
-	secretsHash string
-	// lost are servers to give these labels back.
-	lost       []*corev1.Pod
-	lostLabels map[string]string
-	// pulls are the pods to make that pull an image.
-	pulls []*corev1.Pod
-	// change is the server that is changed in place now, if one is.
+	loop.Plan
+
+	// change is the server that is changed in place now, if one is, and resize
+	// the one whose container is given more memory.
 	change *change
-	// resize is the server whose container is given more memory now.
 	resize *resize
 	// evictable is how many servers may be evicted.
 	evictable int32
@@ -60,11 +45,14 @@ func (p *plan) wake(after time.Duration) {
 	}
 }
 
-// wanted is a child, and what it is to be.
-type wanted struct {
-	kind   string
-	seen   client.Object
-	config runtime.ApplyConfiguration
+// apply makes a child what it is to be.
+func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
+}
+
+// remove deletes what is not needed any more.
+func (p *plan) remove(obj client.Object) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "it is not asked for any more"})
 }
 
 // change is a server, and what it is to become in place.
@@ -76,19 +64,26 @@ type change struct {
 }
 
 // decide is the next step: pure, so that the tests need no cluster.
-func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
-	next := plan{copies: seen.inputs.stale, secretsHash: seen.inputs.hash, evictable: 1}
+func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
+	next := &plan{evictable: 1}
 	t, err := nextTemplate(mc, seen)
 	if err != nil {
 		return next, err
 	}
 	if d := seen.deployment(); isStable(mc) && isOurs(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
-		next.adopt = d
+		// Without the mark it would be lost sight of. Its pods stay as they are.
+		next.Again = true
+		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment of another operator is replaced by a StatefulSet",
+			map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc)}, nil)}
+		return next, nil
+	}
+	for _, c := range seen.inputs.stale { // before the pods hear of them
+		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	told := isTold(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
-	next.wanted = append(next.wanted, wanted{serviceKind.kind, seen.children[serviceKind.kind], service(mc, next.serving)})
+	next.apply(loop.The[*corev1.Service](seen.children), service(mc, next.serving))
 
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
@@ -103,35 +98,36 @@ func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
 		if err != nil {
 			return next, err
 		}
-		next.wanted = append(next.wanted, wanted{statefulSetKind.kind, old, config})
+		next.apply(old, config)
 	default:
 		config, err := deployment(mc, t)
 		if err != nil {
 			return next, err
 		}
-		next.wanted = append(next.wanted, wanted{deploymentKind.kind, old, config})
+		next.apply(old, config)
 	}
 	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
-		next.unwanted = append(next.unwanted, other)
+		next.remove(other)
 	}
-	if seen.inputs.hash != "" && !seen.inputs.missing {
-		for i := range seen.pods {
-			if pod := &seen.pods[i]; pod.DeletionTimestamp == nil && pod.Annotations[secretsAnnotation] != seen.inputs.hash {
-				next.told = append(next.told, pod)
-			}
-		}
+	for _, c := range uselessCopies(mc, seen) {
+		next.remove(c)
 	}
-	next.unwanted = append(next.unwanted, uselessCopies(mc, seen)...)
 	if !seen.inputs.missing {
-		inPlace(mc, seen, t, &next)
+		inPlace(mc, seen, t, next)
 	}
-	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc, next.evictable)})
-	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
-	wakeWhenRecovered(seen, &next)
-	wakeToRead(seen, &next)
-	lookForLost(mc, seen, &next)
+	next.apply(seen.budget(), disruptionBudget(mc, next.evictable))
+	removeUselessPulls(seen, next)
+	wakeWhenRecovered(seen, next)
+	wakeToRead(seen, next)
+	lookForLost(mc, seen, next)
 	if wait := unmade(mc, seen); wait > 0 {
 		next.wake(wait)
+	}
+	if err := changePods(seen, next); err != nil {
+		return next, err
+	}
+	if next.wakeAfter > 0 {
+		next.Wake(seen.now.Add(next.wakeAfter))
 	}
 	return next, nil
 }

@@ -1,12 +1,14 @@
 package memcached
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // TestEffect: what a change does to the cache.
@@ -99,11 +101,11 @@ func TestColdIsToldFirst(t *testing.T) {
 
 	random, changed := aPool(), aPool(version("1.6.18"))
 	pods := []seenOption{aDeployment(random, 3), aServer(random, 0)}
-	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind.kind) {
+	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind) {
 		t.Error("a Deployment is changed before status has told of it")
 	}
 	told(v1alpha1.Cold, "")(changed)
-	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind.kind) {
+	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind) {
 		t.Error("a Deployment is not changed after status has told of it")
 	}
 }
@@ -218,12 +220,12 @@ func TestShapes(t *testing.T) {
 	starting := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want))
 	ready := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want, func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }))
 	next, err := decide(want, starting)
-	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || len(next.unwanted) > 0 {
-		t.Errorf("while they start: %d objects are removed (%v)", len(next.unwanted), err)
+	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || verbs(next, loop.Delete) > 0 {
+		t.Errorf("while they start: %d objects are removed (%v)", verbs(next, loop.Delete), err)
 	}
 	next, err = decide(want, ready)
-	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || len(next.unwanted) != 1 {
-		t.Errorf("when they are ready: %d objects are removed (%v)", len(next.unwanted), err)
+	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || verbs(next, loop.Delete) != 1 {
+		t.Errorf("when they are ready: %d objects are removed (%v)", verbs(next, loop.Delete), err)
 	}
 }
 
@@ -233,22 +235,17 @@ func connections(n int32) mcOption {
 
 func image(name string) mcOption { return func(mc *v1alpha1.Memcached) { mc.Spec.Image = name } }
 
-func wants(next plan, kind string) bool {
-	for _, w := range next.wanted {
-		if w.kind == kind {
-			return true
-		}
-	}
-	return false
+func wants(next *plan, kind string) bool {
+	return slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Name() == "apply "+kind })
 }
 
-func partitionOf(t *testing.T, next plan) int32 {
+func partitionOf(t *testing.T, next *plan) int32 {
 	t.Helper()
-	for _, w := range next.wanted {
-		if w.kind == statefulSetKind.kind {
+	for _, w := range next.Writes {
+		if w.Name() == "apply "+statefulSetKind {
 			seen := somethingSeen()
 			set := seen.statefulSet()
-			decodeInto(t, w.config, set)
+			decodeInto(t, w.Want, set)
 			return *set.Spec.UpdateStrategy.RollingUpdate.Partition
 		}
 	}

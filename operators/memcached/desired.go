@@ -36,7 +36,7 @@ const (
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
 		WithAPIVersion(v1alpha1.GroupVersion.String()).
-		WithKind(memcachedKind).
+		WithKind("Memcached").
 		WithName(mc.Name).
 		WithUID(mc.UID).
 		WithController(true).
@@ -170,7 +170,7 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: all,
 			Annotations:     map[string]string{revisionAnnotation: t.revision},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached"))},
 		},
 		Spec: corev1.PodSpec{
 			// Not by the scheduler: the pod belongs to the node with the server,

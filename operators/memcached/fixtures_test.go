@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -23,7 +23,7 @@ type mcOption func(*v1alpha1.Memcached)
 // aPool is a Memcached as the API server stores it, with its defaults.
 func aPool(options ...mcOption) *v1alpha1.Memcached {
 	mc := &v1alpha1.Memcached{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: memcachedKind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache", UID: "cache-uid", Generation: 1},
 		Spec: v1alpha1.MemcachedSpec{
 			Size: new(int32(3)), Identity: v1alpha1.RandomIdentity, Upgrade: v1alpha1.ColdUpgrade, Version: "1.6.38",
@@ -77,10 +77,7 @@ type seenOption func(*observation)
 // somethingSeen is a cluster without children, but for the options and a budget
 // that lets nobody be evicted.
 func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, resizes: true, children: map[string]client.Object{}}
-	for _, kind := range childKinds {
-		seen.children[kind.kind] = kind.empty()
-	}
+	seen := observation{now: noon, resizes: true, children: loop.NoChildren(children)}
 	seen.budget().Name, seen.budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
 	for _, option := range options {
 		option(&seen)
@@ -88,7 +85,7 @@ func somethingSeen(options ...seenOption) observation {
 	return seen
 }
 
-var ours = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind(memcachedKind))}
+var ours = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
 
 // aStatefulSet is ours, was applied as mc asks, and its controller has seen it.
 func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) seenOption {
@@ -110,15 +107,15 @@ func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) 
 		for _, option := range options {
 			option(s)
 		}
-		seen.children[statefulSetKind.kind] = s
+		seen.children[statefulSetKind] = s
 	}
 }
 
 func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 	return func(seen *observation) {
-		seen.children[deploymentKind.kind] = &appsv1.Deployment{
+		seen.children[deploymentKind] = &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: ours,
+				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: ours, Labels: labels(mc),
 				Annotations: workloadAnnotations(mc, mustTemplate(mc)),
 			},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
@@ -185,4 +182,14 @@ func decodeInto(t *testing.T, config any, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// verbs is how many writes a plan has of a verb.
+func verbs(next *plan, verb loop.Verb) (n int) {
+	for _, w := range next.Writes {
+		if w.Verb == verb {
+			n++
+		}
+	}
+	return n
 }

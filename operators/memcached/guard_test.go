@@ -61,10 +61,10 @@ func TestGuard(t *testing.T) {
 		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits {
 			t.Errorf("%s: %d may be evicted, change %v, waits for %q", name, next.evictable, next.change != nil, next.waits)
 		}
-		for _, w := range next.wanted {
-			if w.kind == budgetKind.kind {
+		for _, w := range next.Writes {
+			if w.Name() == "apply "+budgetKind {
 				var got policyv1.PodDisruptionBudget
-				decodeInto(t, w.config, &got)
+				decodeInto(t, w.Want, &got)
 				if got.Spec.MaxUnavailable.IntValue() != int(tc.want) {
 					t.Errorf("%s: %v are to be evictable", name, got.Spec.MaxUnavailable)
 				}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // TestInPlace has the steps of a change in place, and what keeps it waiting.
@@ -245,7 +246,7 @@ func TestInPlace(t *testing.T) {
 			if tc.want.Waits != "" && !strings.Contains(next.waits, tc.want.Waits) {
 				t.Errorf("waits for %q, want %q", next.waits, tc.want.Waits)
 			}
-			got := step{Pulls: len(next.pulls), Waits: next.waits}
+			got := step{Pulls: verbs(next, loop.Create), Waits: next.waits}
 			if tc.want.Waits != "" {
 				got.Waits = tc.want.Waits
 			}

@@ -2,9 +2,7 @@ package memcached
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 )
@@ -49,14 +46,14 @@ func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 }
 
 // observeLost looks for servers that have been missing for a while.
-func (r *reconciler) observeLost(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) error {
+func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen *observation) error {
 	missing := missingServers(mc, *seen)
 	if len(missing) == 0 || overdue(mc, seen.now) > 0 {
 		return nil
 	}
 	for _, name := range missing {
 		pod := &corev1.Pod{}
-		switch err := r.live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, pod); {
+		switch err := live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, pod); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return err
@@ -89,8 +86,10 @@ func lookForLost(mc *v1alpha1.Memcached, seen observation, next *plan) {
 	} else {
 		next.wake(lostPause)
 	}
-	next.lost = seen.lost
-	next.lostLabels = maps.Clone(seen.statefulSet().Spec.Template.Labels)
+	for _, pod := range seen.lost { // its StatefulSet then takes it back
+		next.Then = append(next.Then, patchOf(pod, "labels", "restoring the labels of a server",
+			map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": seen.statefulSet().Spec.Template.Labels}, nil))
+	}
 }
 
 // inTheWay reports a pod that has a server's name.
@@ -99,16 +98,4 @@ func inTheWay(mc *v1alpha1.Memcached, seen observation) *problem {
 		return nil
 	}
 	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.inTheWay, poolName(mc))}
-}
-
-// restore gives a server its labels back. Its StatefulSet then takes it back.
-func (r *reconciler) restore(ctx context.Context, pod *corev1.Pod, labels map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": labels,
-	}})
-	if err != nil {
-		return err
-	}
-	log.FromContext(ctx).Info("restoring the labels of a server", "server", pod.Name)
-	return r.patchPod(ctx, pod, patch)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -33,7 +34,7 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
 		switch {
 		case i < 0:
-			next.pulls = append(next.pulls, pullPod(mc, node, t))
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
 			next.trouble = firstOf(next.trouble, lastTrouble(mc, t.server().Image, node))
 		case next.trouble == nil:
 			next.trouble = pullTrouble(&seen.pulls[i], seen.now, next)
@@ -59,7 +60,7 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
 			next.wake(wait)
 		} else {
-			next.unwanted = append(next.unwanted, pod)
+			next.remove(pod)
 		}
 		why := pod.Status.Message
 		for _, c := range pod.Status.ContainerStatuses {
@@ -101,17 +102,15 @@ func lastTrouble(mc *v1alpha1.Memcached, image, node string) *problem {
 	return &problem{reason: reasonPullFailed, message: ready.Message, passes: true}
 }
 
-// uselessPulls are the pulls that no server waits for any more.
-func uselessPulls(seen observation, next *plan) []client.Object {
-	var useless []client.Object
+// removeUselessPulls removes the pulls that no server waits for any more.
+func removeUselessPulls(seen observation, next *plan) {
 	for i := range seen.pulls {
 		pod := &seen.pulls[i]
-		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.unwanted, func(o client.Object) bool { return o == client.Object(pod) }) {
+		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Object == client.Object(pod) }) {
 			continue
 		}
 		if next.upgrade == nil || pod.Annotations[revisionAnnotation] != next.upgrade.Revision {
-			useless = append(useless, pod)
+			next.remove(pod)
 		}
 	}
-	return useless
 }

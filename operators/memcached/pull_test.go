@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -36,8 +37,8 @@ func TestPullTrouble(t *testing.T) {
 		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
 			t.Errorf("%s: %+v", name, next.trouble)
 		}
-		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
+		if next.change != nil || next.upgrade.Server != "" || verbs(next, loop.Delete) != tc.removed || next.wakeAfter != tc.wake {
+			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, verbs(next, loop.Delete), next.wakeAfter)
 		}
 	}
 }

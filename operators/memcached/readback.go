@@ -17,8 +17,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // This file reads back how much memory a server has for items, after it was told
@@ -81,7 +83,7 @@ var readLimit = askLimit
 // observeLimits asks the servers that were given more memory while they ran, and
 // are not known to have it. A container that was not resized has what it was
 // started with: the kubelet takes that from the same annotation.
-func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) {
+func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) {
 	if !growsLive(mc) {
 		return
 	}
@@ -94,7 +96,7 @@ func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, 
 			continue
 		}
 		k := limitKey{key(mc), containerID(pod), wanted}
-		known, ok := r.limits.get(k)
+		known, ok := o.limits.get(k)
 		if !ok {
 			known = limit{wanted: wanted, since: seen.now}
 		}
@@ -102,12 +104,12 @@ func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, 
 		case isDue && !isReached:
 			known.next = seen.now.Add(time.Second)
 		case isDue:
-			if known.has, err = readLimit(ctx, r, mc, pod); err != nil {
+			if known.has, err = readLimit(ctx, r.Live, mc, pod); err != nil {
 				known.has, isReached = 0, false
 			}
 			known.next = seen.now.Add(min(max(seen.now.Sub(known.since)/4, time.Second), time.Minute))
 		}
-		r.limits.set(k, known)
+		o.limits.set(k, known)
 		if known.has != wanted {
 			seen.limits[pod.Name] = known
 		}
@@ -125,7 +127,7 @@ func containerID(pod *corev1.Pod) string {
 
 // askLimit asks a server for its statistics, logged in as its first user. With
 // TLS it must show the very certificate that it was given.
-func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
+func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if pod.Status.PodIP == "" {
@@ -142,7 +144,7 @@ func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *c
 		}
 	}
 	if mc.Spec.TLS != nil {
-		data, err := r.copied(ctx, mc, "tls")
+		data, err := contentOf(ctx, live, mc, "tls")
 		if err != nil {
 			return 0, err
 		}
@@ -154,7 +156,7 @@ func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *c
 	}
 	request := "stats\r\nquit\r\n"
 	if mc.Spec.Auth != nil {
-		data, err := r.copied(ctx, mc, "auth")
+		data, err := contentOf(ctx, live, mc, "auth")
 		if err != nil {
 			return 0, err
 		}
@@ -194,10 +196,10 @@ func limitIn(from io.Reader) (int64, error) {
 	return 0, errors.Join(errors.New("no answer to stats"), lines.Err())
 }
 
-// copied is the content of the copy of a Secret.
-func (r *reconciler) copied(ctx context.Context, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
+// contentOf is the content of the copy of a Secret.
+func contentOf(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
 	var secret corev1.Secret
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
+	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
 	return secret.Data, err
 }
 

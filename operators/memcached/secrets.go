@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -170,10 +172,10 @@ func (d *digests) forget(owner types.NamespacedName) {
 }
 
 // observeInputs reads the Secrets that the spec names, and their copies.
-func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) (inputs, error) {
+func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (inputs, error) {
 	var in inputs
 	for _, role := range roles(mc) {
-		copied, _, err := r.digest(ctx, mc, copyName(mc, role.name), useCopy, func(data map[string][]byte) (map[string][]byte, string) { return data, "" })
+		copied, _, err := o.digest(ctx, r, mc, copyName(mc, role.name), useCopy, func(data map[string][]byte) (map[string][]byte, string) { return data, "" })
 		if err != nil {
 			return in, err
 		}
@@ -181,7 +183,7 @@ func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) 
 		if mc.Spec.Auth != nil {
 			use += "/" + mc.Spec.Auth.Key
 		}
-		source, data, err := r.digest(ctx, mc, role.secret, use, role.check)
+		source, data, err := o.digest(ctx, r, mc, role.secret, use, role.check)
 		if err != nil {
 			return in, err
 		}
@@ -193,7 +195,7 @@ func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) 
 		case trouble != nil:
 			hash, in.trouble = copied.hash, firstOf(in.trouble, trouble)
 		case copied.hash != source.hash:
-			stale, err := r.staleCopy(ctx, mc, role, data)
+			stale, err := newCopy(ctx, r.Live, mc, role, data)
 			if err != nil {
 				return in, err
 			}
@@ -221,21 +223,21 @@ func troubleWith(role role, source digest) *problem {
 	return nil
 }
 
-// staleCopy prepares the writing of a copy. Its content is not kept in memory,
+// newCopy prepares the writing of a copy. Its content is not kept in memory,
 // so the source may have to be read again.
-func (r *reconciler) staleCopy(ctx context.Context, mc *v1alpha1.Memcached, role role, data map[string][]byte) (staleCopy, error) {
+func newCopy(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, role role, data map[string][]byte) (staleCopy, error) {
 	if data == nil {
 		var source corev1.Secret
-		if err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: role.secret}, &source); err != nil {
+		if err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: role.secret}, &source); err != nil {
 			return staleCopy{}, err
 		}
 		var wrong string
 		if data, wrong = role.check(source.Data); wrong != "" {
-			return staleCopy{}, fmt.Errorf("%w: Secret %s has just changed", errAgain, role.secret)
+			return staleCopy{}, apierrors.NewConflict(corev1.Resource("secrets"), role.secret, errors.New("it has just changed"))
 		}
 	}
 	seen := &corev1.Secret{}
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role.name)}, seen)
+	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role.name)}, seen)
 	if apierrors.IsNotFound(err) {
 		seen, err = &corev1.Secret{}, nil
 	}
@@ -244,11 +246,11 @@ func (r *reconciler) staleCopy(ctx context.Context, mc *v1alpha1.Memcached, role
 
 // digest is what a Secret amounts to: the zero value if there is none. data is
 // what check made of it, if it had to be read.
-func (r *reconciler) digest(ctx context.Context, mc *v1alpha1.Memcached, name, use string, check func(map[string][]byte) (map[string][]byte, string)) (digest, map[string][]byte, error) {
+func (o *observer) digest(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, name, use string, check func(map[string][]byte) (map[string][]byte, string)) (digest, map[string][]byte, error) {
 	k := digestKey{key(mc), name, use}
 	at := types.NamespacedName{Namespace: mc.Namespace, Name: name}
 	meta := secretMetadata()
-	if err := r.client.Get(ctx, at, meta); apierrors.IsNotFound(err) {
+	if err := r.Get(ctx, at, meta); apierrors.IsNotFound(err) {
 		return digest{}, nil, nil
 	} else if err != nil {
 		return digest{}, nil, err
@@ -256,18 +258,18 @@ func (r *reconciler) digest(ctx context.Context, mc *v1alpha1.Memcached, name, u
 	if use == useCopy && !isOurs(meta, mc) {
 		return digest{}, nil, nil // to write it shows the conflict
 	}
-	if known, ok := r.digests.get(k, stampOf(meta)); ok {
+	if known, ok := o.digests.get(k, stampOf(meta)); ok {
 		return known, nil, nil
 	}
 	var secret corev1.Secret
-	if err := r.live.Get(ctx, at, &secret); apierrors.IsNotFound(err) {
+	if err := r.Live.Get(ctx, at, &secret); apierrors.IsNotFound(err) {
 		return digest{}, nil, nil
 	} else if err != nil {
 		return digest{}, nil, err
 	}
 	data, wrong := check(secret.Data)
 	known := digest{version: stampOf(&secret), hash: hashOf(data), wrong: wrong}
-	r.digests.set(k, known)
+	o.digests.set(k, known)
 	return known, data, nil
 }
 

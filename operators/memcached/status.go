@@ -47,7 +47,7 @@ type problem struct {
 
 // summarize is the status of a Memcached after a step. failure is what went
 // wrong with the step's writes, if something did.
-func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure error) v1alpha1.MemcachedStatus {
+func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure error) v1alpha1.MemcachedStatus {
 	st := *mc.Status.DeepCopy()
 	st.ObservedGeneration = mc.Generation
 	st.Selector = k8slabels.SelectorFromSet(selector(mc)).String()
@@ -130,7 +130,7 @@ func byOrdinal(a, b string) int {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
+func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
@@ -169,7 +169,7 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: reasonRetrying, message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
-func upgrading(seen observation, next plan) *problem {
+func upgrading(seen observation, next *plan) *problem {
 	up := next.upgrade
 	if up == nil {
 		return nil

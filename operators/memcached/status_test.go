@@ -62,7 +62,7 @@ func TestReady(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			st := summarize(tc.mc, tc.seen, tc.next, tc.failure)
+			st := summarize(tc.mc, tc.seen, &tc.next, tc.failure)
 			ready := meta.FindStatusCondition(st.Conditions, status.Ready)
 			if ready.Reason != tc.reason || ready.Message != tc.message {
 				t.Errorf("Ready is %s %q, want %s %q", ready.Reason, ready.Message, tc.reason, tc.message)
@@ -115,7 +115,7 @@ func TestUnmade(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	mc := aPool(stable, size(11))
-	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), plan{serving: v1alpha1.StableIdentity}, nil)
+	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), &plan{serving: v1alpha1.StableIdentity}, nil)
 	want := []string{"cache-0.cache.shop.svc:11211", "cache-2.cache.shop.svc:11211", "cache-10.cache.shop.svc:11211"}
 	if diff := cmp.Diff(want, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
@@ -129,7 +129,7 @@ func TestServers(t *testing.T) {
 
 	random := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 })
 	at := func(ip string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.PodIP = ip } }
-	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), plan{serving: v1alpha1.RandomIdentity}, nil)
+	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), &plan{serving: v1alpha1.RandomIdentity}, nil)
 	if diff := cmp.Diff([]string{"10.0.0.2:11311", "[fd00::1]:11311"}, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// No memcached runs in these pods: each has what it was told.
-	readLimit = func(_ context.Context, _ *reconciler, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
+	readLimit = func(_ context.Context, _ client.Reader, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 		return strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
 	}
 	testkit.Main(m, testkit.Options{

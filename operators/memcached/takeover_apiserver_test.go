@@ -24,7 +24,7 @@ func guidesDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: "cache", OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind)),
+			*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached")),
 		}},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects}, Spec: corev1.PodSpec{

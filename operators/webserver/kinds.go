@@ -35,10 +35,10 @@ import (
 // The kinds of children by name.
 const (
 	deploymentKind = "Deployment"
-	httpRouteKind = "HTTPRoute"
-	routeKind     = "Route"
-	configMapKind = "ConfigMap"
-	secretKind    = "Secret"
+	httpRouteKind  = "HTTPRoute"
+	routeKind      = "Route"
+	configMapKind  = "ConfigMap"
+	secretKind     = "Secret"
 )
 
 // optional are the kinds that not every cluster has: the field that asks for one,

@@ -32,7 +32,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 	Decide:   decide,
 	Summarize: func(ws *webv1.WebServer, seen observation, next *plan, did loop.Did) {
 		seen.children = did.Children
-		ws.Status = summarize(ws, seen, *next, did.Failure)
+		ws.Status = summarize(ws, seen, next, did.Failure)
 	},
 	Conditions: func(ws *webv1.WebServer) *[]metav1.Condition { return &ws.Status.Conditions },
 	Tell:       tell,

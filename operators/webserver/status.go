@@ -49,7 +49,7 @@ type problem struct {
 
 // summarize is the status of a WebServer after a step. failure is what went
 // wrong with the step's writes, if something did.
-func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) webv1.WebServerStatus {
+func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error) webv1.WebServerStatus {
 	st := *ws.Status.DeepCopy()
 	d := seen.deployment()
 	st.ObservedGeneration = ws.Generation
@@ -97,7 +97,7 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 
 // settle writes into status which revision there is, which is good, and which
 // one failed.
-func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next plan) {
+func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next *plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
 		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {
@@ -120,7 +120,7 @@ func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, ne
 
 // servedImage is the image of the pods that serve: of the revision that all pods
 // have, and while there is no such one, of the last that they had.
-func servedImage(st webv1.WebServerStatus, seen observation, next plan) string {
+func servedImage(st webv1.WebServerStatus, seen observation, next *plan) string {
 	current := currentTemplate(seen)
 	if next.chosen.adopted {
 		current = templateOf(seen.deployment().Spec.Template)
@@ -133,7 +133,7 @@ func servedImage(st webv1.WebServerStatus, seen observation, next plan) string {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.WebServerStatus, failure error) *problem {
+func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.trouble },
@@ -172,7 +172,7 @@ func writeProblem(failure error) *problem {
 
 // copyLost tells of a copy that the pods mount, that somebody deleted, and that
 // cannot be made again: what the spec names has other content by now.
-func copyLost(ws *webv1.WebServer, seen observation, next plan) *problem {
+func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	has := func(name string) bool {
 		return slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) ||
 			slices.ContainsFunc(seen.inputs.all(), func(s *snapshot) bool { return s.name == name })
@@ -187,7 +187,7 @@ func copyLost(ws *webv1.WebServer, seen observation, next plan) *problem {
 	return nil
 }
 
-func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem {
+func rolledBack(seen observation, next *plan, st *webv1.WebServerStatus) *problem {
 	failed := st.FailedRollout
 	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
 		return nil
@@ -206,7 +206,7 @@ func missingKind(seen observation) *problem {
 }
 
 // unavailable tells what keeps the pods from being as asked for.
-func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
+func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	t := next.rollout.trouble
 	isLooping := t != nil && t.reason == crashLoop
 	if isComplete(seen.deployment()) && !isLooping {

@@ -30,7 +30,7 @@ func TestAvailable(t *testing.T) {
 		"somebody else's Service": {somethingSeen(aDeployment(a, ""), theirs), reasonNoService},
 		"no pods":                 {somethingSeen(aService(30010)), reasonNoPods},
 	} {
-		st := summarize(aWeb(), tc.seen, plan{chosen: choice{template: a, desired: a}}, nil)
+		st := summarize(aWeb(), tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil)
 		if got := meta.FindStatusCondition(st.Conditions, webv1.ConditionAvailable); got.Reason != tc.want {
 			t.Errorf("%s: Available is %s, %s", name, got.Status, got.Reason)
 		}
@@ -57,7 +57,7 @@ func TestCopyLost(t *testing.T) {
 		"about to be written": {somethingSeen(asks(one)), false},
 		"put back, and lost":  {somethingSeen(asks(two)), true},
 	} {
-		if got := copyLost(ws, tc.seen, plan{chosen: choice{template: old}}); (got != nil) != tc.lost {
+		if got := copyLost(ws, tc.seen, &plan{chosen: choice{template: old}}); (got != nil) != tc.lost {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -77,7 +77,7 @@ func TestACrashLoopIsTold(t *testing.T) {
 		"ready, so far": {somethingSeen(aDeployment(a, ""), aService(30010), aPod(a, runs))},
 	} {
 		ws := aWeb(good(a, noon))
-		st := summarize(ws, tc.seen, plan{chosen: choice{template: a, desired: a}, rollout: judge(ws, tc.seen, a)}, nil)
+		st := summarize(ws, tc.seen, &plan{chosen: choice{template: a, desired: a}, rollout: judge(ws, tc.seen, a)}, nil)
 		if got := meta.FindStatusCondition(st.Conditions, status.Ready); got.Reason != crashLoop || !strings.HasSuffix(got.Message, ": "+words) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -109,7 +109,7 @@ func TestURL(t *testing.T) {
 		"it had one, and the port is lost": {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, ""), aPod(a, corev1.ContainerStatus{})), ""},
 		"somebody else's Service":          {aWeb(), somethingSeen(aDeployment(a, ""), theirs, aPod(a, corev1.ContainerStatus{})), ""},
 	} {
-		if got := summarize(tc.ws, tc.seen, plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
+		if got := summarize(tc.ws, tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestServedImage(t *testing.T) {
 		"rolled out, by 0.0.2":    {aWeb(good(a, noon), image("nginx:b")), somethingSeen(aDeployment(b, a, late)), choice{desired: b, template: b}, "nginx:a"},
 		"another operator's pods": {aWeb(image("nginx:b")), somethingSeen(aDeployment("", "", theirs)), choice{desired: b, adopted: true}, "nginx:old"},
 	} {
-		if got := summarize(tc.ws, tc.seen, plan{chosen: tc.chosen}, nil).Image; got != tc.want {
+		if got := summarize(tc.ws, tc.seen, &plan{chosen: tc.chosen}, nil).Image; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

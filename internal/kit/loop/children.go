@@ -39,10 +39,10 @@ func The[C client.Object](c Children) C {
 	return child
 }
 
-// with is a copy with another child in it.
-func (c Children) with(kind string, child client.Object) Children {
+// With is a copy with another child in it.
+func (c Children) With(child client.Object) Children {
 	changed := maps.Clone(c)
-	changed[kind] = child
+	changed[KindOf(child)] = child
 	return changed
 }
 

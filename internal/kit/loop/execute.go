@@ -89,6 +89,9 @@ func (r *round) do(ctx context.Context, w Write) {
 	switch {
 	case err == nil:
 		r.held.done(r.owner, w)
+		if w.Done != nil {
+			w.Done()
+		}
 	case apply.AnyOf(err, apierrors.IsConflict):
 		r.conflict = true
 		r.failures = append(r.failures, err)
@@ -208,7 +211,7 @@ func (r *round) apply(ctx context.Context, w Write) error {
 		r.note(seen)
 	}
 	if old, ok := r.did.Children[kind]; ok && (old.GetUID() == "" || old.GetName() == seen.GetName()) {
-		r.did.Children = r.did.Children.with(kind, seen)
+		r.did.Children = r.did.Children.With(seen)
 	}
 	if outcome.TakenBack {
 		r.events.Eventf(r.owner, nil, corev1.EventTypeNormal, "TakenBack", "Repair",

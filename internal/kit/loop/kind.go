@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,6 +50,9 @@ type Kind[T client.Object, S any, P Planner] struct {
 	// returns the events.
 	Tell func(ctx context.Context, before, after T) []Event
 
+	// Forget, if set, drops what the functions keep in memory about an object that
+	// is gone.
+	Forget func(types.NamespacedName)
 	// Owns says whether a child is the owner's; nil for apply.Owns.
 	Owns func(owner T, child client.Object) bool
 	// Settled names fields of children of which the API server finds out the

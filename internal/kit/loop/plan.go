@@ -68,6 +68,8 @@ type Write struct {
 	Refused func(error) bool
 	// Otherwise is done if this is refused.
 	Otherwise *Write
+	// Done, if set, hears that it was done.
+	Done func()
 	// Do is what Call does.
 	Do func(ctx context.Context, c Caller) error
 }

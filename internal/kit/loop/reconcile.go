@@ -220,6 +220,9 @@ func (l *loop[T, S, P]) forget(key client.ObjectKey) {
 	l.executor.held.forget(key)
 	l.executor.memory.Forget(l.gvk.Kind, key)
 	l.hasRead(key)
+	if l.kind.Forget != nil {
+		l.kind.Forget(key)
+	}
 }
 
 func requestsFor(list client.ObjectList) []reconcile.Request {
