@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // Failed attempts are tried again after firstBackoff, then twice that, and so
@@ -17,8 +18,8 @@ var firstBackoff = 10 * time.Second
 const (
 	longestBackoff = 6 * time.Minute
 
-	// A pod that was refused, or whose name is taken, is tried again after
-	// half the time that this has lasted, within these bounds.
+	// A pod that was refused, or whose name is taken, is tried again after a wait
+	// that doubles, within these bounds.
 	firstRefusal, longestRefusal = 5 * time.Second, time.Minute
 
 	// trouble is how long a claimed pod may take to start its command before
@@ -69,6 +70,8 @@ const (
 
 // step is what to do next, and what there is to say about it.
 type step struct {
+	loop.Plan
+
 	action action
 	// pod is the one that the action is about, if it is about one.
 	pod *corev1.Pod
@@ -91,9 +94,6 @@ type news struct {
 func decide(at *atv1alpha1.At, seen observation) step {
 	if !at.DeletionTimestamp.IsZero() {
 		return step{} // owner references take the pods along
-	}
-	if seen.behind > 0 {
-		return step{wakeAt: seen.now.Add(seen.behind)}
 	}
 	next := decideFor(at, seen)
 	if seen.hidden {
@@ -178,9 +178,6 @@ func start(at *atv1alpha1.At, seen observation) step {
 		return step{news: inTheWay(at, seen), wakeAt: wakes.time} // its deletion is an event
 	case seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
 		return step{wakeAt: wakes.time} // so is this
-	case seen.pod == nil && seen.now.Before(seen.refusedUntil):
-		wakes.add(seen.refusedUntil)
-		return step{wakeAt: wakes.time}
 	case seen.pod == nil:
 		return step{action: create, wakeAt: wakes.time}
 	case !isMadeFrom(seen.pod, at):
@@ -331,12 +328,6 @@ func backoff(attempts int32) time.Duration {
 		}
 	}
 	return wait
-}
-
-// refusalBackoff is the wait before a pod that has been refused since then is
-// tried again.
-func refusalBackoff(since, now time.Time) time.Duration {
-	return min(max(now.Sub(since)/2, firstRefusal), longestRefusal)
 }
 
 func activeDeadline(at *atv1alpha1.At) time.Time {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +18,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -85,18 +85,14 @@ func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKi
 // takeBack puts the marks of a pod back that it has lost. Should that be refused,
 // or should they be gone again at once, it is not tried again for a while: the pod
 // is looked at from time to time instead.
-func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation) error {
-	// An At that is being deleted may leave its pod behind, without an owner.
-	if err := r.isCurrent(ctx, obj); err != nil {
-		return err
-	}
+func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.At, seen observation) error {
 	missing := strings.Join(missingMarks(seen.pod), " and ")
-	patch, err := takeBackPatch(seen.pod, at, r.group.gvk)
+	patch, err := takeBackPatch(seen.pod, at, o.group.gvk)
 	if err != nil {
 		return err
 	}
 	pod := seen.pod.DeepCopy()
-	err = r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	err = c.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	if err != nil && !apply.IsRefusal(err) {
 		return err
 	}
@@ -111,36 +107,12 @@ func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1al
 		}
 		log.FromContext(ctx).Info("pod has lost marks of this operator, and they cannot be restored", "pod", pod.Name, "missing", missing, "why", err.Error())
 	} else {
-		r.wrote(pod)
+		c.Wrote(pod)
 		log.FromContext(ctx).Info("pod had lost marks of this operator: restored", "pod", pod.Name, "missing", missing)
 	}
-	r.takenBack.note(at, takeBack, seen.now.Add(wait))
-	r.events.takenBack(obj, pod.Name, missing, err)
+	o.takenBack.note(at, seen.now.Add(wait))
+	c.Tell(takenBack(pod.Name, missing, err))
 	return nil
-}
-
-// wrote remembers a write to a pod, so that the cache is waited for, unless it
-// will never show the pod.
-func (r *reconciler) wrote(pod *corev1.Pod) {
-	if isShown(pod) {
-		r.writes.Note(podKind, pod)
-	}
-}
-
-// findOwn is the pod that has the name of one that was to be created, read from the
-// API server. It must be this At's: of an earlier create whose answer was lost, or
-// that the cache does not show.
-func (r *reconciler) findOwn(ctx context.Context, at *atv1alpha1.At, key types.NamespacedName) (*corev1.Pod, error) {
-	pod, err := getPod(ctx, r.live, key)
-	switch {
-	case err != nil:
-		return nil, err
-	case pod == nil:
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, key.Name, errLate)
-	case isOwn(pod, at, r.group.gvk):
-		return pod, nil
-	}
-	return nil, &apply.ConflictError{Kind: podKind, Name: key.Name, Predecessor: apply.BelongsToPredecessor(pod, at)}
 }
 
 // hidden are the pods, by At, that the cache does not show, because they have lost

@@ -39,10 +39,6 @@ func letRun(at *atv1alpha1.At, seen observation) step {
 	if late != "" {
 		action, wakes = withdraw, earliest{}
 	}
-	if now.Before(seen.refusedUntil) && seen.refused == action {
-		wakes.add(seen.refusedUntil)
-		return step{wakeAt: wakes.time}
-	}
 	if action == release {
 		return step{action: release, pod: seen.pod, wakeAt: wakes.time}
 	}

@@ -12,6 +12,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -89,7 +90,7 @@ func notStarted(at *atv1alpha1.At, deadline time.Time) string {
 // inTheWay is what there is to say while the pod of a deleted At of the same name
 // is not gone.
 func inTheWay(at *atv1alpha1.At, seen observation) news {
-	return troubleWith(at, create, &apply.ConflictError{Kind: podKind, Name: seen.pod.Name, Predecessor: true})
+	return troubleWith(at, create, &apply.ConflictError{Kind: "Pod", Name: seen.pod.Name, Predecessor: true})
 }
 
 func tooLong(at *atv1alpha1.At) news {
@@ -209,6 +210,10 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 // a user can do something about, and what lasts.
 func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError
+	var write *loop.Failure
+	if errors.As(failure, &write) {
+		failure = write.Err
+	}
 	switch {
 	case errors.As(failure, &conflict):
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
 func TestAlarmsRingInOrderWhenTheWallClockSaysSo(t *testing.T) {
 	now := noon
 	a := newAlarms(func() time.Time { return now })

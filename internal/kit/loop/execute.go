@@ -31,7 +31,19 @@ type Caller struct {
 	Live   client.Reader
 	// Wrote has the loop wait for the cache to show this object.
 	Wrote func(client.Object)
+	// Tell reports an event about the owner.
+	Tell func(Event)
 }
+
+// Failure is a write that failed.
+type Failure struct {
+	Write Write
+	Err   error
+}
+
+func (f *Failure) Error() string { return f.Write.subject() + ": " + f.Err.Error() }
+
+func (f *Failure) Unwrap() error { return f.Err }
 
 // executor carries writes out.
 type executor struct {
@@ -96,16 +108,20 @@ func (r *round) do(ctx context.Context, w Write) {
 		r.conflict = true
 		r.failures = append(r.failures, err)
 	case !isReported(err):
-		err = fmt.Errorf("%s: %w", w.subject(), err)
-		r.failures = append(r.failures, err)
-		r.errs = append(r.errs, err)
+		failure := &Failure{w, err}
+		r.failures = append(r.failures, failure)
+		r.errs = append(r.errs, failure)
 	case w.Otherwise != nil:
 		log.FromContext(ctx).Info(w.Why+": refused", "child", w.Object.GetName(), "why", err.Error())
 		r.do(ctx, *w.Otherwise)
 	case w.Refused != nil && w.Refused(err), r.isHidden(ctx, w):
 		r.again = true
 	default:
-		r.refuse(r.held.note(r.owner, w, fmt.Errorf("%s: %w", w.subject(), err), r.now()))
+		last, isFirst := r.held.note(r.owner, w, &Failure{w, err}, r.now())
+		if isFirst {
+			log.FromContext(ctx).Info("refused: "+w.String(), "why", err.Error())
+		}
+		r.refuse(last)
 	}
 }
 
@@ -147,7 +163,7 @@ func (r *round) send(ctx context.Context, w Write) error {
 	case Delete:
 		return r.delete(ctx, w)
 	case Call:
-		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note})
+		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Tell: r.tell})
 	}
 	return fmt.Errorf("no such verb: %q", w.Verb)
 }
@@ -171,7 +187,10 @@ func (r *round) create(ctx context.Context, w Write) error {
 		return err
 	}
 	r.note(obj)
-	r.logCreated(ctx, w, obj)
+	r.logCreated(ctx, obj, false)
+	if !r.isShown(obj) {
+		r.find(obj) // no event will tell
+	}
 	return nil
 }
 
@@ -203,7 +222,7 @@ func (r *round) apply(ctx context.Context, w Write) error {
 		r.find(seen)
 		return nil
 	case outcome.Created:
-		r.logCreated(ctx, w, seen)
+		r.logCreated(ctx, seen, !r.isNew && !w.Named)
 	case outcome.Applied:
 		r.logApplied(ctx, w, outcome)
 	}
@@ -214,8 +233,8 @@ func (r *round) apply(ctx context.Context, w Write) error {
 		r.did.Children = r.did.Children.With(seen)
 	}
 	if outcome.TakenBack {
-		r.events.Eventf(r.owner, nil, corev1.EventTypeNormal, "TakenBack", "Repair",
-			"%s %q had lost its owner reference or labels, and has them again", kind, seen.GetName())
+		r.tell(Event{Reason: "TakenBack", Action: "Repair",
+			Note: fmt.Sprintf("%s %q had lost its owner reference or labels, and has them again", kind, seen.GetName())})
 	}
 	return nil
 }
@@ -257,11 +276,26 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	return nil
 }
 
+// tell reports an event about the owner.
+func (r *round) tell(e Event) { tell(r.events, r.owner, e) }
+
+func tell(events recorder.EventRecorder, about client.Object, e Event) {
+	if e.Type == "" {
+		e.Type = corev1.EventTypeNormal
+	}
+	events.Eventf(about, nil, e.Type, e.Reason, e.Action, "%s", e.Note)
+}
+
 // note remembers a write, unless no cache will ever show the object.
 func (r *round) note(obj client.Object) {
-	if obj.GetLabels()[apply.ManagedByLabel] == r.children.Manager {
+	if r.isShown(obj) {
 		r.memory.Note(KindOf(obj), obj)
 	}
+}
+
+// isShown says whether an object has the label by which the cache shows it.
+func (r *round) isShown(obj client.Object) bool {
+	return obj.GetLabels()[apply.ManagedByLabel] == r.children.Manager
 }
 
 // ownerIsCurrent returns a conflict if the cache's owner is not the API server's.
@@ -298,11 +332,11 @@ func (r *round) isHidden(ctx context.Context, w Write) bool {
 }
 
 // logCreated tells of a new child, in the words of its user.
-func (r *round) logCreated(ctx context.Context, w Write, child client.Object) {
+func (r *round) logCreated(ctx context.Context, child client.Object, again bool) {
 	kind := KindOf(child)
 	r.wrote(kind, Create)
 	said := kind + " created"
-	if !r.isNew && !w.Named { // it has been there before
+	if again {
 		said += " again"
 	}
 	log.FromContext(ctx).Info(said, "kind", kind, "child", child.GetName())

@@ -57,20 +57,23 @@ func (h *held) back(owner client.Object, w Write, now time.Time) (refusal, bool)
 	return last, ok && now.Before(last.until) && last.of == refusedFor(owner, w)
 }
 
-// note remembers a refusal, and returns it with the time when to try again.
-func (h *held) note(owner client.Object, w Write, err error, now time.Time) refusal {
+// note remembers a refusal, and returns it with the time when to try again, and
+// whether it is the first of its kind.
+func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r refusal, isFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key, of, wait := client.ObjectKeyFromObject(owner), refusedFor(owner, w), h.first
-	if last, ok := h.byOwner[key][w.String()]; ok && last.of == of {
-		wait = min(2*last.wait, h.longest)
+	key := client.ObjectKeyFromObject(owner)
+	r = refusal{err: err, wait: h.first, of: refusedFor(owner, w)}
+	last, ok := h.byOwner[key][w.String()]
+	if isFirst = !ok || last.of != r.of; !isFirst {
+		r.wait = min(2*last.wait, h.longest)
 	}
+	r.until = now.Add(r.wait)
 	if h.byOwner[key] == nil {
 		h.byOwner[key] = map[string]refusal{}
 	}
-	r := refusal{err, wait, now.Add(wait), of}
 	h.byOwner[key][w.String()] = r
-	return r
+	return r, isFirst
 }
 
 // done forgets the refusals of a write.

@@ -90,7 +90,7 @@ type Watch[T client.Object] struct {
 	If []predicate.Predicate
 }
 
-// Event is something to report about an object.
+// Event is something to report about an object: Normal, if it has no type.
 type Event struct {
 	Type, Reason, Action, Note string
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -192,11 +191,7 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 	}
 	l.executor.memory.Note(l.gvk.Kind, obj)
 	for _, e := range l.kind.Tell(ctx, before, obj) {
-		kind := e.Type
-		if kind == "" {
-			kind = corev1.EventTypeNormal
-		}
-		l.executor.events.Eventf(obj, nil, kind, e.Reason, e.Action, "%s", e.Note)
+		tell(l.executor.events, obj, e)
 	}
 	return nil
 }
