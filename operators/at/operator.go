@@ -77,6 +77,10 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			Object: &corev1.Pod{}, Labelled: true,
 			Handler: func(client.Reader) handler.EventHandler { return podEvents(g.gvk) },
 		}},
+		Writes: []string{
+			"create Pod", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
+			"delete At", "status At", "status At/claim",
+		},
 		Summarize: func(obj client.Object, seen observation, next *step, did loop.Did) {
 			at := g.view(obj)
 			at.Status = summarize(at, seen, *next, did.Failure)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/testkit"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
@@ -34,6 +35,8 @@ func TestSweep(t *testing.T) {
 	t.Cleanup(func() { firstBackoff = usual })
 	sweep := &testkit.Sweep{
 		Start:  standalone.Start(Operator),
+		Writes: atExample.kind().Writes,
+		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&atv1alpha1.At{}},
 		Each:   neverBack,

@@ -51,7 +51,13 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 	Empty:    &v1alpha1.Memcached{},
 	Children: children,
 	Watches:  watches,
-	Decide:   decide,
+	Writes: []string{
+		"apply Deployment", "apply StatefulSet", "apply Service", "apply PodDisruptionBudget", "apply Secret",
+		"delete Deployment", "delete StatefulSet", "delete Secret", "create Pod", "delete Pod",
+		"patch Deployment/adopt", "patch Pod/labels", "patch Pod/secrets", "patch Pod/resize", "patch Pod/refused", "patch Pod/change",
+		"status Memcached",
+	},
+	Decide: decide,
 	Summarize: func(mc *v1alpha1.Memcached, seen observation, next *plan, did loop.Did) {
 		seen.children = did.Children
 		mc.Status = summarize(mc, seen, next, did.Failure)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
 	"example.com/fairlead/internal/kit/testkit/standalone"
@@ -43,6 +44,8 @@ func TestMain(m *testing.M) {
 func TestSweep(t *testing.T) {
 	sweep := &testkit.Sweep{
 		Start:  standalone.Start(Operator),
+		Writes: kind.Writes,
+		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"pods"},

@@ -29,7 +29,13 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 	Empty:    &webv1.WebServer{},
 	Children: children,
 	Watches:  watches,
-	Decide:   decide,
+	Writes: []string{
+		"apply Deployment", "apply Service", "apply PodDisruptionBudget", "apply HorizontalPodAutoscaler", "apply Ingress",
+		"apply HTTPRoute", "apply Route", "apply ConfigMap", "apply Secret",
+		"delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ConfigMap", "delete Secret",
+		"status WebServer",
+	},
+	Decide: decide,
 	Summarize: func(ws *webv1.WebServer, seen observation, next *plan, did loop.Did) {
 		seen.children = did.Children
 		ws.Status = summarize(ws, seen, next, did.Failure)

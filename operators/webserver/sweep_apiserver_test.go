@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
 	"example.com/fairlead/internal/kit/testkit/standalone"
@@ -41,6 +42,8 @@ func TestMain(m *testing.M) {
 func TestSweep(t *testing.T) {
 	sweep := &testkit.Sweep{
 		Start:  standalone.Start(Operator),
+		Writes: kind.Writes,
+		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&webv1.WebServer{}},
 		Late:   []string{"webservers", "deployments", "services"},

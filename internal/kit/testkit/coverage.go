@@ -3,18 +3,18 @@ package testkit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// coverage is which lines wrote and were cut, over all scenarios of a sweep.
+// coverage is which kinds of writes were made and cut, over all scenarios of a
+// sweep; see [Write.Sort].
 type coverage struct {
-	mu      sync.Mutex
-	lines   map[Site]*marks  // all lines on the stacks of writes
-	wrote   map[Site]string  // the innermost of them, and what each wrote
-	outside map[string]bool  // writes that no line of the operator made
-	where   map[Site]playing // where a line was last reached
+	mu    sync.Mutex
+	sorts map[string]*marks
+	where map[string]playing // where one was last made
 }
 
 // playing is a scenario in one of its variants.
@@ -23,129 +23,78 @@ type playing struct {
 	variant  variant
 }
 
-// marks are what happened at a line or a place.
-type marks struct{ reached, cutBefore, cutAfter bool }
-
-func (m *marks) add(o marks) {
-	m.reached = m.reached || o.reached
-	m.cutBefore = m.cutBefore || o.cutBefore
-	m.cutAfter = m.cutAfter || o.cutAfter
-}
+// marks are how the writes of a sort were cut.
+type marks struct{ before, after bool }
 
 // add takes in a run and how its hit, if it had one, was cut.
 func (c *coverage) add(in playing, res result, cut string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lines == nil {
-		c.lines, c.wrote, c.outside, c.where = map[Site]*marks{}, map[Site]string{}, map[string]bool{}, map[Site]playing{}
-	}
-	mark := func(w Write, m marks) {
-		for _, s := range w.Sites {
-			if c.lines[s] == nil {
-				c.lines[s] = &marks{}
-			}
-			c.lines[s].add(m)
-			c.where[s] = in
-		}
+	if c.sorts == nil {
+		c.sorts, c.where = map[string]*marks{}, map[string]playing{}
 	}
 	for _, w := range res.writes {
-		mark(w, marks{reached: true})
-		if what := w.Verb + " " + w.Resource; len(w.Sites) == 0 {
-			c.outside[what] = true
-		} else {
-			c.wrote[w.Sites[0]] = what
+		sort := w.Sort()
+		if c.sorts[sort] == nil {
+			c.sorts[sort] = &marks{}
 		}
+		c.where[sort] = in
 	}
 	if res.hit != nil {
-		mark(*res.hit, marks{cutBefore: cut == before, cutAfter: cut == afterwards})
+		if m := c.sorts[res.hit.Sort()]; m != nil {
+			m.before = m.before || cut == before
+			m.after = m.after || cut == afterwards
+		}
 	}
 }
 
-// A gap is a cut that no run made, although one got there.
+// A gap is a cut that no run made, although some run made the write.
 type gap struct {
 	playing
 
-	at  place
-	cut string
+	sort, cut string
 }
 
-// gaps are the cuts that are missing at places that some run got to: which
-// write is the n-th depends on how fast the machine is.
-func (c *coverage) gaps(places []place) []gap {
+// gaps are the cuts that are missing of writes that some run made: which write is
+// the n-th depends on how fast the machine is.
+func (c *coverage) gaps() []gap {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []gap
-	for _, p := range places {
-		var m marks
-		var in playing
-		for s, of := range c.lines {
-			if slices.Contains(innermost(places, s), p) {
-				m.add(*of)
-				in = c.where[s]
-			}
+	for _, sort := range slices.Sorted(maps.Keys(c.sorts)) {
+		if !c.sorts[sort].before {
+			all = append(all, gap{c.where[sort], sort, before})
 		}
-		if m.reached && !m.cutBefore {
-			all = append(all, gap{in, p, before})
-		}
-		if m.reached && !m.cutAfter {
-			all = append(all, gap{in, p, afterwards})
+		if !c.sorts[sort].after {
+			all = append(all, gap{c.where[sort], sort, afterwards})
 		}
 	}
 	return all
 }
 
-// judge compares what was cut with the places that the source shows.
-func (c *coverage) judge(places []place) error {
+// judge compares what was made and cut with the names of the writes that there are.
+func (c *coverage) judge(names []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	marked := map[place]*marks{}
-	for _, p := range places {
-		marked[p] = &marks{}
-	}
 	var wrong []error
-	for s, m := range c.lines {
-		at := innermost(places, s)
-		for _, p := range at {
-			marked[p].add(*m)
-		}
-		if what := c.wrote[s]; what != "" && len(at) == 0 {
-			wrong = append(wrong, fmt.Errorf("%s sends %s, but nothing there looks like a write (see writeNames)", s, what))
+	isOf := func(sort, name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") }
+	made := slices.Sorted(maps.Keys(c.sorts))
+	for _, name := range names {
+		if !slices.ContainsFunc(made, func(sort string) bool { return isOf(sort, name) }) {
+			wrong = append(wrong, fmt.Errorf("%s: no scenario gets there", name))
 		}
 	}
-	for _, p := range places {
-		switch m := marked[p]; {
-		case !m.reached:
-			wrong = append(wrong, fmt.Errorf("%s: no scenario gets there", p))
-		case !m.cutBefore && !m.cutAfter:
-			wrong = append(wrong, fmt.Errorf("%s: never cut", p))
-		case !m.cutBefore:
-			wrong = append(wrong, fmt.Errorf("%s: never cut before the write", p))
-		case !m.cutAfter:
-			wrong = append(wrong, fmt.Errorf("%s: never cut after the write", p))
+	for _, sort := range made {
+		switch m := c.sorts[sort]; {
+		case !slices.ContainsFunc(names, func(name string) bool { return isOf(sort, name) }):
+			wrong = append(wrong, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
+		case !m.before && !m.after:
+			wrong = append(wrong, fmt.Errorf("%s: never cut", sort))
+		case !m.before:
+			wrong = append(wrong, fmt.Errorf("%s: never cut before the write", sort))
+		case !m.after:
+			wrong = append(wrong, fmt.Errorf("%s: never cut after the write", sort))
 		}
 	}
-	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)
-}
-
-// innermost are the smallest places that hold a line: the line of a call
-// within a call's function literal lies in both.
-func innermost(places []place, s Site) []place {
-	var best []place
-	for _, p := range places {
-		if !p.holds(s) {
-			continue
-		}
-		if len(best) > 0 {
-			size, least := p.Last-p.First, best[0].Last-best[0].First
-			if size > least {
-				continue
-			}
-			if size < least {
-				best = nil
-			}
-		}
-		best = append(best, p)
-	}
-	return best
 }

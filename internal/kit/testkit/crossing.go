@@ -17,8 +17,7 @@ type (
 // Cross takes a write through the sweep that does not go to the API server,
 // such as an etcd member change: it counts, can be cut and can meet a fault
 // like any other. The context is the one that Sweep.Start got, or one made
-// from it; with any other, do is simply called. It must be called on the
-// goroutine of the operator's own call, so that its place is known.
+// from it; with any other, do is simply called.
 func Cross(ctx context.Context, what Request, do func() error) error {
 	c, ok := ctx.Value(crossingKey{}).(crossing)
 	if !ok {
@@ -27,7 +26,7 @@ func Cross(ctx context.Context, what Request, do func() error) error {
 	if c.inst.life.Err() != nil {
 		return errKilled
 	}
-	return c.wire.deliver(c.inst, what, func() (string, error) {
+	return c.wire.deliver(ctx, c.inst, what, func() (string, error) {
 		if err := do(); err != nil {
 			return err.Error(), err
 		}

@@ -51,13 +51,13 @@
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for
 // a millisecond fails the run.
 //
-// # Every place that writes
+// # Every write
 //
-// A sweep proves nothing about writes that its scenarios never make. So every
-// cut remembers the lines of the operator's package on its call stack, the
-// package's source is searched for calls that write (by type, see places.go),
-// and [Sweep.RequireAllWritesCut] fails with file and line for every one that
-// was not cut both before and after. Which write is the n-th depends on how fast
-// the machine is, so a place that a run got to, and that was never cut, is cut in
-// one more run, by its line and not by its number.
+// A sweep proves nothing about writes that its scenarios never make. So coverage is
+// counted by the operator's own names of its writes and the verbs of their requests,
+// see [Write.Sort], and [Sweep.RequireAllWritesCut] fails for every write of
+// [Sweep.Writes] that no scenario makes, for every sort that was not cut both before
+// and after, and for a write that is not in the list. Which write is the n-th depends
+// on how fast the machine is, so a sort that a run made, and that was never cut, is
+// cut in one more run, by its name and not by its number.
 package testkit

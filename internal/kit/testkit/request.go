@@ -1,10 +1,8 @@
 package testkit
 
 import (
-	"fmt"
 	"net/http"
 	"path"
-	"runtime"
 	"strings"
 )
 
@@ -100,41 +98,4 @@ func (r Request) String() string {
 		s += " " + r.Name
 	}
 	return s
-}
-
-// A Site is a line of the operator's source.
-type Site struct {
-	File string // base name
-	Line int
-}
-
-func (s Site) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
-
-// sites are the lines of the package on this goroutine's stack, innermost
-// first. client-go sends a request on its caller's goroutine, so inside a
-// RoundTripper they lead to the call that writes.
-func sites(pkg string) []Site {
-	pcs := make([]uintptr, 256)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	var found []Site
-	for {
-		f, more := frames.Next()
-		if packageOf(f.Function) == pkg && !strings.HasSuffix(f.File, "_test.go") {
-			found = append(found, Site{File: path.Base(f.File), Line: f.Line})
-		}
-		if !more {
-			return found
-		}
-	}
-}
-
-// packageOf is the import path in a symbol such as
-// example.com/fairlead/operators/at.(*reconciler).act.func1.
-func packageOf(symbol string) string {
-	slash := strings.LastIndex(symbol, "/")
-	dot := strings.Index(symbol[slash+1:], ".")
-	if dot < 0 {
-		return symbol
-	}
-	return symbol[:slash+1+dot]
 }

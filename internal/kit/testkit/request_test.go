@@ -53,15 +53,3 @@ func TestParse(t *testing.T) {
 		})
 	}
 }
-
-func TestPackageOf(t *testing.T) {
-	for symbol, want := range map[string]string{
-		"example.com/fairlead/operators/at.(*reconciler).act.func1": "example.com/fairlead/operators/at",
-		"example.com/fairlead/operators/at.decide":                  "example.com/fairlead/operators/at",
-		"main.main": "main",
-	} {
-		if got := packageOf(symbol); got != want {
-			t.Errorf("packageOf(%s) = %s, want %s", symbol, got, want)
-		}
-	}
-}

@@ -63,7 +63,7 @@ func (s *Sweep) play(ctx context.Context, server *APIServer, sc *Scenario, v var
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	pl := &play{sweep: s, scenario: sc, ctx: ctx, fail: fail, log: runLog{began: time.Now()}}
-	pl.wire = &wire{pkg: s.pkg, plan: p, delay: s.delay(), late: v.late, watched: map[string]bool{}, sorts: map[string]bool{}}
+	pl.wire = &wire{nameOf: s.NameOf, plan: p, delay: s.delay(), late: v.late, watched: map[string]bool{}, sorts: map[string]bool{}}
 	nudges := make(chan struct{}, mostWrites)
 	if v.late != nil {
 		pl.wire.wrote = func() { nudges <- struct{}{} }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +22,10 @@ import (
 // Sweep plays scenarios with an operator that dies at every write; doc.go has
 // the algorithm.
 type Sweep struct {
-	// Dir is the folder of the operator's package; the test's own if empty.
-	Dir string
+	// Writes are the names of all writes that the operator makes, and NameOf finds
+	// the name of the one that a request is part of, see [Write.Sort].
+	Writes []string
+	NameOf func(context.Context) string
 
 	// Start runs a fresh operator for one namespace until the context ends.
 	// Several run in this process, so: a manager of its own with metrics
@@ -52,7 +54,6 @@ type Sweep struct {
 	// Parallel is how many runs go on at a time; 16 if 0. They mostly wait.
 	Parallel int
 
-	pkg    string
 	client client.WithWatch // of all runs, because each client asks for all kinds anew
 	slots  chan struct{}    // one for each run that may go on
 	seen   coverage
@@ -139,8 +140,8 @@ func (v variant) points(n int) []plan {
 }
 
 func (p plan) String() string {
-	if p.at != nil {
-		return fmt.Sprintf("%s:%d-%s", p.at.File, p.at.First, p.cut)
+	if p.sort != "" {
+		return p.sort + "-" + p.cut
 	}
 	return fmt.Sprintf("write-%02d-%s%s", p.n, p.cut, p.fault)
 }
@@ -192,27 +193,20 @@ func (s *Sweep) note(t *testing.T, sc *Scenario, v variant, res result, p plan) 
 	}
 }
 
-// RequireAllWritesCut fails for every place in the operator's package that
-// writes and that no run was cut at, both before and after. What the runs so far
-// left out, although they got there, is made up for, as subtests named
-// <scenario>/<variant>/<file>:<line>-<before or after>.
+// RequireAllWritesCut fails for every write among Writes that no scenario makes, for
+// every one that is made and not among them, and for every sort of write that no run
+// was cut at, both before and after. What the runs so far left out, although they
+// made it, is made up for, as subtests named <scenario>/<variant>/<sort>-<before or
+// after>.
 func (s *Sweep) RequireAllWritesCut(t *testing.T) {
 	t.Helper()
 	if filter := flag.Lookup("test.run").Value.String(); strings.Contains(filter, "/") {
 		t.Logf("only a part of the sweep ran (-run %s): which writes were cut is not judged", filter)
 		return
 	}
-	s.prepare(t)
-	places, err := findPlaces(t.Context(), s.Dir)
-	if err != nil {
-		t.Fatalf("find the places that write: %v", err)
-	}
-	s.fill(t, s.seen.gaps(places))
-	if err := s.seen.judge(places); err != nil {
-		t.Errorf("writes that the sweep did not cut, of %d in %s:\n%v", len(places), s.pkg, err)
-	}
-	for what := range s.seen.outside {
-		t.Logf("not the operator's own: %s", what)
+	s.fill(t, s.seen.gaps())
+	if err := s.seen.judge(s.Writes); err != nil {
+		t.Errorf("writes that the sweep did not cut:\n%v", err)
 	}
 }
 
@@ -222,7 +216,7 @@ func (s *Sweep) fill(t *testing.T, gaps []gap) {
 	var runs sync.WaitGroup
 	for _, g := range gaps {
 		runs.Go(func() {
-			p, in := plan{at: &g.at, cut: g.cut}, g.playing
+			p, in := plan{sort: g.sort, cut: g.cut}, g.playing
 			in.variant.faults = false
 			t.Run(strings.Join([]string{in.scenario.Name, in.variant.name, p.String()}, "/"), func(t *testing.T) {
 				for hit, n := false, 0; !hit && n < tries; n++ {
@@ -249,13 +243,7 @@ func (s *Sweep) prepare(t *testing.T) *APIServer {
 	if s.client != nil {
 		return server
 	}
-	if s.Dir == "" {
-		s.Dir = "."
-	}
 	var err error
-	if s.pkg, err = importPath(t.Context(), s.Dir); err != nil {
-		t.Fatal(err)
-	}
 	if s.client, err = client.NewWithWatch(server.Config, client.Options{Scheme: s.Scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -282,13 +270,13 @@ func (s *Sweep) explain(test string, sc *Scenario, v variant, p plan, res result
 	case hit == nil:
 		fmt.Fprintf(&b, "nothing went wrong (there was no %s)\n", p)
 	case p.cut != "":
-		fmt.Fprintf(&b, "operator %d killed %s write %d: %s at %s\n", hit.Operator, p.cut, hit.Number, hit.Request, at(*hit))
+		fmt.Fprintf(&b, "operator %d killed %s write %d: %s (%s)\n", hit.Operator, p.cut, hit.Number, hit.Request, hit.Sort())
 	default:
-		fmt.Fprintf(&b, "write %d met %s: %s at %s\n", p.n, p.fault, hit.Request, at(*hit))
+		fmt.Fprintf(&b, "write %d met %s: %s (%s)\n", p.n, p.fault, hit.Request, hit.Sort())
 	}
 	fmt.Fprintf(&b, "\n%s\n\nwrites:\n", indent([]string{res.err.Error()}))
 	for _, w := range res.writes {
-		fmt.Fprintf(&b, "    %2d operator %d %-40s %-24s %s\n", w.Number, w.Operator, w.Request, at(w), w.Fate)
+		fmt.Fprintf(&b, "    %2d operator %d %-40s %-24s %s\n", w.Number, w.Operator, w.Request, w.Sort(), w.Fate)
 	}
 	const most = 60
 	if skipped := len(res.log) - most; skipped > 0 {
@@ -297,19 +285,21 @@ func (s *Sweep) explain(test string, sc *Scenario, v variant, p plan, res result
 	} else {
 		fmt.Fprintln(&b, "what happened:")
 	}
-	if p.at != nil { // only a whole sweep gets to it
+	if p.sort != "" { // only a whole sweep gets to it
 		test, _, _ = strings.Cut(test, "/")
 	}
 	fmt.Fprintf(&b, "%s\nonce more: go test -tags apiserver -count 1 -run '^%s$' %s\n",
-		indent(res.log), strings.ReplaceAll(test, "/", "$/^"), filepath.ToSlash(s.pkg))
+		indent(res.log), strings.ReplaceAll(test, "/", "$/^"), packageOfTest())
 	return b.String()
 }
 
-func at(w Write) string {
-	if len(w.Sites) == 0 {
-		return "outside the operator's package"
+// packageOfTest is the import path of the package that is being tested.
+func packageOfTest() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "."
 	}
-	return w.Sites[0].String()
+	return strings.TrimSuffix(info.Path, ".test")
 }
 
 func indent(lines []string) string {

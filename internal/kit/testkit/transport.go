@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,14 +18,28 @@ type Write struct {
 	Request
 	Number   int    // from 1, over all operators of the run
 	Operator int    // from 1
-	Sites    []Site // the operator's lines on the stack, innermost first
+	Part     string // the operator's name for what the request is part of, see Sweep.NameOf
 	Fate     string // what the sweep did to it, or what the server answered
 }
 
-// A plan is the one thing that goes wrong in a run: nothing if n is 0 and at nil.
+// Sort is what coverage is counted by: the operator's name for the write and the
+// verb of the request, such as "apply Deployment: patch", or verb and resource if it
+// has none.
+func (w Write) Sort() string {
+	if w.Part != "" {
+		return w.Part + ": " + w.Verb
+	}
+	resource := w.Resource
+	if w.Subresource != "" {
+		resource += "/" + w.Subresource
+	}
+	return w.Verb + " " + resource
+}
+
+// A plan is the one thing that goes wrong in a run: nothing if n is 0 and sort empty.
 type plan struct {
 	n     int
-	at    *place // in place of n: the first write that is made here
+	sort  string // in place of n: the first write of this sort
 	cut   string // before or after; otherwise the write meets the fault
 	fault Fault
 }
@@ -39,12 +52,12 @@ const (
 // wire is the network between the operators of one run and the API server. It
 // counts writes and carries out the plan.
 type wire struct {
-	pkg   string // the operator's package
-	plan  plan
-	delay time.Duration        // by which watches are late
-	late  func(Request) bool   // which watches are
-	died  func(inst *instance) // called when an operator is killed
-	wrote func()               // called after the first write of each sort
+	nameOf func(context.Context) string // may be nil
+	plan   plan
+	delay  time.Duration        // by which watches are late
+	late   func(Request) bool   // which watches are
+	died   func(inst *instance) // called when an operator is killed
+	wrote  func()               // called after the first write of each sort
 
 	mu      sync.Mutex
 	writes  []*Write
@@ -89,7 +102,7 @@ func (w *wire) roundTrip(inst *instance, next http.RoundTripper, req *http.Reque
 	}
 
 	var resp *http.Response
-	err := w.deliver(inst, r, func() (string, error) {
+	err := w.deliver(req.Context(), inst, r, func() (string, error) {
 		var err error
 		resp, err = send() //nolint:bodyclose // closed below or by the caller
 		return fate(resp, err), err
@@ -106,8 +119,8 @@ func (w *wire) roundTrip(inst *instance, next http.RoundTripper, req *http.Reque
 }
 
 // deliver counts a write and sends it, unless the plan is about this one.
-func (w *wire) deliver(inst *instance, r Request, send func() (fate string, err error), meet func(Fault) error) error {
-	write, hit := w.open(inst, r)
+func (w *wire) deliver(ctx context.Context, inst *instance, r Request, send func() (fate string, err error), meet func(Fault) error) error {
+	write, hit := w.open(ctx, inst, r)
 	if !hit {
 		fate, err := send()
 		w.done(write, fate)
@@ -156,11 +169,14 @@ func (w *wire) send(inst *instance, next http.RoundTripper, req *http.Request, r
 	return resp, nil
 }
 
-func (w *wire) open(inst *instance, r Request) (write *Write, hit bool) {
-	at := sites(w.pkg)
+func (w *wire) open(ctx context.Context, inst *instance, r Request) (write *Write, hit bool) {
+	part := ""
+	if w.nameOf != nil {
+		part = w.nameOf(ctx)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write = &Write{Request: r, Number: len(w.writes) + 1, Operator: inst.number, Sites: at, Fate: "no answer yet"}
+	write = &Write{Request: r, Number: len(w.writes) + 1, Operator: inst.number, Part: part, Fate: "no answer yet"}
 	w.writes = append(w.writes, write)
 	hit = w.hit == nil && w.plan.isAbout(write)
 	if hit {
@@ -170,8 +186,8 @@ func (w *wire) open(inst *instance, r Request) (write *Write, hit bool) {
 }
 
 func (p plan) isAbout(write *Write) bool {
-	if p.at != nil {
-		return slices.ContainsFunc(write.Sites, p.at.holds)
+	if p.sort != "" {
+		return write.Sort() == p.sort
 	}
 	return write.Number == p.n
 }

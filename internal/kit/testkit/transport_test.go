@@ -46,7 +46,7 @@ func aWire(p plan, died func(*instance)) *wire {
 	if died == nil {
 		died = func(*instance) {}
 	}
-	return &wire{pkg: "example.com/fairlead/internal/kit/testkit", plan: p, died: died,
+	return &wire{plan: p, died: died,
 		watched: map[string]bool{}, sorts: map[string]bool{}}
 }
 
