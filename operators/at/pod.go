@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -74,16 +75,11 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 			// A restartable init container. Its state changes all the time.
 			return reasonCrashLoop, status.Shortened(fmt.Sprintf("Container %q is crash-looping (%d restarts): exit code %d", container.Name, container.RestartCount, last.ExitCode) + lastWords(last.Message))
 		}
-		wait := container.State.Waiting
-		if wait == nil {
-			continue
-		}
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff":
-			return "ImagePullBackOff", fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available", container.Image, container.Name)
-		case "PodInitializing", "ContainerCreating", "":
-			continue
-		case "CreateContainerConfigError", "InvalidImageName", "CreateContainerError", "RunContainerError":
+		switch pods.ObstacleOf(container) {
+		case pods.NoImage:
+			return string(pods.NoImage), fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available", container.Image, container.Name)
+		case pods.NoStart:
+			wait := container.State.Waiting
 			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
 		}
 	}

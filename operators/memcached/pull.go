@@ -12,6 +12,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -72,16 +73,12 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 		return p
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		wait := c.State.Waiting
-		if wait == nil {
-			continue
-		}
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+		switch pods.ObstacleOf(c) {
+		case pods.NoImage:
 			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", image, node)
 			return p
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(wait.Message))
+		case pods.NoStart:
+			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(c.State.Waiting.Message))
 			return p
 		}
 	}

@@ -234,17 +234,13 @@ func troubleOf(seen observation) string {
 	}
 	for _, pod := range seen.pods {
 		for _, c := range pod.Status.ContainerStatuses {
-			wait := c.State.Waiting
-			if wait == nil {
-				continue
-			}
-			switch wait.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			switch wait := c.State.Waiting; {
+			case pods.ObstacleOf(c) == pods.NoImage:
 				// The status has the image of the container that runs.
 				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
-			case pods.CrashLoopBackOff:
+			case wait != nil && wait.Reason == pods.CrashLoopBackOff:
 				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
-			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			case pods.ObstacleOf(c) == pods.NoStart:
 				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
 		}

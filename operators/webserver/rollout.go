@@ -224,13 +224,12 @@ func containerTrouble(container corev1.ContainerStatus, now time.Time) *problem 
 	if crash, is := pods.CrashLoop(container, now); is {
 		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
 	}
-	if wait := container.State.Waiting; wait != nil {
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-			return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
-		}
+	switch pods.ObstacleOf(container) {
+	case pods.NoImage:
+		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
+	case pods.NoStart:
+		wait := container.State.Waiting
+		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
 	}
 	return nil
 }
