@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,7 +19,7 @@ import (
 // isByHand says whether somebody else has changed an image of a running pod.
 func isByHand(pod *corev1.Pod, t podTemplate) bool {
 	return slices.ContainsFunc(t.Spec.Containers, func(want corev1.Container) bool {
-		have := container(&pod.Spec, want.Name)
+		have := podtemplate.Container(&pod.Spec, want.Name)
 		if have.Name == "" || have.Image == want.Image {
 			return false
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -269,7 +271,7 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	restarts, grows := false, false
 	for _, pod := range seen.pods {
 		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
-			restarts, from = true, versionOf(container(&pod.Spec, serverContainer).Image)
+			restarts, from = true, versionOf(podtemplate.Container(&pod.Spec, serverContainer).Image)
 		}
 		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
 	}
@@ -313,7 +315,7 @@ func canChangeInPlace(seen observation, t podTemplate) bool {
 
 // restartsServer says whether the change restarts memcached.
 func restartsServer(pod *corev1.Pod, t podTemplate) bool {
-	return container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
+	return podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
 }
 
 func changesSettings(pod *corev1.Pod, t podTemplate) bool {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -57,7 +59,7 @@ func TestPodsAreUnprivileged(t *testing.T) {
 func TestMemoryFollows(t *testing.T) {
 	for cache, limit := range map[string]string{"64Mi": "144Mi", "8Mi": "74Mi", "1Gi": "1344Mi"} {
 		spec := mustTemplate(aPool(warm, memory(cache))).Spec
-		server := container(&spec, serverContainer)
+		server := podtemplate.Container(&spec, serverContainer)
 		if got := server.Resources.Limits.Memory().String(); got != limit {
 			t.Errorf("a cache of %s: limit %s, want %s", cache, got, limit)
 		}

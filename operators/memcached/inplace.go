@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -158,7 +160,7 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) (ok
 	if !restartsServer(pod, t) || pod.Spec.NodeName == "" {
 		return true, false
 	}
-	if container(&pod.Spec, serverContainer).Image != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
+	if podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
 		next.waits = fmt.Sprintf("image %s is being pulled on node %s", t.server().Image, pod.Spec.NodeName)
 		return false, false
 	}
@@ -196,7 +198,7 @@ func (c change) changed() (map[string]any, error) {
 	var containers []any
 	var replaced []string
 	for _, want := range c.template.Spec.Containers {
-		have := container(&c.pod.Spec, want.Name)
+		have := podtemplate.Container(&c.pod.Spec, want.Name)
 		image := have.Image != want.Image
 		if image {
 			containers = append(containers, map[string]any{"name": want.Name, "image": want.Image})
@@ -220,7 +222,7 @@ func (c change) changed() (map[string]any, error) {
 	case c.pod.Annotations[startsAnnotation] != "":
 		annotations[startsAnnotation] = nil
 	}
-	switch isImage := container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
+	switch isImage := podtemplate.Container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
 	case !isImage && changesSettings(c.pod, c.template):
 		annotations[endedAnnotation] = c.now.UTC().Format(time.RFC3339)
 	case isImage && c.pod.Annotations[endedAnnotation] != "":

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,7 +141,7 @@ func TestRepair(t *testing.T) {
 				case *appsv1.StatefulSet:
 					replicas, template = *w.Spec.Replicas, w.Spec.Template
 				}
-				server := container(&template.Spec, serverContainer)
+				server := podtemplate.Container(&template.Spec, serverContainer)
 				if probe := server.ReadinessProbe; probe == nil || probe.Exec != nil || !isMarked(obj) {
 					return fmt.Errorf("%T: probe %+v, %v %v", obj, probe, obj.GetOwnerReferences(), obj.GetLabels())
 				}

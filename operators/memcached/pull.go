@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +30,7 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 	asked := map[string]bool{}
 	for _, pod := range outdated {
 		node := pod.Spec.NodeName
-		if node == "" || asked[node] || container(&pod.Spec, serverContainer).Image == t.server().Image {
+		if node == "" || asked[node] || podtemplate.Container(&pod.Spec, serverContainer).Image == t.server().Image {
 			continue
 		}
 		asked[node] = true

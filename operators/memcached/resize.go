@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -51,7 +53,7 @@ func hasRoom(pod *corev1.Pod, t podTemplate, next *plan) bool {
 		return true
 	}
 	want := t.server().Resources.Limits[corev1.ResourceMemory]
-	if asked := container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; asked.Cmp(want) < 0 {
+	if asked := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; asked.Cmp(want) < 0 {
 		next.resize = &resize{pod, want}
 		return false
 	}

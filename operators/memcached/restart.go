@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -191,7 +193,7 @@ func startsOf(pod *corev1.Pod, now time.Time) map[string]start {
 	if json.Unmarshal([]byte(pod.Annotations[startsAnnotation]), &all) != nil || all == nil {
 		all = map[string]start{} // somebody else's text is none
 	}
-	image := container(&pod.Spec, serverContainer).Image
+	image := podtemplate.Container(&pod.Spec, serverContainer).Image
 	is := all[image]
 	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 { // by 0.0.2
 		is = start{1, ended}
@@ -231,7 +233,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 	switch end := lastEnd(pod); {
 	case !ok:
 		return time.Time{}
-	case container(&pod.Spec, serverContainer).Image == image:
+	case podtemplate.Container(&pod.Spec, serverContainer).Image == image:
 		return s.Last.Add(backOffLasts)
 	case end == nil:
 		return time.Time{}
@@ -250,7 +252,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 func startsAfter(c change) (string, error) {
 	all := startsOf(c.pod, c.now)
 	image := c.template.server().Image
-	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || container(&c.pod.Spec, serverContainer).Image == image) {
+	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || podtemplate.Container(&c.pod.Spec, serverContainer).Image == image) {
 		all[image] = start{all[image].Times + 1, c.now.UTC().Truncate(time.Second)}
 	}
 	if len(all) == 0 {

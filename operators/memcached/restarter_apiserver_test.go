@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,8 +104,8 @@ func (rs *restarter) watch(ctx context.Context) {
 }
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
-	want := container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
-	if limits := container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
+	want := podtemplate.Container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
 		rs.report(ctx, pod, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
 		})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,7 +114,7 @@ func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
 // portOf is the port that a server listens on, which may be that of an older
 // spec.
 func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
-	for _, port := range container(&pod.Spec, serverContainer).Ports {
+	for _, port := range podtemplate.Container(&pod.Spec, serverContainer).Ports {
 		if port.Name == portName {
 			return port.ContainerPort
 		}
@@ -237,7 +239,7 @@ func troubleOf(seen observation) string {
 			switch wait := c.State.Waiting; {
 			case pods.ObstacleOf(c) == pods.NoImage:
 				// The status has the image of the container that runs.
-				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
+				return fmt.Sprintf("the image %q cannot be pulled", podtemplate.Container(&pod.Spec, c.Name).Image)
 			case wait != nil && wait.Reason == pods.CrashLoopBackOff:
 				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
 			case pods.ObstacleOf(c) == pods.NoStart:

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -111,7 +113,7 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod, time.Now()) {
+			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod, time.Now()) {
 				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod, time.Now()))
 			}
 		}
@@ -201,7 +203,7 @@ func getsMemory() testkit.Scenario {
 				return err
 			}
 			for _, pod := range pods {
-				if limit := container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
+				if limit := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
 					return fmt.Errorf("%s has a limit of %s, and was told %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
 				}
 			}

@@ -3,6 +3,7 @@ package webserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,7 +13,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podsecurity"
-	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
@@ -88,32 +89,14 @@ func (t podTemplate) copies() []string {
 // desiredTemplate is the pod template that a WebServer asks for: the user's
 // with the server put in, and what keeps requests safe put around it.
 func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
-	pod := &corev1.PodTemplateSpec{}
-	if ws.Spec.PodTemplate != nil {
-		pod = ws.Spec.PodTemplate.DeepCopy()
-	}
-	pod.Name, pod.Namespace = "", ""
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	for name, value := range labels(ws) {
-		pod.Labels[name] = value
-	}
-
+	pod := podtemplate.From(ws.Spec.PodTemplate, labels(ws))
 	spec := &pod.Spec
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == serverContainer })
-	if i < 0 {
-		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: serverContainer})
-		i = 0
-	}
+	server := podtemplate.Main(spec, serverContainer)
 	drain := ws.Spec.Rollout.DrainSeconds
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(drain + stopSeconds)
 	}
-	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = new(false)
-	}
-	server := &spec.Containers[i]
+	podtemplate.WithoutToken(spec)
 	setServer(server, ws, drain)
 	mount(spec, server, ws, in)
 	if in.checked() {
@@ -130,7 +113,8 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	}
 	secure(spec)
 	if in.as == today {
-		keepLastWords(spec)
+		podtemplate.KeepLastWords(spec.InitContainers...)
+		podtemplate.KeepLastWords(spec.Containers...)
 	}
 
 	data, err := json.Marshal(pod)
@@ -179,41 +163,16 @@ func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	return all[0], nil
 }
 
-// keepLastWords makes the kubelet keep the end of what a container printed when
-// it crashes, unless the user's template says otherwise.
-func keepLastWords(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].TerminationMessagePolicy == "" {
-				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-			}
-		}
-	}
-}
-
 // setServer sets what the spec says about the server's container.
 func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 	server.Image = ws.Spec.Image
-	if server.ImagePullPolicy == "" {
-		server.ImagePullPolicy = corev1.PullIfNotPresent
-	}
 	ports := []corev1.ContainerPort{{Name: httpName, ContainerPort: ws.Spec.Port, Protocol: corev1.ProtocolTCP}}
 	if ws.Spec.TLS != nil {
 		ports = append(ports, corev1.ContainerPort{Name: httpsName, ContainerPort: httpsPort, Protocol: corev1.ProtocolTCP})
 	}
-	for _, port := range ports {
-		server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
-			return p.Name == port.Name || p.ContainerPort == port.ContainerPort
-		})
-	}
-	server.Ports = append(ports, server.Ports...)
-	for _, variable := range ws.Spec.Env {
-		server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
-	}
-	server.Env = append(server.Env, ws.Spec.Env...)
-	if r := ws.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
-		server.Resources = *r.DeepCopy()
-	}
+	podtemplate.SetPorts(server, ports...)
+	podtemplate.SetEnv(server, ws.Spec.Env...)
+	podtemplate.SetResources(server, ws.Spec.Resources)
 	if probes := ws.Spec.Probes; probes != nil {
 		for to, from := range map[**corev1.Probe]*corev1.Probe{
 			&server.ReadinessProbe: probes.Readiness, &server.LivenessProbe: probes.Liveness, &server.StartupProbe: probes.Startup,
@@ -298,9 +257,7 @@ const podsOf = "webserver_cr"
 
 // labels are on everything that a WebServer owns.
 func labels(ws *webv1.WebServer) map[string]string {
-	all := selector(ws)
-	all["app.kubernetes.io/name"] = "webserver"
-	all["app.kubernetes.io/instance"] = names.LabelValue(ws.Name)
-	all[run.ManagedByLabel] = run.ManagedBy(name)
+	all := podtemplate.Labels(name, ws.Name)
+	maps.Copy(all, selector(ws))
 	return all
 }
