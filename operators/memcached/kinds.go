@@ -4,10 +4,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
@@ -36,7 +36,7 @@ var children = []loop.Child[*v1alpha1.Memcached]{
 	{Empty: &appsv1.StatefulSet{}, Name: poolName},
 	{Empty: &corev1.Service{}, Name: poolName},
 	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName},
-	{Empty: secretMetadata()}, // the copies
+	{Empty: contents.Metadata(contents.Secret)}, // the copies
 }
 
 // watches are the other kinds of which a change is news.
@@ -48,7 +48,7 @@ var watches = []loop.Watch[*v1alpha1.Memcached]{
 		Values: func(mc *v1alpha1.Memcached) []string { return []string{names.LabelValue(mc.Name)} },
 	},
 	{
-		Object: secretMetadata(),
+		Object: contents.Metadata(contents.Secret),
 		Index:  "secrets",
 		Value:  client.Object.GetName,
 		Values: secretsOf,
@@ -62,10 +62,4 @@ func secretsOf(mc *v1alpha1.Memcached) []string {
 		names = append(names, role.secret)
 	}
 	return names
-}
-
-func secretMetadata() client.Object {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(secretKind))
-	return obj
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 )
 
@@ -60,7 +61,7 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 
 // observer reads what the next step depends on.
 type observer struct {
-	digests *digests
+	digests *contents.Digests
 	limits  *limits
 	resizes bool // the cluster can resize running pods
 	now     func() time.Time
@@ -68,7 +69,7 @@ type observer struct {
 
 // forget drops what is kept in memory about a Memcached that is gone.
 func (o *observer) forget(mc types.NamespacedName) {
-	o.digests.forget(mc)
+	o.digests.Forget(mc)
 	o.limits.forget(mc)
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -80,7 +81,7 @@ func newKind(mgr ctrl.Manager) (loop.Kind[*v1alpha1.Memcached, observation, *pla
 	if err != nil {
 		return made, err
 	}
-	o := &observer{digests: newDigests(), limits: newLimits(), resizes: resizes, now: time.Now}
+	o := &observer{digests: contents.NewDigests(), limits: newLimits(), resizes: resizes, now: time.Now}
 	made.Observe, made.Forget = o.observe, o.forget
 	return made, registerMetrics()
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/fairlead/internal/kit/contents"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -207,10 +209,10 @@ func TestUsers(t *testing.T) {
 	if _, wrong := checkUsers(nil, "users"); wrong != `has no key "users"` {
 		t.Errorf("without the key: %q", wrong)
 	}
-	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
+	if _, wrong := contents.Pair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
 		t.Errorf("a certificate without its key: %q", wrong)
 	}
-	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}); !strings.HasPrefix(wrong, "has no certificate and key that fit together") {
+	if _, wrong := contents.Pair(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}); !strings.HasPrefix(wrong, "has no certificate and key that fit together") {
 		t.Errorf("no certificate: %q", wrong)
 	}
 }

@@ -2,22 +2,17 @@ package webserver
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/names"
 )
 
 // This file reads what the pods are given: pages, configuration, certificate.
@@ -55,45 +50,6 @@ type snapshot struct {
 	data map[string][]byte
 }
 
-// digests remembers what the contents of a source amount to, so that a source
-// is read again only when it has changed.
-type digests struct {
-	mu    sync.Mutex
-	known map[inputSource]digest
-}
-
-type inputSource struct {
-	kind string
-	types.NamespacedName
-}
-
-type digest struct {
-	version, hash string
-	// invalid is what is wrong with it.
-	invalid string
-}
-
-func newDigests() *digests { return &digests{known: map[inputSource]digest{}} }
-
-func (d *digests) get(s inputSource, version string) (digest, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := d.known[s]
-	return known, ok && known.version == version
-}
-
-func (d *digests) set(s inputSource, value digest) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[s] = value
-}
-
-func (d *digests) forget(s inputSource) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, s)
-}
-
 // observeInputs reads the inputs that the spec names. copies are the names of
 // the copies that are there.
 func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
@@ -103,7 +59,7 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 		}
 		var s *snapshot
 		var trouble *problem
-		s, trouble, err = o.observeInput(ctx, r, ws, copies, role, inputSource{kind, types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		s, trouble, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
 		if trouble != nil && in.trouble == nil {
 			in.trouble = trouble
 		}
@@ -126,75 +82,39 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 	return in, err
 }
 
-func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from inputSource) (*snapshot, *problem, error) {
-	missing := &problem{
-		reason:  from.kind + "NotFound",
-		message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.kind, from.Name),
+func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from contents.Source) (*snapshot, *problem, error) {
+	check := contents.AsIs
+	if from.Kind == contents.Secret {
+		check = contents.Pair
 	}
-	meta := metadataOf(from.kind)
-	err := r.Get(ctx, from.NamespacedName, meta)
-	if apierrors.IsNotFound(err) {
-		o.digests.forget(from)
-		return nil, missing, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	version := string(meta.GetUID()) + "/" + meta.GetResourceVersion()
-	known, ok := o.digests.get(from, version)
-	if s := snapshotOf(ws, role, from.kind, known.hash); ok && (known.invalid != "" || copies[s.name]) {
-		if known.invalid != "" {
-			return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
+	found, data, err := o.digests.Of(ctx, r, key(ws), from, check)
+	s := snapshotOf(ws, role, from.Kind, found.Hash)
+	if err == nil && found.Version != "" && found.Wrong == "" && !copies[s.name] && data == nil {
+		data, _, err = contents.Read(ctx, r.Live, from) // it is not kept in memory
+		if err == nil {
+			data, found.Wrong = check(data)
+			s = snapshotOf(ws, role, from.Kind, contents.Hash(data))
 		}
-		return s, nil, nil
 	}
-
-	data, read, err := readSource(ctx, r.Live, from)
-	if apierrors.IsNotFound(err) {
-		return nil, missing, nil
-	} else if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	known = digest{version: read, hash: hashOf(data)}
-	if from.kind == secretKind {
-		if _, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err != nil {
-			known.invalid = fmt.Sprintf("Secret %q has no certificate and key that fit together: %v", from.Name, err)
-		}
-		data = map[string][]byte{corev1.TLSCertKey: data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: data[corev1.TLSPrivateKeyKey]}
-		known.hash = hashOf(data)
-	}
-	o.digests.set(from, known)
-	if known.invalid != "" {
-		return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
-	}
-	s := snapshotOf(ws, role, from.kind, known.hash)
-	if !copies[s.name] {
+	case found.Version == "":
+		return nil, &problem{
+			reason:  from.Kind + "NotFound",
+			message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.Kind, from.Name),
+		}, nil
+	case found.Wrong != "":
+		return nil, &problem{reason: "Invalid" + from.Kind, message: fmt.Sprintf("%s %q %s", from.Kind, from.Name, found.Wrong)}, nil
+	case !copies[s.name]:
 		s.data = data
 	}
 	return s, nil, nil
 }
 
-// readSource reads the contents of a source from the API server, which is asked for
-// them only when they have changed: they are not worth a cache.
-func readSource(ctx context.Context, live client.Reader, from inputSource) (data map[string][]byte, version string, err error) {
-	data = map[string][]byte{}
-	if from.kind == secretKind {
-		var secret corev1.Secret
-		err := live.Get(ctx, from.NamespacedName, &secret)
-		maps.Copy(data, secret.Data)
-		return data, string(secret.UID) + "/" + secret.ResourceVersion, err
-	}
-	var configMap corev1.ConfigMap
-	err = live.Get(ctx, from.NamespacedName, &configMap)
-	maps.Copy(data, configMap.BinaryData)
-	for name, text := range configMap.Data {
-		data[name] = []byte(text)
-	}
-	return data, string(configMap.UID) + "/" + configMap.ResourceVersion, err
-}
-
 // generated is an input that the operator writes itself.
 func generated(ws *webv1.WebServer, role string, data map[string][]byte) *snapshot {
-	s := snapshotOf(ws, role, configMapKind, hashOf(data))
+	s := snapshotOf(ws, role, configMapKind, contents.Hash(data))
 	s.data = data
 	return s
 }
@@ -217,7 +137,7 @@ func readKept(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies [
 		if !strings.HasPrefix(c.Name, snapshotOf(ws, keptRole, configMapKind, "").name) {
 			continue
 		}
-		data, _, err := readSource(ctx, r.Live, inputSource{configMapKind, client.ObjectKeyFromObject(&c)})
+		data, _, err := contents.Read(ctx, r.Live, contents.Source{Kind: contents.ConfigMap, NamespacedName: client.ObjectKeyFromObject(&c)})
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
 		}
@@ -231,14 +151,6 @@ func readKept(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies [
 
 func snapshotOf(ws *webv1.WebServer, role, kind, hash string) *snapshot {
 	return &snapshot{kind: kind, name: fmt.Sprintf("%s-%s-%s", childName(ws), role, hash)}
-}
-
-func hashOf(data map[string][]byte) string {
-	all := ""
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		all += fmt.Sprintf("%q=%q\n", name, data[name])
-	}
-	return names.Hash(all)
 }
 
 // configPath is where the configuration goes.

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
@@ -59,8 +59,8 @@ var children = []loop.Child[*webv1.WebServer]{
 		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
 	{Empty: unstructuredOf(routeKind), Name: childName,
 		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
-	{Empty: metadataOf(configMapKind)}, // the copies of what pods are given
-	{Empty: metadataOf(secretKind)},
+	{Empty: contents.Metadata(configMapKind)}, // the copies of what pods are given
+	{Empty: contents.Metadata(secretKind)},
 }
 
 // watches are the other kinds of which a change is news.
@@ -72,13 +72,13 @@ var watches = []loop.Watch[*webv1.WebServer]{
 		Values: func(ws *webv1.WebServer) []string { return []string{names.LabelValue(ws.Name)} },
 	},
 	{
-		Object: metadataOf(configMapKind),
+		Object: contents.Metadata(configMapKind),
 		Index:  "configMaps",
 		Value:  client.Object.GetName,
 		Values: func(ws *webv1.WebServer) []string { return sourcesOf(ws, configMapKind) },
 	},
 	{
-		Object: metadataOf(secretKind),
+		Object: contents.Metadata(secretKind),
 		Index:  "secrets",
 		Value:  client.Object.GetName,
 		Values: func(ws *webv1.WebServer) []string { return sourcesOf(ws, secretKind) },
@@ -95,10 +95,4 @@ func unstructuredOf(kind string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: optional[kind].group, Version: "v1", Kind: kind})
 	return u
-}
-
-func metadataOf(kind string) client.Object {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return obj
 }

@@ -13,6 +13,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 )
 
@@ -53,7 +54,7 @@ func (o observation) service() *corev1.Service { return loop.The[*corev1.Service
 
 // observer reads what the next step depends on.
 type observer struct {
-	digests   *digests
+	digests   *contents.Digests
 	guidePort *guidePort
 	now       func() time.Time
 }

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -56,8 +57,8 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 // newKind makes what a manager runs.
 func newKind(mgr ctrl.Manager) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
 	made := kind
-	o := &observer{digests: newDigests(), guidePort: &guidePort{}, now: time.Now}
-	made.Observe = o.observe
+	o := &observer{digests: contents.NewDigests(), guidePort: &guidePort{}, now: time.Now}
+	made.Observe, made.Forget = o.observe, o.digests.Forget
 	if err := registerMetrics(); err != nil {
 		return made, err
 	}
