@@ -235,6 +235,13 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 		"--secure-port=0",
 		"--kube-api-qps=2000",
 		"--kube-api-burst=4000",
+		// The Deployment controller tries again ten times a second at most, over
+		// all namespaces. A sweep's many runs make it fail more often: each status
+		// that it writes from an old cache is a conflict. What waits for its turn
+		// then stands still for a minute. One worker lets the cache catch up and
+		// halves the conflicts; a resync ends the wait of what is left.
+		"--concurrent-deployment-syncs=1",
+		"--min-resync-period=5s",
 		"--profiling=false",
 	)
 	if err != nil {
