@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
 // TestGateOfAWithdrawnPodStays: whoever wants to remove it by an older view is

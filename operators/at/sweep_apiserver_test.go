@@ -19,8 +19,8 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
 func TestMain(m *testing.M) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 // The stories of pods that do not get to run.

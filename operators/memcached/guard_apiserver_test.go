@@ -23,12 +23,12 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
 		})
 	}
-	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
-	s.eventually(func() error { return evict("cache-0") })
+	s.Eventually(func() error { return evict("cache-0") })
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
-	s.eventually(func() error {
-		pod, err := read(ctx, s.run, "cache-1", &corev1.Pod{})
+	s.Eventually(func() error {
+		pod, err := read(ctx, s.R, "cache-1", &corev1.Pod{})
 		if err == nil && pod.Annotations[changedAnnotation] == "" {
 			err = errNotYet
 		}
@@ -39,20 +39,20 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 		t.Errorf("while cache-1 is restarted, cache-0 is evicted (%v)", err)
 	}
 	s.settled("memcached:1.6.38", 2)
-	s.must(restartedOnceEach(s.run, "cache-0", "cache-1"))
-	s.eventually(func() error { return evict("cache-0") })
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(restartedOnceEach(s.R, "cache-0", "cache-1"))
+	s.Eventually(func() error { return evict("cache-0") })
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
 // TestEditDuringRestart: another edit right after the first one is told with it,
 // and restarts no server that is being restarted; the others do not wait.
 func TestEditDuringRestart(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
-	s.eventually(func() error {
-		mc, err := current(ctx, s.run)
+	s.Eventually(func() error {
+		mc, err := current(ctx, s.R)
 		if err == nil && mc.Status.Upgrade == nil {
 			err = errNotYet
 		}
@@ -61,7 +61,7 @@ func TestEditDuringRestart(t *testing.T) {
 	s.patch(`{"spec":{"threads":2}}`)
 	s.settled("memcached:1.6.38", 2)
 	var events corev1.EventList
-	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 	last := ""
 	for _, e := range events.Items {
 		if e.Reason == "WarmUpgrade" && len(e.Message) > len(last) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
 // restarter does what a kubelet does when a running pod is given another image

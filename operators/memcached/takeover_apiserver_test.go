@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
 // guidesDeployment is what the guide's operator makes for a Memcached.
@@ -41,14 +41,14 @@ func guidesDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 // taken over, and what that does to the cache is told first.
 func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	mc := story(s.run)
+	mc := story(s.R)
 	mc.Spec.Size = new(int32(0))
-	s.must(s.Create(ctx, mc))
+	s.Must(s.Create(ctx, mc))
 	s.settled("", 0)
-	d, err := read(ctx, s.run, "cache", &appsv1.Deployment{})
-	s.must(err)
-	s.must(s.Delete(ctx, d))
-	s.eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, guidesDeployment(mc))) })
+	d, err := read(ctx, s.R, "cache", &appsv1.Deployment{})
+	s.Must(err)
+	s.Must(s.Delete(ctx, d))
+	s.Eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, guidesDeployment(mc))) })
 	s.patch(`{"spec":{"size":1}}`)
 	s.settled("memcached:1.6.18", 1)
 }
@@ -73,12 +73,12 @@ func isForeign(options ...mcOption) func(context.Context, *testkit.Run) error {
 // stable servers are there, and that is told first.
 func TestTakeOverStable(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(isForeign(stable)(ctx, s.run))
+	s.Must(isForeign(stable)(ctx, s.R))
 	s.settled("memcached:1.6.18", 1)
-	s.eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.run) })
-	s.eventually(func() error {
+	s.Eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.R) })
+	s.Eventually(func() error {
 		var events eventsv1.EventList
-		if err := s.List(ctx, &events, client.InNamespace(s.run.Namespace)); err != nil {
+		if err := s.List(ctx, &events, client.InNamespace(s.R.Namespace)); err != nil {
 			return err
 		}
 		for _, e := range events.Items {
@@ -88,7 +88,7 @@ func TestTakeOverStable(t *testing.T) {
 		}
 		return fmt.Errorf("no event ColdUpgrade among %d", len(events.Items))
 	})
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
 // takesOver is the story of the guide's Deployment and stable servers.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	webv1 "example.com/fairlead/api/web/v1"
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
 // crdOf is a CRD that takes anything, in the place of a kind that the test's
@@ -47,7 +47,7 @@ func TestOptionalKinds(t *testing.T) {
 	optionalPoll = 500 * time.Millisecond
 	t.Cleanup(func() { optionalPoll = usual })
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {
 		ws.Spec.Gateway = &webv1.GatewaySpec{Name: "public", Namespace: "gateways", Hostnames: []string{"www.example.com"}}
 		ws.Spec.Route = &webv1.RouteSpec{Host: "www.example.com", EdgeTLS: true}
 	})))
@@ -57,13 +57,13 @@ func TestOptionalKinds(t *testing.T) {
 	install := func() {
 		_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
 			CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
-		s.must(err)
+		s.Must(err)
 	}
 	install()
 	s.settled(reasonReady, "nginx:1")
 	for _, kind := range []string{httpRouteKind, routeKind} {
 		right := func() error {
-			got, err := read(ctx, s.run, "web", unstructuredOf(kind))
+			got, err := read(ctx, s.R, "web", unstructuredOf(kind))
 			if err != nil {
 				return err
 			}
@@ -73,35 +73,35 @@ func TestOptionalKinds(t *testing.T) {
 			}
 			return nil
 		}
-		s.within(5*time.Second, right)
+		s.Within(5*time.Second, right)
 		obj := unstructuredOf(kind)
-		obj.SetNamespace(s.run.Namespace)
+		obj.SetNamespace(s.R.Namespace)
 		obj.SetName("web")
-		s.must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
-		t.Logf("%s: repaired after %v", kind, s.within(time.Second, right))
-		s.must(s.Delete(ctx, obj))
-		t.Logf("%s: back after %v", kind, s.within(time.Second, right))
+		s.Must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
+		t.Logf("%s: repaired after %v", kind, s.Within(time.Second, right))
+		s.Must(s.Delete(ctx, obj))
+		t.Logf("%s: back after %v", kind, s.Within(time.Second, right))
 	}
 	s.settled(reasonReady, "nginx:1")
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 
 	// A kind that is uninstalled later is told, too, and watched when it is back.
-	s.must(envtest.UninstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
+	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(routeKind)}}))
 	s.waitsFor("RouteNotInstalled")
 	install()
 	s.settled(reasonReady, "nginx:1")
 	route := unstructuredOf(routeKind)
-	route.SetNamespace(s.run.Namespace)
+	route.SetNamespace(s.R.Namespace)
 	route.SetName("web")
-	s.must(s.Delete(ctx, route))
-	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", unstructuredOf(routeKind)); return err })
+	s.Must(s.Delete(ctx, route))
+	s.Within(5*time.Second, func() error { _, err := read(ctx, s.R, "web", unstructuredOf(routeKind)); return err })
 	s.settled(reasonReady, "nginx:1")
 
-	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
-	s.within(5*time.Second, func() error {
+	s.Must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
+	s.Within(5*time.Second, func() error {
 		for _, kind := range []string{httpRouteKind, routeKind} {
-			if _, err := read(ctx, s.run, "web", unstructuredOf(kind)); client.IgnoreNotFound(err) != nil || err == nil {
+			if _, err := read(ctx, s.R, "web", unstructuredOf(kind)); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("%s is still there: %w", kind, err)
 			}
 		}

@@ -24,8 +24,8 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
 func TestMain(m *testing.M) {

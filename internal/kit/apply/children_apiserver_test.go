@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{}) }

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/internal/toy"
-	"example.com/fairlead/internal/kit/testkit/internal/toy/forgetful"
-	"example.com/fairlead/internal/kit/testkit/internal/toy/hasty"
-	"example.com/fairlead/internal/kit/testkit/internal/toy/sound"
-	"example.com/fairlead/internal/kit/testkit/internal/toy/unreached"
+	"example.com/fairlead/internal/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/internal/toy/forgetful"
+	"example.com/fairlead/internal/testkit/internal/toy/hasty"
+	"example.com/fairlead/internal/testkit/internal/toy/sound"
+	"example.com/fairlead/internal/testkit/internal/toy/unreached"
 )
 
 // anOrder is the scenario of all toys: an order is placed, its pod runs once,

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/internal/toy"
 )
 
 // Run is the operator.

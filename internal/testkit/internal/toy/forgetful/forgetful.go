@@ -1,6 +1,7 @@
-// Package sound is the toy operator that survives everything: names are
-// locks, and every step looks at what is there, not at what it did.
-package sound
+// Package forgetful is a toy operator with a flaw: it says that it is done
+// before it has cleaned up, and what is done it never looks at again. If it
+// dies in between, the receipt stays.
+package forgetful
 
 import (
 	"context"
@@ -11,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/internal/toy"
 )
 
 // Run is the operator.
@@ -20,20 +21,18 @@ func Run(ctx context.Context, cfg *rest.Config, namespace string) error {
 }
 
 func step(ctx context.Context, c client.Client, order *unstructured.Unstructured) error {
-	receipt, pod := toy.Receipt(order), toy.Pod(order)
-	receiptErr := c.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
-
 	if toy.IsDone(order) {
-		if receiptErr != nil {
-			return client.IgnoreNotFound(receiptErr)
-		}
-		return client.IgnoreNotFound(
-			c.Delete(ctx, receipt))
+		return nil
 	}
-	if apierrors.IsNotFound(receiptErr) {
+	receipt, pod := toy.Receipt(order), toy.Pod(order)
+	err := c.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
+	if apierrors.IsNotFound(err) {
 		return c.Create(ctx, receipt)
 	}
-	err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	if err != nil {
+		return err
+	}
+	err = c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 	if apierrors.IsNotFound(err) {
 		return toy.StartPod(ctx, c, pod)
 	}
@@ -41,6 +40,8 @@ func step(ctx context.Context, c client.Client, order *unstructured.Unstructured
 		return err
 	}
 	toy.SetDone(order)
-	return c.Status().
-		Update(ctx, order)
+	if err := c.Status().Update(ctx, order); err != nil {
+		return err
+	}
+	return c.Delete(ctx, receipt)
 }

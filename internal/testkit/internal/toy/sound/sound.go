@@ -1,7 +1,6 @@
-// Package forgetful is a toy operator with a flaw: it says that it is done
-// before it has cleaned up, and what is done it never looks at again. If it
-// dies in between, the receipt stays.
-package forgetful
+// Package sound is the toy operator that survives everything: names are
+// locks, and every step looks at what is there, not at what it did.
+package sound
 
 import (
 	"context"
@@ -12,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/internal/toy"
 )
 
 // Run is the operator.
@@ -21,18 +20,20 @@ func Run(ctx context.Context, cfg *rest.Config, namespace string) error {
 }
 
 func step(ctx context.Context, c client.Client, order *unstructured.Unstructured) error {
-	if toy.IsDone(order) {
-		return nil
-	}
 	receipt, pod := toy.Receipt(order), toy.Pod(order)
-	err := c.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
-	if apierrors.IsNotFound(err) {
+	receiptErr := c.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
+
+	if toy.IsDone(order) {
+		if receiptErr != nil {
+			return client.IgnoreNotFound(receiptErr)
+		}
+		return client.IgnoreNotFound(
+			c.Delete(ctx, receipt))
+	}
+	if apierrors.IsNotFound(receiptErr) {
 		return c.Create(ctx, receipt)
 	}
-	if err != nil {
-		return err
-	}
-	err = c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 	if apierrors.IsNotFound(err) {
 		return toy.StartPod(ctx, c, pod)
 	}
@@ -40,8 +41,6 @@ func step(ctx context.Context, c client.Client, order *unstructured.Unstructured
 		return err
 	}
 	toy.SetDone(order)
-	if err := c.Status().Update(ctx, order); err != nil {
-		return err
-	}
-	return c.Delete(ctx, receipt)
+	return c.Status().
+		Update(ctx, order)
 }

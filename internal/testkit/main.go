@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 var shared struct {

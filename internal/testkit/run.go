@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 const (

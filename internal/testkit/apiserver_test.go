@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/internal/toy"
 )
 
 // serveVariable makes the test binary a process that has a server and waits to
