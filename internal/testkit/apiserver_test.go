@@ -18,7 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/testkit/internal/toy"
+	"example.com/fairlead/internal/testkit/example"
+	"example.com/fairlead/internal/testkit/internal/flawed"
 )
 
 // serveVariable makes the test binary a process that has a server and waits to
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(s.servers.dir)
 		select {}
 	}
-	Main(m, Options{CRDs: []string{"testdata/orders.yaml"}})
+	Main(m, Options{CRDs: []string{"example/orders.yaml"}})
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
@@ -96,16 +97,15 @@ func processesOf(t *testing.T, dir string) []string {
 func TestDeletedOwnerTakesItsChildrenAlong(t *testing.T) {
 	s := Server(t)
 	ns := s.NewNamespace(t)
-	c, err := client.New(s.Config, client.Options{})
+	c, err := client.New(s.Config, client.Options{Scheme: flawed.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := toy.New("order")
-	order.SetNamespace(ns)
+	order := &example.Order{ObjectMeta: metav1.ObjectMeta{Name: "tea", Namespace: ns}}
 	if err := c.Create(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
-	receipt := toy.Receipt(order)
+	receipt := flawed.ReceiptOf(order)
 	if err := c.Create(t.Context(), receipt); err != nil {
 		t.Fatal(err)
 	}

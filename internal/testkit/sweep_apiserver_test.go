@@ -13,43 +13,43 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/testkit/internal/toy"
-	"example.com/fairlead/internal/testkit/internal/toy/forgetful"
-	"example.com/fairlead/internal/testkit/internal/toy/hasty"
-	"example.com/fairlead/internal/testkit/internal/toy/sound"
-	"example.com/fairlead/internal/testkit/internal/toy/unreached"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit/example"
+	"example.com/fairlead/internal/testkit/internal/flawed"
 )
 
-// anOrder is the scenario of all toys: an order is placed, its pod runs once,
-// the status says so, and the receipt is gone.
+// tea is the Order of all runs.
+func tea(r *Run) *example.Order {
+	return &example.Order{ObjectMeta: metav1.ObjectMeta{Name: "tea", Namespace: r.Namespace}}
+}
+
+// anOrder is the scenario of all: an order is placed, its pod runs once, status
+// says so, and the receipt is gone.
 func anOrder() Scenario {
 	return Scenario{
 		Name:    "order",
 		Timeout: 10 * time.Second,
 		Pods:    func(*corev1.Pod) Outcome { return Succeeds(20 * time.Millisecond) },
-		Arrange: func(ctx context.Context, r *Run) error {
-			order := toy.New("tea")
-			order.SetNamespace(r.Namespace)
-			return r.Client.Create(ctx, order)
-		},
+		Arrange: func(ctx context.Context, r *Run) error { return r.Client.Create(ctx, tea(r)) },
 		Settled: func(ctx context.Context, r *Run) error {
-			order := toy.New("tea")
-			if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "tea"}, order); err != nil {
+			order := tea(r)
+			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(order), order); err != nil {
 				return err
 			}
-			if !toy.IsDone(order) {
+			if !example.IsDone(order) {
 				return errors.New("the order is not done")
 			}
 			return nil
 		},
 		Check: func(ctx context.Context, r *Run) error {
-			order := toy.New("tea")
-			order.SetNamespace(r.Namespace)
-			receipt := toy.Receipt(order)
+			receipt := flawed.ReceiptOf(tea(r))
 			err := r.Client.Get(ctx, client.ObjectKeyFromObject(receipt), receipt)
 			if !apierrors.IsNotFound(err) {
 				return errors.Join(errors.New("the receipt is still there"), err)
@@ -62,28 +62,36 @@ func anOrder() Scenario {
 	}
 }
 
-func toySweep() *Sweep {
+// sweepOf is a sweep of an operator with a flaw.
+func sweepOf(step flawed.Step) *Sweep {
 	return &Sweep{
+		Start:  flawed.Start(step),
 		Writes: []string{"create configmaps", "create pods", "update orders/status", "delete configmaps"},
-		Scheme: toy.Scheme(),
-		Kinds:  []client.Object{toy.New("")},
+		Scheme: flawed.Scheme(),
+		Kinds:  []client.Object{&example.Order{}},
 		Late:   []string{"orders", "pods"},
 	}
 }
 
-func TestSweepPassesASoundOperator(t *testing.T) {
-	s := toySweep()
-	s.Start = sound.Run
-	s.Run(t, anOrder())
-	s.RequireAllWritesCut(t)
+// soundSweep is one of the operator without.
+func soundSweep() *Sweep {
+	s := sweepOf(nil)
+	s.Writes, s.NameOf = example.Kind.Writes, loop.NameOf
+	s.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, example.Operator)
+		if err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	}
+	return s
 }
 
 // TestSweepMakesUpForWhatItMissed: on a machine with bad luck no n-th write is
 // that of a place; the place is cut all the same.
 func TestSweepMakesUpForWhatItMissed(t *testing.T) {
-	s := toySweep()
-	s.Start = sound.Run
-	sc, v := anOrder(), s.variants("plain")[0]
+	s := soundSweep()
+	sc, v := anOrder(), s.variants()[0]
 	res := s.play(t.Context(), s.prepare(t), &sc, v, plan{})
 	s.note(t, &sc, v, res, plan{})
 	if res.err != nil {
@@ -120,8 +128,7 @@ func found(t *testing.T, s *Sweep, sc Scenario, variants ...string) map[string][
 }
 
 func TestSweepFindsForgottenWork(t *testing.T) {
-	s := toySweep()
-	s.Start = forgetful.Run
+	s := sweepOf(flawed.Forgetful)
 	failures := found(t, s, anOrder(), "plain", "faults")
 	for _, want := range []string{
 		"scenario order, variant plain, operator 1 killed after write 3: update orders/status tea (update orders/status)",
@@ -146,8 +153,7 @@ func TestSweepFindsForgottenWork(t *testing.T) {
 }
 
 func TestSweepFindsASecondStart(t *testing.T) {
-	s := toySweep()
-	s.Start = hasty.Run
+	s := sweepOf(flawed.Hasty)
 	failures := found(t, s, anOrder(), "late-pods", "twins")
 	for _, variant := range []string{"late-pods", "twins"} {
 		if !slices.ContainsFunc(failures[variant], func(f string) bool { return strings.Contains(f, "pods were started, want 1") }) {
@@ -157,8 +163,7 @@ func TestSweepFindsASecondStart(t *testing.T) {
 }
 
 func TestSweepFindsAnUnreachedWrite(t *testing.T) {
-	s := toySweep()
-	s.Start = unreached.Run
+	s := sweepOf(flawed.Unreached)
 	sc := anOrder()
 	sc.Check = nil
 	if failures := found(t, s, sc, "plain"); len(failures) > 0 {
@@ -173,11 +178,15 @@ func TestSweepFindsAnUnreachedWrite(t *testing.T) {
 	}
 }
 
+func isDone(o *unstructured.Unstructured) bool {
+	var order example.Order
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &order) == nil && example.IsDone(&order)
+}
+
 func TestSweepFindsALie(t *testing.T) {
-	s := toySweep()
-	s.Start = sound.Run
+	s := soundSweep()
 	s.Each = func(before, now *unstructured.Unstructured) error {
-		if before != nil && toy.IsDone(now) && now.GetAnnotations()["lie"] != "" {
+		if before != nil && now.GetAnnotations()["lie"] != "" && isDone(now) {
 			return errors.New("the order may not be done while it lies")
 		}
 		return nil
@@ -196,8 +205,9 @@ func TestSweepFindsALie(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sc := anOrder()
 			sc.Steps = []Step{{Name: "lie", When: sc.Settled, Do: func(ctx context.Context, r *Run) error {
-				order := toy.New("tea")
-				if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "tea"}, order); err != nil {
+				order := &unstructured.Unstructured{}
+				order.SetGroupVersionKind(example.GroupVersion.WithKind("Order"))
+				if err := r.Client.Get(ctx, client.ObjectKeyFromObject(tea(r)), order); err != nil {
 					return err
 				}
 				told := order.DeepCopy()
@@ -214,7 +224,7 @@ func TestSweepFindsALie(t *testing.T) {
 }
 
 func TestSweepFindsAnOperatorThatEnds(t *testing.T) {
-	s := toySweep()
+	s := soundSweep()
 	s.Start = func(context.Context, *rest.Config, string) error { return errors.New("no permission") }
 	sc := anOrder()
 	res := s.play(t.Context(), s.prepare(t), &sc, s.variants("plain")[0], plan{})
@@ -223,9 +233,10 @@ func TestSweepFindsAnOperatorThatEnds(t *testing.T) {
 
 func TestSoundOperatorIsSilentWhenIdle(t *testing.T) {
 	counter := &Counter{}
-	sweep, sc := toySweep(), anOrder()
+	sweep, sc := soundSweep(), anOrder()
+	start := sweep.Start
 	sweep.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
-		return sound.Run(ctx, counter.Wrap(cfg), namespace)
+		return start(ctx, counter.Wrap(cfg), namespace)
 	}
 	settled := sc.Settled
 	sc.Settled = func(ctx context.Context, r *Run) error {

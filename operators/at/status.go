@@ -198,11 +198,11 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 	switch {
 	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:
-		conditions.Good(say.reason, message)
+		conditions.MarkReady(say.reason, message)
 	case st.Phase.Finished(), say.reason == reasonInvalid:
-		conditions.Bad(say.reason, message)
+		conditions.MarkStalled(say.reason, message)
 	default:
-		conditions.Busy(say.reason, message)
+		conditions.MarkReconciling(say.reason, message)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -34,13 +35,7 @@ const (
 )
 
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).
-		WithKind("Memcached").
-		WithName(mc.Name).
-		WithUID(mc.UID).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind("Memcached"))
 }
 
 // deployment is the Deployment of a pool without stable identities.

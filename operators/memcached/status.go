@@ -83,11 +83,11 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
 	switch p := firstProblem(mc, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(mc, seen))
+		conditions.MarkReady(reasonReady, readyMessage(mc, seen))
 	case p.passes:
-		conditions.Busy(p.reason, p.message)
+		conditions.MarkReconciling(p.reason, p.message)
 	default:
-		conditions.Bad(p.reason, p.message)
+		conditions.MarkStalled(p.reason, p.message)
 	}
 	switch {
 	case st.ReadyReplicas > 0:

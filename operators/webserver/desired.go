@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -32,13 +33,7 @@ const (
 )
 
 func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(webv1.GroupVersion.String()).
-		WithKind("WebServer").
-		WithName(ws.Name).
-		WithUID(ws.UID).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return apply.OwnerReference(ws, webv1.GroupVersion.WithKind("WebServer"))
 }
 
 // deployment is the Deployment with the chosen pod template. One that was

@@ -70,11 +70,11 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(ws, st))
+		conditions.MarkReady(reasonReady, readyMessage(ws, st))
 	case p.passes:
-		conditions.Busy(p.reason, p.message)
+		conditions.MarkReconciling(p.reason, p.message)
 	default:
-		conditions.Bad(p.reason, p.message)
+		conditions.MarkStalled(p.reason, p.message)
 	}
 	s := seen.service()
 	switch {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/names"
@@ -18,6 +20,17 @@ const (
 	// InstanceLabel has the name of the owner, as [names.LabelValue] has it.
 	InstanceLabel = "app.kubernetes.io/instance"
 )
+
+// OwnerReference makes owner the controller of a child.
+func OwnerReference(owner metav1.Object, gvk schema.GroupVersionKind) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(gvk.GroupVersion().String()).
+		WithKind(gvk.Kind).
+		WithName(owner.GetName()).
+		WithUID(owner.GetUID()).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
 
 // Owns says whether child is owner's, for the operator with that field manager.
 //

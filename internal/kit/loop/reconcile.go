@@ -167,7 +167,7 @@ func (l *loop[T, S, P]) afterReading(ctx context.Context, before, obj T, failure
 		return failure
 	}
 	conditions := status.Conditions{List: l.kind.Conditions(obj), Generation: obj.GetGeneration()}
-	conditions.Unknown("ReadFailed", "The operator cannot read what it has to know, and tries again: "+status.Shortened(failure.Error()))
+	conditions.MarkUnknown("ReadFailed", "The operator cannot read what it has to know, and tries again: "+status.Shortened(failure.Error()))
 	return errors.Join(failure, l.report(ctx, before, obj, ""))
 }
 
@@ -190,6 +190,9 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 		return err
 	}
 	l.executor.memory.Note(l.gvk.Kind, obj)
+	if l.kind.Tell == nil {
+		return nil
+	}
 	for _, e := range l.kind.Tell(ctx, before, obj) {
 		tell(l.executor.events, obj, e)
 	}

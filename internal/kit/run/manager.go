@@ -115,7 +115,7 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	}
 	children := map[string]*owned{}
 	for _, operator := range operators {
-		objects := operator.Owns
+		var objects []client.Object
 		for _, kind := range operator.Kinds {
 			objects = append(objects, kind.Owns...)
 		}

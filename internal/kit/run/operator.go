@@ -29,9 +29,6 @@ type Operator struct {
 	AddToScheme func(*runtime.Scheme) error
 	// Kinds are the kinds that it reconciles.
 	Kinds []Kind
-	// Owns has one object of every kind of child that it watches. They are
-	// kinds that every cluster has.
-	Owns []client.Object // TODO(loop)
 	// Busy, if set, says what is under way that an upgrade of the operator
 	// itself must not cut short, and nothing otherwise: the Operator Lifecycle
 	// Manager then waits with it. It is asked often, and reads from the cache.

@@ -1,5 +1,4 @@
-// Package status sets conditions and writes status, the same way for every
-// operator.
+// Package status sets conditions, the same way for every operator.
 //
 // Conditions follow kstatus (the status conventions that kubectl wait, Argo CD
 // and Flux read): Ready says whether all is as asked for; Reconciling is
@@ -9,12 +8,8 @@
 package status
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The condition types of kstatus.
@@ -34,28 +29,28 @@ type Conditions struct {
 	Generation int64
 }
 
-// Good says that all is as asked for.
-func (c Conditions) Good(reason, message string) {
+// MarkReady says that all is as asked for.
+func (c Conditions) MarkReady(reason, message string) {
 	c.Set(Ready, true, reason, message)
 	c.drop(Reconciling, Stalled)
 }
 
-// Busy says that work goes on, and why it is not done yet.
-func (c Conditions) Busy(reason, message string) {
+// MarkReconciling says that work goes on, and why it is not done yet.
+func (c Conditions) MarkReconciling(reason, message string) {
 	c.Set(Ready, false, reason, message)
 	c.Set(Reconciling, true, reason, message)
 	c.drop(Stalled)
 }
 
-// Bad says that nothing more will happen until somebody acts.
-func (c Conditions) Bad(reason, message string) {
+// MarkStalled says that nothing more will happen until somebody acts.
+func (c Conditions) MarkStalled(reason, message string) {
 	c.Set(Ready, false, reason, message)
 	c.Set(Stalled, true, reason, message)
 	c.drop(Reconciling)
 }
 
-// Unknown says that what is reported may not be so any more, and why.
-func (c Conditions) Unknown(reason, message string) {
+// MarkUnknown says that what is reported may not be so any more, and why.
+func (c Conditions) MarkUnknown(reason, message string) {
 	for _, conditionType := range []string{Ready, Available} {
 		if conditionType == Ready || meta.FindStatusCondition(*c.List, conditionType) != nil {
 			c.set(conditionType, metav1.ConditionUnknown, reason, message)
@@ -87,15 +82,4 @@ func (c Conditions) drop(conditionTypes ...string) {
 	for _, conditionType := range conditionTypes {
 		meta.RemoveStatusCondition(c.List, conditionType)
 	}
-}
-
-// Write stores obj, whose status is now after, if that differs from before,
-// the status as it was read, and says whether it wrote. It fails with a
-// conflict when obj has changed since it was read, so a status never tells
-// about a spec that it has not seen.
-func Write[S any](ctx context.Context, c client.Client, obj client.Object, before, after *S) (wrote bool, err error) {
-	if equality.Semantic.DeepEqual(before, after) {
-		return false, nil
-	}
-	return true, c.Status().Update(ctx, obj)
 }
