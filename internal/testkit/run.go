@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/internal/testkit/pace"
 )
 
@@ -193,7 +194,7 @@ func (pl *play) startOperator(because string) {
 			pl.log.add(fmt.Sprintf("operator %d", inst.number), prefix+" "+strings.TrimPrefix(args, `"level"=0 `))
 		}
 	}, funcr.Options{})
-	ctx := log.IntoContext(context.WithValue(life, crossingKey{}, crossing{wire: pl.wire, inst: inst}), logger)
+	ctx := log.IntoContext(outside.With(life, inst.outside(pl.wire)), logger)
 
 	pl.operators.Go(func() {
 		err := pl.sweep.Start(ctx, cfg, pl.Namespace)

@@ -33,9 +33,10 @@ type Scenario struct {
 	// Check returns what is wrong at the end of a run.
 	Check func(ctx context.Context, r *Run) error
 
-	// Variants are the names of the variants to play; all if empty. A sweep
-	// takes a second or so for each write and variant.
-	Variants []string
+	// EachLate adds the variants in which one kind of objects alone is late. Without
+	// has variants that are not played, each with the reason why.
+	EachLate bool
+	Without  map[string]string
 
 	// Timeout is how long a run may take until it is settled; 30 s if 0.
 	Timeout time.Duration

@@ -76,6 +76,7 @@ type variant struct {
 	name      string
 	operators int
 	late      func(Request) bool // nil: nothing is
+	isOneLate bool               // no more than one kind of objects is
 	faults    bool               // instead of kills
 	turn      *turn              // nil: everything is done to every write
 }
@@ -91,7 +92,7 @@ func (s *Sweep) variants(names ...string) []variant {
 		all = append(all, variant{name: "late-all", operators: 1, turn: &turn{0, 1}, late: func(Request) bool { return true }})
 	}
 	for i, resource := range s.Late {
-		all = append(all, variant{name: "late-" + resource, operators: 1, turn: &turn{i, len(s.Late)},
+		all = append(all, variant{name: "late-" + resource, operators: 1, isOneLate: true, turn: &turn{i, len(s.Late)},
 			late: func(r Request) bool { return r.Resource == resource }})
 	}
 	all = append(all,
@@ -106,6 +107,13 @@ func (s *Sweep) variants(names ...string) []variant {
 		return all
 	}
 	return slices.DeleteFunc(all, func(v variant) bool { return !slices.Contains(names, v.name) })
+}
+
+// variantsOf are those that a scenario plays.
+func (s *Sweep) variantsOf(sc *Scenario) []variant {
+	return slices.DeleteFunc(s.variants(), func(v variant) bool {
+		return sc.Without[v.name] != "" || v.isOneLate && !sc.EachLate
+	})
 }
 
 // quiet is for how long nothing must happen until a run is over.
@@ -154,7 +162,7 @@ func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	for _, sc := range scenarios {
 		t.Run(sc.Name, func(t *testing.T) {
 			var variants sync.WaitGroup
-			for _, v := range s.variants(sc.Variants...) {
+			for _, v := range s.variantsOf(&sc) {
 				variants.Go(func() {
 					t.Run(v.name, func(t *testing.T) { s.runVariant(t, server, &sc, v) })
 				})

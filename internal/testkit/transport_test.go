@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"example.com/fairlead/internal/kit/outside"
+
 	"context"
 	"errors"
 	"fmt"
@@ -160,26 +162,24 @@ func TestLateBody(t *testing.T) {
 	}
 }
 
-func TestCross(t *testing.T) {
-	member := Request{Verb: "create", Resource: "members"}
-	if err := Cross(t.Context(), member, func() error { return nil }); err != nil {
-		t.Errorf("outside a sweep: %v", err)
-	}
-
-	done := 0
+func TestCallsOutside(t *testing.T) {
+	member, done := outside.Call{Verb: "add", What: "members"}, 0
 	do := func() error { done++; return nil }
 	w, inst := aWire(plan{n: 2, cut: before}, nil), anInstance(t)
-	ctx := context.WithValue(t.Context(), crossingKey{}, crossing{wire: w, inst: inst})
-	if err := Cross(ctx, member, do); err != nil {
+	ctx := outside.With(t.Context(), inst.outside(w))
+	if err := outside.Do(ctx, member, do); err != nil {
 		t.Errorf("first write: %v", err)
 	}
 	for range 2 {
-		if err := Cross(ctx, member, do); !errors.Is(err, errKilled) {
+		if err := outside.Do(ctx, member, do); !errors.Is(err, errKilled) {
 			t.Errorf("error %v, want %v", err, errKilled)
 		}
 	}
 	if done != 1 {
 		t.Errorf("%d writes were done, want 1", done)
+	}
+	if err := outside.Do(t.Context(), member, do); err != nil || done != 2 {
+		t.Errorf("without a sweep: %v, done %d times", err, done)
 	}
 }
 

@@ -84,8 +84,7 @@ func losesItsMarks() testkit.Scenario {
 		},
 		Check: ranOnce(1),
 		// Marks are restored once in 5 s.
-		Timeout:  time.Minute,
-		Variants: []string{"plain", "late-all", "twins", "faults"},
+		Timeout: time.Minute,
 	}
 }
 
@@ -114,9 +113,8 @@ func isForged() testkit.Scenario {
 			When: settledAs(atv1alpha1.Pending, "PodConflict"),
 			Do:   func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, podOfStory(r)) },
 		}},
-		Settled:  settledAs(atv1alpha1.Done, "Completed"),
-		Check:    ranOnce(1),
-		Variants: []string{"plain", "twins"},
+		Settled: settledAs(atv1alpha1.Done, "Completed"),
+		Check:   ranOnce(1),
 	}
 }
 

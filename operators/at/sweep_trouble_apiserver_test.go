@@ -24,9 +24,10 @@ import (
 // neverStarts has an image that cannot be pulled.
 func neverStarts() testkit.Scenario {
 	return testkit.Scenario{
-		Name:    "never-starts",
-		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Stuck("ImagePullBackOff") },
-		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(1)) })),
+		Name:     "never-starts",
+		EachLate: true,
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Stuck("ImagePullBackOff") },
+		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(1)) })),
 		Settled: func(ctx context.Context, r *testkit.Run) error {
 			if err := settledAs(atv1alpha1.Failed, "PendingDeadlineExceeded")(ctx, r); err != nil {
 				return err
@@ -61,15 +62,18 @@ func startsTheSecondTime() testkit.Scenario {
 			}
 			return nil
 		},
-		// A late cache alone takes longer than the deadline.
-		Variants: []string{"plain", "twins"},
+		Without: map[string]string{
+			"late-all": "being late takes longer than the deadline of the second pod, which could start",
+			"faults":   "so does a fault with a wait",
+		},
 	}
 }
 
 // keptGated has a policy that keeps its gate shut, until it is too late.
 func keptGated() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "kept-gated",
+		Name:     "kept-gated",
+		EachLate: true,
 		Arrange: func(ctx context.Context, r *testkit.Run) error {
 			if err := keepGates(ctx, r); err != nil {
 				return err
@@ -103,13 +107,12 @@ func isGone(ctx context.Context, r *testkit.Run) error {
 // to stop.
 func outlastsItsDeadline() testkit.Scenario {
 	return testkit.Scenario{
-		Name:     "outlasts-its-deadline",
-		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
-		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 3 })),
-		Settled:  settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
-		Check:    ranOnce(1),
-		Timeout:  2 * time.Minute,
-		Variants: []string{"plain", "twins"},
+		Name:    "outlasts-its-deadline",
+		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
+		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 3 })),
+		Settled: settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
+		Check:   ranOnce(1),
+		Timeout: 2 * time.Minute,
 	}
 }
 

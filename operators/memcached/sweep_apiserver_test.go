@@ -131,10 +131,9 @@ func growsAndChanges() testkit.Scenario {
 			{Name: "two", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1), Do: patched(`{"spec":{"size":2}}`)},
 			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2), Do: patched(`{"spec":{"version":"1.6.38"}}`)},
 		},
-		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
-		Variants: []string{"plain"},
-		Check:    nothingLeft(1, 0, 0),
-		Timeout:  time.Minute,
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
+		Check:   nothingLeft(1, 0, 0),
+		Timeout: time.Minute,
 	}
 }
 
@@ -163,8 +162,7 @@ func upgradesWarm() testkit.Scenario {
 			}
 			return nothingLeft(0, 1, 0)(ctx, r)
 		},
-		Variants: []string{"plain", "late-all", "twins"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -183,8 +181,7 @@ func upgradesCold() testkit.Scenario {
 			}
 			return nothingLeft(0, 1, 0)(ctx, r)
 		},
-		Variants: []string{"plain", "twins"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -212,8 +209,7 @@ func getsMemory() testkit.Scenario {
 			}
 			return restartedOnceEach(r)
 		},
-		Variants: []string{"plain"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -236,10 +232,9 @@ func changesIdentity() testkit.Scenario {
 			Name: "stable", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 			Do: patched(`{"spec":{"identity":"Stable"}}`),
 		}},
-		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
-		Check:    nothingLeft(0, 1, 0),
-		Variants: []string{"plain", "late-all", "faults"},
-		Timeout:  time.Minute,
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check:   nothingLeft(0, 1, 0),
+		Timeout: time.Minute,
 	}
 }
 
@@ -289,8 +284,7 @@ func rotatesUsers() testkit.Scenario {
 			}
 			return nil
 		},
-		Variants: []string{"plain"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 

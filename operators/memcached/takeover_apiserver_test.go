@@ -95,9 +95,8 @@ func TestTakeOverStable(t *testing.T) {
 func takesOver() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "takes-over", Pods: behaves, Arrange: isForeign(stable),
-		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
-		Check:    nothingLeft(0, 1, 0),
-		Variants: []string{"plain", "late-all"},
-		Timeout:  time.Minute,
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check:   nothingLeft(0, 1, 0),
+		Timeout: time.Minute,
 	}
 }

@@ -40,6 +40,29 @@ func crdOf(kind string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
+// optionalCRDs are those of all kinds that the test's API server has not.
+func optionalCRDs(kinds ...string) envtest.CRDInstallOptions {
+	var o envtest.CRDInstallOptions
+	for _, kind := range kinds {
+		o.CRDs = append(o.CRDs, crdOf(kind))
+	}
+	return o
+}
+
+// installOptionalKinds has the API server serve them until the test ends.
+func installOptionalKinds(t *testing.T) {
+	t.Helper()
+	options := optionalCRDs(httpRouteKind, routeKind)
+	if _, err := envtest.InstallCRDs(testkit.Server(t).Config, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(testkit.Server(t).Config, options); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOptionalKinds: what the cluster has no kind for is told, made once the
 // kind appears, repaired, and removed when it is not asked for any more.
 func TestOptionalKinds(t *testing.T) {
@@ -55,8 +78,7 @@ func TestOptionalKinds(t *testing.T) {
 		t.Errorf("message %q", ready.Message)
 	}
 	install := func() {
-		_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
-			CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
+		_, err := envtest.InstallCRDs(testkit.Server(t).Config, optionalCRDs(httpRouteKind, routeKind))
 		s.Must(err)
 	}
 	install()
@@ -86,8 +108,7 @@ func TestOptionalKinds(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 
 	// A kind that is uninstalled later is told, too, and watched when it is back.
-	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(routeKind)}}))
+	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, optionalCRDs(routeKind)))
 	s.waitsFor("RouteNotInstalled")
 	install()
 	s.settled(reasonReady, "nginx:1")
