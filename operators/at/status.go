@@ -61,24 +61,20 @@ func missed(at *atv1alpha1.At, deadline time.Time, why string) news {
 // notReleased is why the gate of a claimed pod was not removed: it was refused, or
 // there was no operator to do it.
 func notReleased(at *atv1alpha1.At) string {
-	if at.Status.Reason == reasonRefused {
-		return readyMessage(&at.Status)
+	if at.Status.Problem != "" {
+		return at.Status.Problem
 	}
 	return "no operator was there to remove the scheduling gate of its pod"
 }
 
-// notStarted is why a pending At has not started: the last problem that status
-// told, if any. If there was none, nobody looked at it in time.
+// notStarted is why a pending At has not started. Without a problem, nobody looked
+// at it in time.
 func notStarted(at *atv1alpha1.At, deadline time.Time) string {
-	if at.Spec.Suspend {
-		return "it was suspended"
-	}
-	for _, condition := range at.Status.Conditions {
-		if condition.Type == status.Ready && condition.Status == metav1.ConditionFalse {
-			return condition.Message
-		}
-	}
 	switch {
+	case at.Spec.Suspend:
+		return "it was suspended"
+	case at.Status.Problem != "":
+		return at.Status.Problem
 	case at.CreationTimestamp.After(deadline):
 		return "the At was created later than that, at " + at.CreationTimestamp.UTC().Format(time.RFC3339)
 	case at.Status.ObservedGeneration != 0 && at.Status.ObservedGeneration != at.Generation:
@@ -143,6 +139,10 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 		}
 	case next.action != claim && at.Status.NextAttemptTime != nil:
 		st.NextAttemptTime = at.Status.NextAttemptTime // still backing off
+	}
+	st.Problem = ""
+	if !st.Phase.Finished() && (say.reason == reasonRefused || say.reason == reasonConflict || say.reason == reasonInvalid) {
+		st.Problem = say.message
 	}
 	setConditions(&st, at, say)
 	return st

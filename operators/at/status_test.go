@@ -119,7 +119,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		},
 		"missed because of the quota": {
 			at: anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
-				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be created: quota"}}
+				at.Status.Problem = "The pod cannot be created: quota"
 			}),
 			seen:  observation{now: noon.Add(time.Hour)},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
@@ -133,8 +133,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		},
 		"claimed, and not let run because it was refused": {
 			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
-				at.Status.Reason = "PodRefused"
-				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be let run: policy"}}
+				at.Status.Reason, at.Status.Problem = "PodRefused", "The pod cannot be let run: policy"
 			}),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",

@@ -121,10 +121,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	removeUselessPulls(seen, next)
 	wakeWhenRecovered(seen, next)
 	wakeToRead(seen, next)
-	lookForLost(mc, seen, next)
-	if wait := unmade(mc, seen); wait > 0 {
-		next.wake(wait)
-	}
+	lookForLost(seen, next)
 	if err := changePods(seen, next); err != nil {
 		return next, err
 	}

@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,13 +46,42 @@ func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 	return missing
 }
 
+// missingLasts is for how long servers may be missing until that is reported, and
+// looked into.
+const missingLasts = 15 * time.Second
+
+// untilReported is how long to wait for that: 0 or less once it is time.
+func untilReported(seen observation) time.Duration {
+	return seen.missingSince.Add(missingLasts).Sub(seen.now)
+}
+
+// firstSeen is since when something holds, by Memcached. Nothing is wrong if it is
+// forgotten: what it times begins anew.
+type firstSeen struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+func newFirstSeen() *firstSeen { return &firstSeen{since: map[types.NamespacedName]time.Time{}} }
+
+// of is since when it has held without a pause; the zero time if it does not.
+func (f *firstSeen) of(mc types.NamespacedName, holds bool, now time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !holds {
+		delete(f.since, mc)
+	} else if _, ok := f.since[mc]; !ok {
+		f.since[mc] = now
+	}
+	return f.since[mc]
+}
+
 // observeLost looks for servers that have been missing for a while.
 func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen *observation) error {
-	missing := missingServers(mc, *seen)
-	if len(missing) == 0 || overdue(mc, seen.now) > 0 {
+	if len(seen.missing) == 0 || untilReported(*seen) > 0 {
 		return nil
 	}
-	for _, name := range missing {
+	for _, name := range seen.missing {
 		pod := &corev1.Pod{}
 		switch err := live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, pod); {
 		case apierrors.IsNotFound(err):
@@ -77,11 +107,11 @@ func isServer(pod *corev1.Pod, set types.UID) bool {
 }
 
 // lookForLost wakes when it is time to look for servers that are missing.
-func lookForLost(mc *v1alpha1.Memcached, seen observation, next *plan) {
-	if len(missingServers(mc, seen)) == 0 {
+func lookForLost(seen observation, next *plan) {
+	if len(seen.missing) == 0 {
 		return
 	}
-	if wait := overdue(mc, seen.now); wait > 0 {
+	if wait := untilReported(seen); wait > 0 {
 		next.wake(wait)
 	} else {
 		next.wake(lostPause)

@@ -39,6 +39,10 @@ type observation struct {
 	// limits are of the servers that are not known to have the memory that they
 	// were given, by name.
 	limits map[string]limit
+	// missing are names of servers that the cache does not show, and have been
+	// missing since then.
+	missing      []string
+	missingSince time.Time
 	// lost are servers without their labels, and inTheWay is a pod that has the
 	// name of a server and is none.
 	lost     []*corev1.Pod
@@ -63,6 +67,7 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 type observer struct {
 	digests *contents.Digests
 	limits  *limits
+	missing *firstSeen
 	resizes bool // the cluster can resize running pods
 	now     func() time.Time
 }
@@ -71,6 +76,7 @@ type observer struct {
 func (o *observer) forget(mc types.NamespacedName) {
 	o.digests.Forget(mc)
 	o.limits.forget(mc)
+	o.missing.of(mc, false, time.Time{})
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (observation, error) {
@@ -84,6 +90,8 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 	if err := observePods(ctx, r, mc, &seen); err != nil {
 		return seen, err
 	}
+	seen.missing = missingServers(mc, seen)
+	seen.missingSince = o.missing.of(key(mc), len(seen.missing) > 0, seen.now)
 	if err := observeLost(ctx, r.Live, mc, &seen); err != nil {
 		return seen, err
 	}

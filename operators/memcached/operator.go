@@ -81,7 +81,7 @@ func newKind(mgr ctrl.Manager) (loop.Kind[*v1alpha1.Memcached, observation, *pla
 	if err != nil {
 		return made, err
 	}
-	o := &observer{digests: contents.NewDigests(), limits: newLimits(), resizes: resizes, now: time.Now}
+	o := &observer{digests: contents.NewDigests(), limits: newLimits(), missing: newFirstSeen(), resizes: resizes, now: time.Now}
 	made.Observe, made.Forget = o.observe, o.forget
 	return made, registerMetrics()
 }

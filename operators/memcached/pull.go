@@ -9,7 +9,6 @@ import (
 	"example.com/fairlead/internal/kit/podtemplate"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -38,11 +37,11 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		switch {
 		case i < 0:
 			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
-			next.trouble = firstOf(next.trouble, lastTrouble(mc, t.server().Image, node))
+			next.trouble = firstOf(next.trouble, stillFailed(mc, t.server().Image, node, next))
 		case next.trouble == nil:
 			next.trouble = pullTrouble(&seen.pulls[i], seen.now, next)
 			if next.trouble == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
-				next.trouble = lastTrouble(mc, t.server().Image, node)
+				next.trouble = stillFailed(mc, t.server().Image, node, next)
 			}
 		}
 	}
@@ -71,8 +70,8 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 				why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 			}
 		}
-		p.message = doesNotStart(image, node) + status.Shortened(why)
-		return p
+		next.upgrade.FailedPull = &v1alpha1.FailedPull{Image: image, Node: node, Message: status.Shortened(why)}
+		return failedPull(next.upgrade.FailedPull)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		switch pods.ObstacleOf(c) {
@@ -87,18 +86,20 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 	return nil
 }
 
-func doesNotStart(image, node string) string {
-	return fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): ", image, node)
+func failedPull(f *v1alpha1.FailedPull) *problem {
+	return &problem{reason: reasonPullFailed, passes: true,
+		message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)}
 }
 
-// lastTrouble is what status tells of a pull that has failed for good. It holds
-// while it is tried again, so that status does not change with every try.
-func lastTrouble(mc *v1alpha1.Memcached, image, node string) *problem {
-	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
-	if ready == nil || ready.Reason != reasonPullFailed || !strings.HasPrefix(ready.Message, doesNotStart(image, node)) {
+// stillFailed is the problem of a pull that has failed for good. It holds while it is
+// tried again, so that status does not change with every try.
+func stillFailed(mc *v1alpha1.Memcached, image, node string, next *plan) *problem {
+	up := mc.Status.Upgrade
+	if up == nil || up.FailedPull == nil || up.FailedPull.Image != image || up.FailedPull.Node != node {
 		return nil
 	}
-	return &problem{reason: reasonPullFailed, message: ready.Message, passes: true}
+	next.upgrade.FailedPull = up.FailedPull
+	return failedPull(up.FailedPull)
 }
 
 // removeUselessPulls removes the pulls that no server waits for any more.

@@ -1,15 +1,13 @@
 package memcached
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/status"
 )
 
 // TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
@@ -48,23 +46,21 @@ func TestPullTrouble(t *testing.T) {
 func TestPullTroubleStays(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
-	ready := metav1.Condition{Type: status.Ready, Status: metav1.ConditionFalse, Reason: reasonPullFailed, Message: failed}
-	otherNode, unpulled := ready, ready
-	otherNode.Message = strings.Replace(failed, "node n", "node n2", 1)
-	unpulled.Message = "image memcached:1.6.38 cannot be pulled on node n"
+	here := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n", Message: "exit code 127"}
+	elsewhere := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n2", Message: "exit code 127"}
 	for name, tc := range map[string]struct {
-		was  metav1.Condition
+		was  *v1alpha1.FailedPull
 		pull []seenOption
 		want string
 	}{
-		"it is to be made":     {ready, nil, failed},
-		"it starts":            {ready, []seenOption{aPull(now)}, failed},
-		"it cannot be pulled":  {ready, []seenOption{aPull(now, cannotPull)}, unpulled.Message},
-		"it is there":          {ready, []seenOption{aPull(now, pulled(""))}, ""},
-		"that was elsewhere":   {otherNode, []seenOption{aPull(now)}, ""},
-		"it could not be read": {unpulled, nil, ""},
+		"it is to be made":    {here, nil, failed},
+		"it starts":           {here, []seenOption{aPull(now)}, failed},
+		"it cannot be pulled": {here, []seenOption{aPull(now, cannotPull)}, "image memcached:1.6.38 cannot be pulled on node n"},
+		"it is there":         {here, []seenOption{aPull(now, pulled(""))}, ""},
+		"that was elsewhere":  {elsewhere, []seenOption{aPull(now)}, ""},
+		"nothing has failed":  {nil, nil, ""},
 	} {
-		now.Status.Conditions = []metav1.Condition{tc.was}
+		now.Status.Upgrade = &v1alpha1.UpgradeStatus{FailedPull: tc.was}
 		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +71,9 @@ func TestPullTroubleStays(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed) {
+			t.Errorf("%s: failedPull in status: %v", name, kept)
 		}
 	}
 }

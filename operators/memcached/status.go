@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"example.com/fairlead/internal/kit/podtemplate"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -195,35 +192,18 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
 	if t := troubleOf(seen); t != "" {
 		p.message += ": " + t
-	} else if unmade(mc, seen) < 0 {
+	} else if lacksPods(mc, seen) {
 		p.message += fmt.Sprintf(": the StatefulSet does not get its pods made, kubectl describe statefulset %s tells why", poolName(mc))
 	}
 	return p
 }
 
-// unmadeLasts is for how long pods may be missing until that is told.
-const unmadeLasts = 15 * time.Second
-
-// unmade is how long to wait until it is told that a StatefulSet has fewer pods
-// than it is to have, although its controller has seen that: less than 0 once it
-// is time, 0 if there is nothing to tell. A StatefulSet says why in its events
-// only.
-func unmade(mc *v1alpha1.Memcached, seen observation) time.Duration {
-	s, size := seen.statefulSet(), *mc.Spec.Size
-	if !isStable(mc) || !isOurs(s, mc) || s.Status.ObservedGeneration < s.Generation || s.Status.Replicas >= size || stablePods(seen) >= size {
-		return 0
-	}
-	return overdue(mc, seen.now)
-}
-
-// overdue is how long to wait until a pool has not been ready for so long that
-// pods that are missing are worth a word: less than 0 once it is time.
-func overdue(mc *v1alpha1.Memcached, now time.Time) time.Duration {
-	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
-	if ready == nil || ready.Status != metav1.ConditionFalse {
-		return unmadeLasts
-	}
-	return cmp.Or(ready.LastTransitionTime.Add(unmadeLasts).Sub(now), -1)
+// lacksPods says whether a StatefulSet has had fewer pods than it is to have for a
+// while, although its controller has seen that: it says why in its events only.
+func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
+	s := seen.statefulSet()
+	return isStable(mc) && isOurs(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
+		len(seen.missing) > 0 && untilReported(seen) <= 0
 }
 
 // troubleOf is what keeps the first of the pods in trouble from serving, or from

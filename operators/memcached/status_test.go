@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -79,12 +78,12 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestUnmade: a StatefulSet that has no pods is told of, but not at once.
-func TestUnmade(t *testing.T) {
+// TestLacksPods: a StatefulSet that has no pods is told of, but not at once.
+func TestLacksPods(t *testing.T) {
 	unseen := func(seen *observation) { seen.statefulSet().Status.ObservedGeneration = 1 }
 	for name, tc := range map[string]struct {
 		mc      *v1alpha1.Memcached
-		since   time.Duration // Ready is False; 0 for not at all
+		since   time.Duration // pods have been missing
 		seen    []seenOption
 		message string
 		wake    time.Duration
@@ -96,11 +95,11 @@ func TestUnmade(t *testing.T) {
 		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready", wake: lostPause},
 		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
 	} {
-		if tc.since > 0 {
-			tc.mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Time{Time: noon.Add(-tc.since)}}}
-		}
 		set := aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision })
 		seen := somethingSeen(append([]seenOption{set}, tc.seen...)...)
+		if seen.missing = missingServers(tc.mc, seen); len(seen.missing) > 0 {
+			seen.missingSince = seen.now.Add(-tc.since)
+		}
 		next, err := decide(tc.mc, seen)
 		if err != nil {
 			t.Fatal(err)

@@ -281,6 +281,11 @@ type AtStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
+	// What keeps the command from starting, such as a quota; absent while nothing
+	// does.
+	// +optional
+	Problem string `json:"problem,omitempty"`
+
 	// The last outputBytes bytes of the last attempt's output.
 	// +optional
 	Output string `json:"output,omitempty"`

@@ -338,6 +338,19 @@ type UpgradeStatus struct {
 	// The server that is being changed in place.
 	// +optional
 	Server string `json:"server,omitempty"`
+	// The pull of the new image that has failed; it is tried again.
+	// +optional
+	FailedPull *FailedPull `json:"failedPull,omitempty"`
+}
+
+// FailedPull is an image that was pulled to a node, and does not start there.
+type FailedPull struct {
+	// The image.
+	Image string `json:"image"`
+	// The node.
+	Node string `json:"node"`
+	// What its container ended with.
+	Message string `json:"message"`
 }
 
 // The types of conditions besides Ready, Reconciling and Stalled.
