@@ -22,17 +22,6 @@ const (
 	gateName = "at.example.com/claim"
 	// defaultImage has a shell and is small.
 	defaultImage = "busybox"
-	// generationAnnotation of a pod has the generation of the At that it was
-	// made from: until it is claimed, the At may change.
-	generationAnnotation = "at.example.com/generation"
-	// ownerAnnotation of a pod has group, name and UID of the At that it was made
-	// for, should the owner reference be lost.
-	ownerAnnotation = "at.example.com/owner"
-	// withdrawnAnnotation of a claimed pod says that its gate must not be removed
-	// any more, and why: it is the reason of the result.
-	withdrawnAnnotation = "at.example.com/withdrawn"
-	// releasedAnnotation of a pod has when its gate was removed.
-	releasedAnnotation = "at.example.com/released"
 	// nobody is the user that a command runs as, when the pod template does
 	// not say: any one but root will do.
 	nobody = 65532

@@ -21,14 +21,6 @@ import (
 )
 
 const (
-	// generationAnnotation of a Deployment or StatefulSet has the generation of
-	// the Memcached that it was written for.
-	generationAnnotation = "memcached-operator/generation"
-
-	// openAnnotation of a StatefulSet has the revision that its controller was
-	// let replace pods for. Without it, an open partition is somebody else's.
-	openAnnotation = "memcached-operator/open-for"
-
 	// aboveAll is a partition above every ordinal: the StatefulSet's controller
 	// then replaces no pod, and the operator changes them in place.
 	aboveAll = 1_000_000

@@ -15,15 +15,6 @@ import (
 
 // This file decides the steps of a change in place; doc.go has the order.
 
-const (
-	// replacedAnnotation of a pod has the containers that a change in place
-	// ends: until they are gone, the server has not been restarted.
-	replacedAnnotation = "memcached-operator/replaced"
-	// secretsAnnotation of a pod has the hash of the Secrets that it was told
-	// of. Any change of a pod makes its kubelet look at its volumes at once.
-	secretsAnnotation = "memcached-operator/secrets"
-)
-
 // inPlace adds to the plan what a change in place needs next.
 func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
 	if next.upgrade == nil || !isTold(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
@@ -234,7 +225,3 @@ func (c change) changed() (map[string]any, error) {
 	}
 	return patch, nil
 }
-
-// revisionLabel is the label by which a StatefulSet knows which
-// template a pod is of.
-const revisionLabel = "controller-revision-hash"

@@ -13,10 +13,6 @@ import (
 // This file is about memory that grows while a server runs: the container gets
 // more first, then memcached is told.
 
-// refusedAnnotation of a pod has the memory that its container was refused, for
-// want of room on the node.
-const refusedAnnotation = "memcached-operator/refused-memory"
-
 // canGrow says whether a pod can get from the memory that it has to that of the
 // template while it runs.
 func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {

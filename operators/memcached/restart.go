@@ -16,15 +16,6 @@ import (
 // the cache, and whether Kubernetes would hold back the next one.
 
 const (
-	// changedAnnotation of a pod has when it was last changed in place.
-	changedAnnotation = "memcached-operator/changed"
-	// endedAnnotation of a pod has when its server was last made to end by
-	// itself, for other settings.
-	endedAnnotation = "memcached-operator/ended"
-	// startsAnnotation of a pod has, by image, which starts of its server
-	// Kubernetes still remembers.
-	startsAnnotation = "memcached-operator/starts"
-
 	// restartLasts is for how long a server that was made to end by itself is
 	// waited for: it sees other settings within two minutes.
 	restartLasts = 5 * time.Minute

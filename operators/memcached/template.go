@@ -34,23 +34,6 @@ const (
 	stopSeconds = 60
 )
 
-// The annotations of a pod template.
-const (
-	// revisionAnnotation is the hash of all that the pods are made of.
-	revisionAnnotation = "memcached-operator/revision"
-	// replaceAnnotation is the hash of what cannot be changed in place.
-	replaceAnnotation = "memcached-operator/replace-for"
-	// settingsAnnotation is the hash of the settings, whose change restarts a
-	// server in place. They are read again at each start of the container,
-	// which its arguments are not.
-	settingsAnnotation    = "memcached-operator/settings"
-	threadsAnnotation     = "memcached-operator/threads"
-	connectionsAnnotation = "memcached-operator/max-connections"
-	// memoryAnnotation is the memory for items, in mebibytes, of servers that
-	// can be given more while they run.
-	memoryAnnotation = "memcached-operator/memory"
-)
-
 // podTemplate is what a pod is to be, and what that means for one that is there.
 type podTemplate struct {
 	corev1.PodTemplateSpec
@@ -265,17 +248,6 @@ func secure(spec *corev1.PodSpec) {
 		spec.SecurityContext.FSGroup = new(int64(memcachedUser))
 	}
 }
-
-const (
-	// appLabel and podsOf are what the guide's operator selects by, so that its
-	// Deployment can be taken over.
-	appLabel = "app"
-	podsOf   = "memcached_cr"
-	// identityLabel says of which shape a pod is, while the shape changes.
-	identityLabel = "memcached-operator/identity"
-	// pullApp is the appLabel of pods that only pull an image.
-	pullApp = "memcached-pull"
-)
 
 func selector(mc *v1alpha1.Memcached) map[string]string {
 	return map[string]string{appLabel: "memcached", podsOf: names.LabelValue(mc.Name)}

@@ -23,15 +23,6 @@ import (
 	"example.com/fairlead/internal/kit/run"
 )
 
-// The annotations of a Deployment. They keep what a rollback and the next
-// leader need.
-const (
-	revisionAnnotation = "webserver-operator/revision"  // of a pod template
-	templateAnnotation = "webserver-operator/template"  // what was applied, as JSON
-	goodAnnotation     = "webserver-operator/last-good" // the same of the last good revision before
-	adoptedAnnotation  = "webserver-operator/adopted"   // the revision asked for when it was taken over
-)
-
 func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
 	return apply.OwnerReference(ws, webv1.GroupVersion.WithKind("WebServer"))
 }

@@ -252,9 +252,6 @@ func selector(ws *webv1.WebServer) map[string]string {
 	return map[string]string{"app": "webserver", podsOf: names.LabelValue(ws.Name)}
 }
 
-// podsOf is the label that says whose pod it is.
-const podsOf = "webserver_cr"
-
 // labels are on everything that a WebServer owns.
 func labels(ws *webv1.WebServer) map[string]string {
 	all := podtemplate.Labels(name, ws.Name)
