@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Deploys operators into the local cluster that $LOCALCLUSTER_DIR and
-# $KUBECONFIG name, and waits until they are ready.
+# Deploys operators into the cluster of $KUBECONFIG, and waits until they are
+# ready. If $LOCALCLUSTER_DIR names the local cluster, their image is loaded into it.
+# Any other cluster gets it by $LOAD, a command that takes an archive as its
+# last argument, or pulls it as $IMG.
 #
 # Usage: hack/deploy.sh all|OPERATOR
 set -euo pipefail
@@ -12,12 +14,20 @@ if [[ $operator == all ]]; then
 else
 	name=$operator-operator namespace=$operator-operator-system config=operators/$operator/config/default
 fi
-
 deployment=deployment/$name-controller-manager
+image=${IMG:-fairlead:dev}
 
-bin/localcluster load --dir "$LOCALCLUSTER_DIR" fairlead:dev bin/fairlead
+if [[ -n ${LOCALCLUSTER_DIR:-} ]]; then
+	image=fairlead:dev
+	bin/localcluster load --dir "$LOCALCLUSTER_DIR" "$image" bin/fairlead
+elif [[ -n ${LOAD:-} ]]; then
+	archives=$(mktemp -d)
+	trap 'rm -rf "$archives"' EXIT
+	bin/dist -version 0.0.0 -out "$archives" -image "$image" -platforms "linux/$(go env GOARCH)" image
+	$LOAD "$archives"/images/*.tar
+fi
 was_there=$(kubectl -n "$namespace" get --ignore-not-found -o name "$deployment")
-kubectl apply --server-side -k "$config" >/dev/null
+kubectl kustomize "$config" | sed "s|image: fairlead:dev|image: $image|" | kubectl apply --server-side -f - >/dev/null
 # The tag stays the same when the image changes, so nothing else restarts it.
 [[ -z $was_there ]] || kubectl -n "$namespace" rollout restart "$deployment" >/dev/null
-kubectl -n "$namespace" rollout status --timeout 2m "$deployment"
+kubectl -n "$namespace" rollout status --timeout 10m "$deployment"

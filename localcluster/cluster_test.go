@@ -19,7 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/localcluster/internal/host"
+	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // program is localcluster, built for the tests; cache has the parts.
@@ -49,27 +51,44 @@ func TestMain(m *testing.M) {
 // A cluster from up to down, with what its users do in between.
 func TestWorkloads(t *testing.T) {
 	c := newTestCluster(t)
+	before := kernelSettings(t)
 	out := c.up()
 	ready := regexp.MustCompile(`([0-9.]+) s: the node is ready`).FindStringSubmatch(out)
 	if ready == nil {
 		t.Fatalf("up does not say when the node was ready:\n%s", out)
 	}
 	t.Logf("the node was ready after %s s", ready[1])
-	if seconds, _ := strconv.ParseFloat(ready[1], 64); seconds > 8 {
-		t.Errorf("the node was ready after %s s, want at most 8 on an idle machine", ready[1])
+	// Four on an idle machine; a step that waits for something to time out takes more than this.
+	limit := 30 * pace.Slowness()
+	if seconds, _ := strconv.ParseFloat(ready[1], 64); seconds > limit {
+		t.Errorf("the node was ready after %s s, want at most %.0f on a machine this fast", ready[1], limit)
 	}
 	nodeIP := c.entry().NodeIP().String()
 
 	t.Run("a pod prints hello world", func(t *testing.T) {
 		c.kubectl("run", "hello", "--image=busybox", "--image-pull-policy=IfNotPresent", "--restart=Never", "--", "echo", "hello world")
-		c.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/hello", "--timeout=30s")
+		c.wait(30*time.Second, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/hello")
 		if got := c.kubectl("logs", "hello"); got != "hello world\n" {
 			t.Errorf("the pod's log is %q", got)
 		}
 	})
 
+	t.Run("the kubelet's settings of the kernel are its own", func(t *testing.T) {
+		c.sameKernelSettings(before)
+		for setting, want := range map[string]string{"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"} {
+			path := fmt.Sprintf("/proc/%d/root/proc/sys/%s", c.entry().Init.PID, setting)
+			if got, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(got)) != want {
+				t.Errorf("inside, %s is %q (%v), want the kubelet's %s", setting, got, err, want)
+			}
+			var fsType syscall.Statfs_t
+			if err := syscall.Statfs(path, &fsType); err != nil || fsType.Type == unix.PROC_SUPER_MAGIC {
+				t.Errorf("inside, %s is the kernel's (%v)", setting, err)
+			}
+		}
+	})
+
 	c.apply(workload)
-	c.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	c.wait(time.Minute, "rollout", "status", "deployment/web")
 	t.Run("exec, DNS, and the Service at its name from inside", func(t *testing.T) {
 		got := c.kubectl("exec", "deployment/web", "--", "wget", "-qO-", "http://web.default.svc.cluster.local")
 		if !strings.HasPrefix(got, "web-") {
@@ -96,12 +115,12 @@ func TestWorkloads(t *testing.T) {
 	})
 	t.Run("an image that does not exist fails at once", func(*testing.T) {
 		c.kubectl("run", "nosuch", "--image=nosuch:1")
-		c.kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull", "pod/nosuch", "--timeout=10s")
+		c.wait(10*time.Second, "wait", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull", "pod/nosuch")
 	})
 	t.Run("a loaded image", func(t *testing.T) {
 		c.run("load", "--dir", c.dir, "tool:dev", program)
 		c.kubectl("run", "tool", "--image=tool:dev", "--restart=Never", "--", "help")
-		c.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/tool", "--timeout=30s")
+		c.wait(30*time.Second, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/tool")
 		if got := c.kubectl("logs", "tool"); !strings.Contains(got, "localcluster up") {
 			t.Errorf("the pod's log is %q", got)
 		}
@@ -132,6 +151,12 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("the Service was written %d times, want 1", count)
 		}
 	})
+	t.Run("an image that is asked for later has its packages from the cache", func(t *testing.T) {
+		c.run("image", "--dir", c.dir, "memcached:1.6.18")
+		if _, err := os.Stat(filepath.Join(c.dir, "packages")); !os.IsNotExist(err) {
+			t.Errorf("packages were fetched into the cluster's own folder (%v)", err)
+		}
+	})
 	t.Run("up again", func(t *testing.T) {
 		if out := c.up(); !strings.Contains(out, "up already") {
 			t.Errorf("up says\n%s", out)
@@ -142,6 +167,7 @@ func TestWorkloads(t *testing.T) {
 		c.down()
 		c.nothingLeft(entry)
 		c.down()
+		c.sameKernelSettings(before)
 	})
 }
 
@@ -152,8 +178,8 @@ func TestKilled(t *testing.T) {
 	second.up()
 	first.apply(workload)
 	second.apply(workload)
-	first.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-	second.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	first.wait(time.Minute, "rollout", "status", "deployment/web")
+	second.wait(time.Minute, "rollout", "status", "deployment/web")
 
 	t.Run("kill -9 of PID 1 leaves nothing, and not the other cluster", func(t *testing.T) {
 		entry := first.entry()
@@ -219,149 +245,6 @@ func TestRun(t *testing.T) {
 		_ = cmd.Wait()
 		c.nothingLeft(entry)
 	})
-}
-
-type testCluster struct {
-	t   *testing.T
-	dir string
-}
-
-// newTestCluster is a cluster in a folder of its own that ends with the test.
-func newTestCluster(t *testing.T) *testCluster {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &testCluster{t: t, dir: filepath.Join(dir, "cluster")}
-	t.Cleanup(func() {
-		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(c.dir, "log", "supervisor.log"))
-			t.Logf("supervisor.log of %s:\n%s", c.dir, log)
-		}
-		c.down()
-	})
-	return c
-}
-
-func (c *testCluster) run(args ...string) string { return c.execute(program, args...) }
-
-func (c *testCluster) up() string { return c.run("up", "--dir", c.dir, "--cache", cache) }
-
-func (c *testCluster) down() { c.run("down", "--dir", c.dir) }
-
-func (c *testCluster) kubectl(args ...string) string {
-	c.t.Helper()
-	return c.execute(filepath.Join(c.dir, "bin", "kubectl"), append([]string{"--kubeconfig=" + filepath.Join(c.dir, "kubeconfig")}, args...)...)
-}
-
-func (c *testCluster) apply(manifest string) {
-	c.t.Helper()
-	file := filepath.Join(c.t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
-		c.t.Fatal(err)
-	}
-	c.kubectl("apply", "--server-side", "--filename="+file)
-}
-
-// execute returns the output; what commands say beside it is there only if it
-// is all there is.
-func (c *testCluster) execute(name string, args ...string) string {
-	c.t.Helper()
-	cmd := exec.Command(name, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		c.t.Fatalf("%s: %v\n%s%s", strings.Join(cmd.Args, " "), err, &stdout, &stderr)
-	}
-	if stdout.Len() == 0 && name == program {
-		return stderr.String()
-	}
-	return stdout.String()
-}
-
-func (c *testCluster) entry() host.Entry {
-	c.t.Helper()
-	entry, err := host.Find(c.dir)
-	if err != nil || entry == nil {
-		c.t.Fatalf("no cluster in %s (%v)", c.dir, err)
-	}
-	return *entry
-}
-
-// nothingLeft checks that soon nothing on the host is the cluster's.
-func (c *testCluster) nothingLeft(entry host.Entry) {
-	c.t.Helper()
-	eventually(c.t, "no process of the cluster", func() bool {
-		commands, _ := filepath.Glob("/proc/[0-9]*/cgroup")
-		for _, file := range commands {
-			if data, _ := os.ReadFile(file); strings.Contains(string(data), entry.Cgroup()) {
-				return false
-			}
-		}
-		_, keeper := os.Stat(fmt.Sprintf("/proc/%d", entry.Keeper))
-		_, init := os.Stat(fmt.Sprintf("/proc/%d", entry.Init.PID))
-		return os.IsNotExist(keeper) && os.IsNotExist(init)
-	})
-	eventually(c.t, "no cgroup folder", func() bool {
-		v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + entry.Cgroup())
-		v2, _ := filepath.Glob("/sys/fs/cgroup/" + entry.Cgroup())
-		return len(v1)+len(v2) == 0
-	})
-	eventually(c.t, "no network device", func() bool {
-		_, err := os.Stat("/sys/class/net/" + entry.Link())
-		return os.IsNotExist(err)
-	})
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || strings.Contains(string(mounts), c.dir) {
-		c.t.Errorf("a mount is left in %s (%v)", c.dir, err)
-	}
-	eventually(c.t, "no entry", func() bool {
-		_, err := os.Stat("/run/localcluster/" + entry.ID + ".json")
-		return os.IsNotExist(err)
-	})
-}
-
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
-// child is the process of that name that a process has started.
-func child(t *testing.T, parent int, name string) int {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range stats {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		var pid, ppid int
-		var command, state string
-		// A name with a space in it is none that is looked for.
-		if _, err := fmt.Sscanf(string(stat), "%d %s %s %d", &pid, &command, &state, &ppid); err == nil && ppid == parent && command == "("+name+")" {
-			return pid
-		}
-	}
-	t.Fatalf("process %d has not started any %s", parent, name)
-	return 0
-}
-
-func kill(t *testing.T, pid int) {
-	t.Helper()
-	if pid <= 1 {
-		t.Fatalf("not killing process %d", pid)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 }
 
 const workload = `

@@ -58,6 +58,7 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage+strings.Join(images.Names(true), ", ")) }
 	dir := flags.String("dir", "", "the cluster's folder")
 	cache := flags.String("cache", "", "the folder that has the parts")
+	release := flags.String("kubernetes", "", "another release of Kubernetes than that of go.mod, such as v1.31.0")
 	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -82,13 +83,14 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	c.Kubernetes = *release
 	names := append(images.Names(*stock == "all"), named(*stock)...)
 	switch rest := flags.Args(); {
 	case command == "assets" && len(rest) == 0:
 		if err := c.Assets(ctx); err != nil {
 			return 1, err
 		}
-		fmt.Println(filepath.Join(c.Cache, "bin"))
+		fmt.Println(c.Built())
 		return 0, nil
 	case command == "up" && len(rest) == 0:
 		return 0, c.Up(ctx, names, true)

@@ -12,6 +12,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
@@ -51,21 +52,17 @@ func TestIdleAtsCostNothing(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- standalone.Start(Operator)(ctx, counter.Wrap(server.Config), namespace) }()
-		deadline := time.Now().Add(20 * time.Second)
 		for name, phase := range wants {
-			for {
+			pace.Eventually(t, 20*time.Second, func() error {
 				var at atv1alpha1.At
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &at); err != nil {
-					t.Fatal(err)
+					return err
 				}
-				if at.Status.Phase == phase && at.Status.ObservedGeneration == 1 {
-					break
+				if at.Status.Phase != phase || at.Status.ObservedGeneration != 1 {
+					return fmt.Errorf("%s is %s, want %s", name, at.Status.Phase, phase)
 				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%s is %s, want %s", name, at.Status.Phase, phase)
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
+				return nil
+			})
 		}
 		time.Sleep(time.Second) // the last events are on their way
 		if err := counter.Silence(t.Context(), 3*time.Second); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
@@ -123,6 +124,9 @@ func isForged() testkit.Scenario {
 // once only when it is created, and once with every write.
 func TestRelabelledPods(t *testing.T) {
 	server := testkit.Server(t)
+	if minor := server.Minor(t); minor < 36 {
+		t.Skipf("Kubernetes 1.%d has no MutatingAdmissionPolicy of version v1", minor)
+	}
 	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +159,7 @@ func TestRelabelledPods(t *testing.T) {
 			if err := c.Create(t.Context(), at); err != nil {
 				t.Fatal(err)
 			}
-			await(t, time.Minute, func() error {
+			pace.Eventually(t, time.Minute, func() error {
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(at), at); err != nil {
 					return err
 				}
@@ -205,7 +209,7 @@ func relabel(t *testing.T, c client.Client, namespace string, operations []admis
 		}
 		t.Cleanup(func() { _ = c.Delete(context.Background(), obj) })
 	}
-	await(t, time.Minute, func() error {
+	pace.Eventually(t, time.Minute, func() error {
 		probe := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
@@ -218,18 +222,4 @@ func relabel(t *testing.T, c client.Client, namespace string, operations []admis
 		}
 		return nil
 	})
-}
-
-// await polls until check has nothing to complain about.
-func await(t *testing.T, within time.Duration, check func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
 }

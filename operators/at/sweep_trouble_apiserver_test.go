@@ -16,6 +16,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 // The stories of pods that do not get to run.
@@ -51,7 +52,7 @@ func startsTheSecondTime() testkit.Scenario {
 			}
 			return testkit.Succeeds(0)
 		},
-		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(1)), 1 })),
+		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(2)), 1 })),
 		Settled: settledAs(atv1alpha1.Done, "Completed"),
 		Check: func(ctx context.Context, r *testkit.Run) error {
 			err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
@@ -104,9 +105,10 @@ func outlastsItsDeadline() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     "outlasts-its-deadline",
 		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
-		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(int64(5)), 3 })),
+		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 3 })),
 		Settled:  settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
 		Check:    ranOnce(1),
+		Timeout:  2 * time.Minute,
 		Variants: []string{"plain", "twins"},
 	}
 }

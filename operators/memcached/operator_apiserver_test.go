@@ -23,6 +23,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
@@ -67,22 +68,13 @@ func (s *stage) must(err error) {
 	}
 }
 
-// patience is for how long something may take on a machine that is busy.
-const patience = time.Minute
+// patience is for how long something may take.
+const patience = 20 * time.Second
 
 // eventually waits until check succeeds.
 func (s *stage) eventually(check func() error) {
 	s.Helper()
-	for began := time.Now(); ; {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			s.Fatalf("not within %v: %v", patience, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	pace.Eventually(s, patience, check)
 }
 
 func (s *stage) settled(image string, n int) {
@@ -204,6 +196,10 @@ func TestRepair(t *testing.T) {
 				{"budget deleted", s.object(&policyv1.PodDisruptionBudget{}, "cache"), "", budgetIsRight},
 			} {
 				t.Log(tc.name)
+				if tc.name == "probe of another sort" && len(options) > 0 && testkit.Server(t).Minor(t) < 34 {
+					t.Log("left out: before 1.34 the API server lets a StatefulSet have two handlers in a probe, so that nothing is refused")
+					continue
+				}
 				if tc.patch == "" {
 					s.must(s.Delete(ctx, tc.obj))
 				} else {

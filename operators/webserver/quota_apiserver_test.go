@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 // TestQuota: pods that a quota refuses are told in the API server's words. An
@@ -20,7 +22,7 @@ import (
 func TestQuota(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	ws := story(s.run)
-	ws.Spec.Rollout.DeadlineSeconds = 5
+	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
 	s.must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	change := func(image string) {

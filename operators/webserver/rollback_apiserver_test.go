@@ -19,6 +19,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 // badImages has pods whose images cannot be pulled if they are called so.
@@ -34,7 +35,7 @@ func badImages(pod *corev1.Pod) testkit.Outcome {
 func TestRollsBackAfterAScaleUp(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.run)
-	ws.Spec.Rollout.DeadlineSeconds = 5
+	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
 	s.must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"replicas":0}}`)
@@ -56,7 +57,7 @@ func TestRollsBackAfterAScaleUp(t *testing.T) {
 func TestTriesAgain(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.run)
-	ws.Spec.Rollout.DeadlineSeconds = 5
+	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
 	s.must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"image":"nginx:bad"}}`)
@@ -87,7 +88,7 @@ func TestTriesAgain(t *testing.T) {
 	if after := tries(); after != before {
 		t.Error("it was tried again because of other replicas")
 	}
-	for _, again := range []string{`{"spec":{"rollout":{"deadlineSeconds":6}}}`, `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
+	for _, again := range []string{fmt.Sprintf(`{"spec":{"rollout":{"deadlineSeconds":%d}}}`, ws.Spec.Rollout.DeadlineSeconds+1), `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
 		failed := mustCurrent(s).Status.FailedRollout.Time
 		s.patch(again)
 		s.within(20*time.Second, func() error {
@@ -107,7 +108,7 @@ func TestTriesAgain(t *testing.T) {
 func TestAFixIsNotCondemned(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.run)
-	ws.Spec.Rollout.DeadlineSeconds = 5
+	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
 	s.must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"image":"nginx:2"}}`)

@@ -18,6 +18,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 	"example.com/fairlead/internal/kit/testkit/standalone"
 )
 
@@ -80,18 +81,7 @@ func (s *stage) must(err error) {
 // within waits until check succeeds, and returns how long that took.
 func (s *stage) within(limit time.Duration, check func() error) time.Duration {
 	s.Helper()
-	began := time.Now()
-	for {
-		err := check()
-		took := time.Since(began)
-		if err == nil && took <= limit {
-			return took
-		}
-		if took > limit {
-			s.Fatalf("not within %v: %v", limit, err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	return pace.Eventually(s, limit, check)
 }
 
 func (s *stage) settled(reason, image string) {

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -17,9 +19,8 @@ type bundle struct {
 	*texts
 	version, image string
 	skipRange      string
-	csv            map[string]any
+	csv            *v1alpha1.ClusterServiceVersion
 	crds           []*unstructured.Unstructured
-	related        []any
 	labels         map[string]string // of the image, and metadata/annotations.yaml
 	files          files
 }
@@ -131,8 +132,12 @@ func (r *release) bundle(operator string) (*bundle, error) {
 	if b.csv, err = r.csv(operator, t, objects, replaces, skipRange); err != nil {
 		return nil, err
 	}
-	b.related = b.csv["spec"].(map[string]any)["relatedImages"].([]any)
-	if err := b.add("manifests/"+t.CSV+".clusterserviceversion.yaml", b.csv); err != nil {
+	csv, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b.csv)
+	if err != nil {
+		return nil, err
+	}
+	delete(csv, "status")
+	if err := b.add("manifests/"+t.CSV+".clusterserviceversion.yaml", csv); err != nil {
 		return nil, err
 	}
 	if err := b.add("metadata/annotations.yaml", map[string]any{"annotations": b.labels}); err != nil {

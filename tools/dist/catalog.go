@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -130,17 +132,8 @@ func (b *bundle) blob() map[string]any {
 				"group": group, "kind": kind, "version": version.(map[string]any)["name"]}})
 		}
 	}
-	metadata, spec := b.csv["metadata"].(map[string]any), b.csv["spec"].(map[string]any)
-	about := map[string]any{
-		"annotations": metadata["annotations"], "labels": metadata["labels"],
-		"apiServiceDefinitions": map[string]any{}, "crdDescriptions": spec["customresourcedefinitions"],
-	}
-	for _, name := range []string{"description", "displayName", "installModes", "keywords", "links", "maintainers",
-		"maturity", "minKubeVersion", "provider"} {
-		about[name] = spec[name]
-	}
-	properties = append(properties, map[string]any{"type": "olm.csv.metadata", "value": about})
-	related := append([]any{map[string]any{"name": "", "image": b.image}}, b.related...)
+	properties = append(properties, property.MustBuildCSVMetadata(*b.csv))
+	related := append([]v1alpha1.RelatedImage{{Image: b.image}}, b.csv.Spec.RelatedImages...)
 	return map[string]any{
 		"schema": "olm.bundle", "package": b.Package, "name": csvName(b.texts, b.version),
 		"image": b.image, "properties": properties, "relatedImages": related,

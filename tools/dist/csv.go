@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,120 +13,140 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
 // csv is the ClusterServiceVersion: what kustomize makes, in the places that
 // OLM wants it in, and the texts.
-func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, replaces, skipRange string) (map[string]any, error) {
-	var permissions, clusterPermissions, owned, deployments []any
-	// In an install for one namespace OLM makes Roles of permissions there, in
-	// one for all namespaces ClusterRoles. What is never namespaced is apart;
-	// and what is for the operator's own namespace, whatever it works for, is no
-	// permission but a Role in the bundle.
-	image, err := r.imageByDigest()
+func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, replaces, skipRange string) (*v1alpha1.ClusterServiceVersion, error) {
+	number, err := semver.Parse(r.version)
 	if err != nil {
 		return nil, err
 	}
-	namespaced, account := []any{}, ""
-	for _, object := range objects {
-		switch object.GetKind() {
-		case "ServiceAccount":
-			account = object.GetName()
-		case "ClusterRole":
-			if strings.HasSuffix(object.GetName(), "manager-role") {
-				namespaced = append(namespaced, object.Object["rules"].([]any)...)
-			}
-			if strings.HasSuffix(object.GetName(), "metrics-auth-role") {
-				clusterPermissions = append(clusterPermissions, map[string]any{"rules": object.Object["rules"]})
-			}
-		case "CustomResourceDefinition":
-			descriptions, err := ownedCRD(object, t)
-			if err != nil {
-				return nil, err
-			}
-			owned = append(owned, descriptions...)
-		case "Deployment":
-			deployment, err := olmDeployment(object, t.Package, image)
-			if err != nil {
-				return nil, err
-			}
-			deployments = append(deployments, deployment)
-		}
-	}
-	permissions = append(permissions, map[string]any{"serviceAccountName": account, "rules": namespaced})
-	for _, permission := range clusterPermissions {
-		permission.(map[string]any)["serviceAccountName"] = account
+	image, err := r.imageByDigest()
+	if err != nil {
+		return nil, err
 	}
 	examples, err := r.examples(operator, objects)
 	if err != nil {
 		return nil, err
 	}
-	related := []any{map[string]any{"name": "manager", "image": image}}
-	for _, image := range t.RelatedImages {
-		related = append(related, image)
-	}
-
-	spec := map[string]any{
-		"displayName": t.DisplayName, "description": t.Description, "version": r.version,
-		"keywords": t.Keywords, "maturity": t.Maturity, "minKubeVersion": t.MinKubeVersion,
-		"provider": t.Provider, "maintainers": t.Maintainers, "links": t.Links,
-		"icon":          []any{map[string]any{"mediatype": "image/svg+xml", "base64data": t.iconBase64()}},
-		"installModes":  installModes(),
-		"relatedImages": related,
-		"install": map[string]any{"strategy": "deployment", "spec": map[string]any{
-			"permissions": permissions, "clusterPermissions": clusterPermissions, "deployments": deployments,
-		}},
-		"customresourcedefinitions": map[string]any{"owned": owned},
-	}
-	if replaces != "" {
-		spec["replaces"] = replaces
-	}
-	made := map[string]any{
-		"apiVersion": "operators.coreos.com/v1alpha1",
-		"kind":       "ClusterServiceVersion",
-		"metadata": map[string]any{
-			"name":      csvName(t, r.version),
-			"namespace": "placeholder",
-			"labels": map[string]any{
+	made := &v1alpha1.ClusterServiceVersion{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind,
+		},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      csvName(t, r.version),
+			Namespace: "placeholder",
+			Labels: map[string]string{
 				"operatorframework.io/os.linux":   "supported",
 				"operatorframework.io/arch.amd64": "supported",
 				"operatorframework.io/arch.arm64": "supported",
 			},
-			"annotations": map[string]any{
+			Annotations: map[string]string{
 				"alm-examples":   examples,
 				"capabilities":   t.Capabilities,
 				"categories":     t.Categories,
 				"containerImage": image,
 				"createdAt":      r.date.Format("2006-01-02T15:04:05Z"),
 				"description":    t.Summary,
-				"support":        t.Provider["name"],
+				"support":        t.Provider.Name,
 				"operatorframework.io/suggested-namespace": operator + "-operator-system",
 			},
 		},
-		"spec": spec,
+		Spec: v1alpha1.ClusterServiceVersionSpec{
+			DisplayName: t.DisplayName, Description: t.Description, Version: version.OperatorVersion{Version: number},
+			Keywords: t.Keywords, Maturity: t.Maturity, MinKubeVersion: t.MinKubeVersion,
+			Provider: t.Provider, Maintainers: t.Maintainers, Links: t.Links,
+			Icon:          []v1alpha1.Icon{{MediaType: "image/svg+xml", Data: t.iconBase64()}},
+			InstallModes:  installModes(),
+			RelatedImages: append([]v1alpha1.RelatedImage{{Name: "manager", Image: image}}, t.RelatedImages...),
+			Replaces:      replaces,
+		},
 	}
-	annotations := made["metadata"].(map[string]any)["annotations"].(map[string]any)
 	if t.Repository != "" {
-		annotations["repository"] = t.Repository
+		made.Annotations["repository"] = t.Repository
 	}
 	for feature, has := range t.Features {
-		annotations["features.operators.openshift.io/"+feature] = strconv.FormatBool(has)
+		made.Annotations["features.operators.openshift.io/"+feature] = strconv.FormatBool(has)
 	}
 	if skipRange != "" {
-		annotations["olm.skipRange"] = skipRange
+		made.Annotations["olm.skipRange"] = skipRange
 	}
-	return made, nil
+	return made, addObjects(&made.Spec, objects, t, image)
+}
+
+// addObjects puts what kustomize makes into a ClusterServiceVersion.
+//
+// In an install for one namespace OLM makes Roles of permissions there, in one
+// for all namespaces ClusterRoles. What is never namespaced is apart; and what
+// is for the operator's own namespace, whatever it works for, is no permission
+// but a Role in the bundle.
+func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.Unstructured, t *texts, image string) error {
+	var manager, metrics v1alpha1.StrategyDeploymentPermissions
+	strategy := v1alpha1.StrategyDetailsDeployment{}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ServiceAccount":
+			manager.ServiceAccountName, metrics.ServiceAccountName = object.GetName(), object.GetName()
+		case "ClusterRole":
+			role := &rbacv1.ClusterRole{}
+			if err := typed(object, role); err != nil {
+				return err
+			}
+			switch {
+			case strings.HasSuffix(role.Name, "manager-role"):
+				manager.Rules = append(manager.Rules, role.Rules...)
+			case strings.HasSuffix(role.Name, "metrics-auth-role"):
+				metrics.Rules = append(metrics.Rules, role.Rules...)
+			}
+		case "CustomResourceDefinition":
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := typed(object, crd); err != nil {
+				return err
+			}
+			to.CustomResourceDefinitions.Owned = append(to.CustomResourceDefinitions.Owned, ownedCRD(crd, t)...)
+		case "Deployment":
+			deployment := &appsv1.Deployment{}
+			if err := typed(object, deployment); err != nil {
+				return err
+			}
+			strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, olmDeployment(deployment, t.Package, image))
+		}
+	}
+	strategy.Permissions = []v1alpha1.StrategyDeploymentPermissions{manager}
+	strategy.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{metrics}
+	to.InstallStrategy = v1alpha1.NamedInstallStrategy{
+		StrategyName: v1alpha1.InstallStrategyNameDeployment, StrategySpec: strategy,
+	}
+	return nil
+}
+
+// typed reads an object into its type, which has all of its fields.
+func typed(object *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true)
 }
 
 func csvName(t *texts, version string) string { return t.CSV + ".v" + version }
 
 // installModes are all there are: the manager takes any list of namespaces.
-func installModes() []any {
-	var modes []any
-	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
-		modes = append(modes, map[string]any{"type": mode, "supported": true})
+func installModes() []v1alpha1.InstallMode {
+	var modes []v1alpha1.InstallMode
+	for _, mode := range []v1alpha1.InstallModeType{
+		v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
+		v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces,
+	} {
+		modes = append(modes, v1alpha1.InstallMode{Type: mode, Supported: true})
 	}
 	return modes
 }
@@ -133,47 +154,50 @@ func installModes() []any {
 // olmDeployment is the manager's Deployment. OLM says which namespaces to
 // watch; and as it installs many operators into one namespace, their pods need
 // labels that tell them apart.
-func olmDeployment(object *unstructured.Unstructured, name, image string) (map[string]any, error) {
-	err := eachContainer(object, func(container map[string]any) {
-		container["image"] = image
-		for _, variable := range container["env"].([]any) {
-			if variable := variable.(map[string]any); variable["name"] == "WATCH_NAMESPACE" {
-				delete(variable, "value")
-				variable["valueFrom"] = map[string]any{"fieldRef": map[string]any{
-					"fieldPath": "metadata.annotations['olm.targetNamespaces']"}}
+func olmDeployment(deployment *appsv1.Deployment, name, image string) v1alpha1.StrategyDeploymentSpec {
+	pod := &deployment.Spec.Template
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		container.Image = image
+		for j := range container.Env {
+			if variable := &container.Env[j]; variable.Name == "WATCH_NAMESPACE" {
+				*variable = corev1.EnvVar{Name: variable.Name, ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
+				}}
 			}
 		}
-	})
-	spec := object.Object["spec"].(map[string]any)
-	for _, labels := range [][]string{{"selector", "matchLabels"}, {"template", "metadata", "labels"}} {
-		err = unstructured.SetNestedField(spec, name, append(labels, "app.kubernetes.io/name")...)
 	}
-	return map[string]any{"name": object.GetName(), "label": object.GetLabels(), "spec": spec}, err
+	deployment.Spec.Selector.MatchLabels["app.kubernetes.io/name"] = name
+	pod.Labels["app.kubernetes.io/name"] = name
+	return v1alpha1.StrategyDeploymentSpec{Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec}
 }
 
 // ownedCRD describes every version of a CRD, from its schema.
-func ownedCRD(crd *unstructured.Unstructured, t *texts) ([]any, error) {
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if err != nil {
-		return nil, err
+func ownedCRD(crd *apiextensionsv1.CustomResourceDefinition, t *texts) []v1alpha1.CRDDescription {
+	var owned []v1alpha1.CRDDescription
+	for _, version := range crd.Spec.Versions {
+		schema := version.Schema.OpenAPIV3Schema
+		description := v1alpha1.CRDDescription{
+			Name: crd.Name, Version: version.Name, Kind: crd.Spec.Names.Kind,
+			DisplayName: fmt.Sprintf("%s (%s)", crd.Spec.Names.Kind, crd.Spec.Group),
+			Description: firstParagraph(schema.Description),
+			Resources:   t.Resources[crd.Name],
+		}
+		for _, field := range descriptors(schema.Properties["spec"].Properties) {
+			if widget := cmp.Or(widgets[field.name], widgets[field.kind]); widget != "" {
+				field.XDescriptors = []string{"urn:alm:descriptor:com.tectonic.ui:" + widget}
+			}
+			description.SpecDescriptors = append(description.SpecDescriptors, field.SpecDescriptor)
+		}
+		for _, field := range descriptors(schema.Properties["status"].Properties) {
+			if field.name == "conditions" {
+				field.XDescriptors = []string{"urn:alm:descriptor:io.kubernetes.conditions"}
+			}
+			description.StatusDescriptors = append(description.StatusDescriptors, v1alpha1.StatusDescriptor(field.SpecDescriptor))
+		}
+		owned = append(owned, description)
 	}
-	var owned []any
-	for _, version := range versions {
-		version := version.(map[string]any)
-		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-		description, _ := schema["description"].(string)
-		owned = append(owned, map[string]any{
-			"name": crd.GetName(), "version": version["name"], "kind": kind,
-			"displayName":       fmt.Sprintf("%s (%s)", kind, group),
-			"description":       firstParagraph(description),
-			"resources":         t.Resources[crd.GetName()],
-			"specDescriptors":   descriptors(schema, "spec"),
-			"statusDescriptors": descriptors(schema, "status"),
-		})
-	}
-	return owned, nil
+	return owned
 }
 
 // widgets are how consoles show a field, by its name or type.
@@ -182,30 +206,20 @@ var widgets = map[string]string{
 	"boolean": "booleanSwitch", "integer": "number", "string": "text",
 }
 
-func descriptors(schema map[string]any, part string) []any {
-	properties, _, _ := unstructured.NestedMap(schema, "properties", part, "properties")
-	var names []string
-	for name := range properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var all []any
-	for _, name := range names {
-		property := properties[name].(map[string]any)
-		description, _ := property["description"].(string)
-		descriptor := map[string]any{"path": name, "displayName": words(name), "description": firstParagraph(description)}
-		widget := widgets[name]
-		if widget == "" {
-			kind, _ := property["type"].(string)
-			widget = widgets[kind]
-		}
-		switch {
-		case part == "status" && name == "conditions":
-			descriptor["x-descriptors"] = []any{"urn:alm:descriptor:io.kubernetes.conditions"}
-		case part == "spec" && widget != "":
-			descriptor["x-descriptors"] = []any{"urn:alm:descriptor:com.tectonic.ui:" + widget}
-		}
-		all = append(all, descriptor)
+// described is a field and what consoles say of it.
+type described struct {
+	name, kind string
+	v1alpha1.SpecDescriptor
+}
+
+// descriptors are those of all fields, in the order of their names.
+func descriptors(properties map[string]apiextensionsv1.JSONSchemaProps) []described {
+	var all []described
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property := properties[name]
+		all = append(all, described{name: name, kind: property.Type, SpecDescriptor: v1alpha1.SpecDescriptor{
+			Path: name, DisplayName: words(name), Description: firstParagraph(property.Description),
+		}})
 	}
 	return all
 }

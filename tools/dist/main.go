@@ -1,6 +1,6 @@
 // Command dist makes what Fairlead is installed from: images without a
 // container engine, manifests for kubectl, Helm charts, and bundles and the
-// catalog for the Operator Lifecycle Manager. All of it comes from the
+// catalog for the Operator Lifecycle Manager. All of it comes from the charts and
 // kustomize folders of the operators; what they have to supply beside those is
 // in docs/adding-an-operator.md.
 //

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -64,22 +63,36 @@ func (f files) tar() ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// readFiles reads a folder with all that is below it.
+// readFiles reads a folder with all that is below it, also by links.
 func readFiles(folder string) (files, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
 	all := files{}
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, entry := range entries {
+		name := filepath.Join(folder, entry.Name())
+		about, err := os.Stat(name) // of what a link is to
+		if err != nil {
+			return nil, err
+		}
+		if about.IsDir() {
+			below, err := readFiles(name)
+			if err != nil {
+				return nil, err
+			}
+			for name, file := range below {
+				all[entry.Name()+"/"+name] = file
+			}
+			continue
 		}
 		content, err := os.ReadFile(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		relative, err := filepath.Rel(folder, name)
-		all[filepath.ToSlash(relative)] = file{mode: 0o644, content: content}
-		return err
-	})
-	return all, err
+		all[entry.Name()] = file{mode: 0o644, content: content}
+	}
+	return all, nil
 }
 
 // imageOf is an image of one layer.

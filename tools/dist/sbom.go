@@ -1,16 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
 	"runtime/debug"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
 )
 
 // sbomFile is where the SBOM of a platform's image goes, in the output folder.
@@ -18,54 +20,8 @@ func sbomFile(version string, platform *v1.Platform) string {
 	return fmt.Sprintf("sbom/fairlead-v%s-%s-%s.spdx.json", version, platform.OS, platform.Architecture)
 }
 
-// The parts of SPDX 2.3 that say what a program was built from.
-type (
-	spdxDocument struct {
-		Version       string             `json:"spdxVersion"`
-		License       string             `json:"dataLicense"`
-		ID            string             `json:"SPDXID"`
-		Name          string             `json:"name"`
-		Namespace     string             `json:"documentNamespace"`
-		Creation      spdxCreation       `json:"creationInfo"`
-		Packages      []spdxPackage      `json:"packages"`
-		Relationships []spdxRelationship `json:"relationships"`
-	}
-	spdxCreation struct {
-		Created  string   `json:"created"`
-		Creators []string `json:"creators"`
-	}
-	spdxPackage struct {
-		ID        string         `json:"SPDXID"`
-		Name      string         `json:"name"`
-		Version   string         `json:"versionInfo"`
-		Supplier  string         `json:"supplier"`
-		Download  string         `json:"downloadLocation"`
-		Analyzed  bool           `json:"filesAnalyzed"`
-		Concluded string         `json:"licenseConcluded"`
-		Declared  string         `json:"licenseDeclared"`
-		Copyright string         `json:"copyrightText"`
-		Checksums []spdxChecksum `json:"checksums,omitempty"`
-		Comment   string         `json:"comment,omitempty"`
-		Refs      []spdxRef      `json:"externalRefs,omitempty"`
-	}
-	spdxChecksum struct {
-		Algorithm string `json:"algorithm"`
-		Value     string `json:"checksumValue"`
-	}
-	spdxRef struct {
-		Category string `json:"referenceCategory"`
-		Type     string `json:"referenceType"`
-		Locator  string `json:"referenceLocator"`
-	}
-	spdxRelationship struct {
-		Element string `json:"spdxElementId"`
-		Type    string `json:"relationshipType"`
-		Related string `json:"relatedSpdxElement"`
-	}
-)
-
-// sbom lists what the Go linker put into a program: the modules with their
-// versions, and Go itself. There is nothing else in the image.
+// sbom lists, in SPDX 2.3, what the Go linker put into a program: the modules
+// with their versions, and Go itself. There is nothing else in the image.
 func (r *release) sbom(program string, platform *v1.Platform) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -80,17 +36,17 @@ func (r *release) sbom(program string, platform *v1.Platform) ([]byte, error) {
 	name := fmt.Sprintf("fairlead-%s-%s-%s", r.version, platform.OS, platform.Architecture)
 
 	root := goPackage(info.Main.Path, "v"+r.version)
-	root.Checksums = []spdxChecksum{{Algorithm: "SHA256", Value: digest}}
-	root.Comment = "the program " + platform.String() + " of commit " + r.commit
-	document := spdxDocument{
-		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
-		Namespace: "https://fairlead.example.com/spdx/" + name + "-" + digest,
-		Creation: spdxCreation{
+	root.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: digest}}
+	root.PackageComment = "the program " + platform.String() + " of commit " + r.commit
+	document := &spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
+		DocumentName: name, DocumentNamespace: "https://fairlead.example.com/spdx/" + name + "-" + digest,
+		CreationInfo: &spdx.CreationInfo{
 			Created:  r.date.Format("2006-01-02T15:04:05Z"),
-			Creators: []string{"Tool: fairlead-dist", "Organization: Fairlead"},
+			Creators: []spdx.Creator{{CreatorType: "Tool", Creator: "fairlead-dist"}, {CreatorType: "Organization", Creator: "Fairlead"}},
 		},
-		Packages:      []spdxPackage{root},
-		Relationships: []spdxRelationship{{Element: "SPDXRef-DOCUMENT", Type: "DESCRIBES", Related: root.ID}},
+		Packages:      []*spdx.Package{root},
+		Relationships: []*spdx.Relationship{related("DOCUMENT", spdx.RelationshipDescribes, root.PackageSPDXIdentifier)},
 	}
 	modules := append([]*debug.Module{{Path: "stdlib", Version: info.GoVersion}}, info.Deps...)
 	for _, module := range modules {
@@ -99,24 +55,34 @@ func (r *release) sbom(program string, platform *v1.Platform) ([]byte, error) {
 		}
 		dependency := goPackage(module.Path, module.Version)
 		if module.Sum != "" {
-			dependency.Comment = "go.sum " + module.Sum
+			dependency.PackageComment = "go.sum " + module.Sum
 		}
 		document.Packages = append(document.Packages, dependency)
 		document.Relationships = append(document.Relationships,
-			spdxRelationship{Element: root.ID, Type: "DEPENDS_ON", Related: dependency.ID})
+			related(root.PackageSPDXIdentifier, spdx.RelationshipDependsOn, dependency.PackageSPDXIdentifier))
 	}
-	out, err := json.MarshalIndent(document, "", "  ")
-	return append(out, '\n'), err
+	var text bytes.Buffer
+	err = spdxjson.Write(document, &text, spdxjson.Indent("  "))
+	return text.Bytes(), err
+}
+
+func related(from spdx.ElementID, how string, to spdx.ElementID) *spdx.Relationship {
+	return &spdx.Relationship{
+		RefA: spdx.DocElementID{ElementRefID: from}, Relationship: how, RefB: spdx.DocElementID{ElementRefID: to},
+	}
 }
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-func goPackage(path, version string) spdxPackage {
+func goPackage(path, version string) *spdx.Package {
 	const unknown = "NOASSERTION"
-	return spdxPackage{
-		ID:   "SPDXRef-" + notInID.ReplaceAllString(path+"-"+version, "-"),
-		Name: path, Version: version,
-		Supplier: unknown, Download: unknown, Concluded: unknown, Declared: unknown, Copyright: unknown,
-		Refs: []spdxRef{{Category: "PACKAGE-MANAGER", Type: "purl", Locator: "pkg:golang/" + path + "@" + version}},
+	return &spdx.Package{
+		PackageSPDXIdentifier: spdx.ElementID(notInID.ReplaceAllString(path+"-"+version, "-")),
+		PackageName:           path, PackageVersion: version,
+		PackageSupplier:         &spdx.Supplier{Supplier: unknown},
+		PackageDownloadLocation: unknown, PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
+		PackageExternalReferences: []*spdx.PackageExternalReference{{
+			Category: spdx.CategoryPackageManager, RefType: spdx.PackageManagerPURL, Locator: "pkg:golang/" + path + "@" + version,
+		}},
 	}
 }

@@ -177,6 +177,8 @@ func untar(from io.Reader, to string) error {
 			if content, err = io.ReadAll(in); err == nil {
 				err = os.WriteFile(file, content, header.FileInfo().Mode())
 			}
+		case tar.TypeSymlink: // what the charts have in common
+			err = os.Symlink(header.Linkname, file)
 		}
 		if err != nil {
 			return err

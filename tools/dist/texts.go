@@ -7,11 +7,12 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
 
 // texts are what people read about an operator before they install it: the
-// files olm/package.yaml, olm/icon.svg and chart/next.txt of its folder.
+// files olm/package.yaml and olm/icon.svg of its folder.
 // operators/config has those of all operators together, which also fill in
 // what an operator's leave out.
 type texts struct {
@@ -28,21 +29,20 @@ type texts struct {
 	Capabilities string   `json:"capabilities"`
 	Channels     []string `json:"channels"` // the first one is the default
 	// Resources are, by CRD, the kinds that an object of it leads to.
-	Resources map[string][]map[string]string `json:"resources"`
+	Resources map[string][]v1alpha1.APIResourceReference `json:"resources"`
 	// RelatedImages are those that the operator runs by default, beside its own.
-	RelatedImages []map[string]string `json:"relatedImages"`
+	RelatedImages []v1alpha1.RelatedImage `json:"relatedImages"`
 
-	Provider       map[string]string   `json:"provider"`
-	Maintainers    []map[string]string `json:"maintainers"`
-	Links          []map[string]string `json:"links"`
-	Maturity       string              `json:"maturity"`
-	MinKubeVersion string              `json:"minKubeVersion"`
-	Repository     string              `json:"repository"`
+	Provider       v1alpha1.AppLink      `json:"provider"`
+	Maintainers    []v1alpha1.Maintainer `json:"maintainers"`
+	Links          []v1alpha1.AppLink    `json:"links"`
+	Maturity       string                `json:"maturity"`
+	MinKubeVersion string                `json:"minKubeVersion"`
+	Repository     string                `json:"repository"`
 	// Features are OpenShift's, features.operators.openshift.io/<name>.
 	Features map[string]bool `json:"features"`
 
 	icon []byte
-	next string
 }
 
 // texts reads an operator's texts. A commit that has none, because it is older
@@ -75,12 +75,10 @@ func (r *release) texts(operator string) (*texts, error) {
 	if t.icon, err = read(path.Join(folder, "olm", "icon.svg")); err != nil {
 		return nil, err
 	}
-	next, err := read(path.Join(folder, "chart", "next.txt"))
-	t.next = string(next)
 	if t.CSV == "" {
 		t.CSV = t.Package
 	}
-	return t, err
+	return t, nil
 }
 
 func (t *texts) iconBase64() string { return base64.StdEncoding.EncodeToString(t.icon) }

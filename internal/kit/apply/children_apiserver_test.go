@@ -23,6 +23,7 @@ import (
 
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{}) }
@@ -66,14 +67,12 @@ func (s *stage) must(err error) {
 
 func (s *stage) eventually(done func() bool) {
 	s.Helper()
-	deadline := time.After(30 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); !done(); {
-		select {
-		case <-tick:
-		case <-deadline:
-			s.Fatal("not within 30 s")
+	pace.Eventually(s, 30*time.Second, func() error {
+		if !done() {
+			return errors.New("not so")
 		}
-	}
+		return nil
+	})
 }
 
 // apply applies a child to what is there now.

@@ -28,6 +28,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{}) }
@@ -43,16 +44,8 @@ func newClient(t *testing.T, cfg *rest.Config) client.Client {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if _, err := pace.Until(t.Context(), 20*time.Second, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

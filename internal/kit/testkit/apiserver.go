@@ -21,6 +21,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -79,6 +80,24 @@ func StartAPIServer(o Options) (*APIServer, error) {
 
 // Stop ends the server's processes and removes their folder.
 func (s *APIServer) Stop() error { return s.servers.stop() }
+
+// Minor is the server's minor version, such as 36.
+func (s *APIServer) Minor(t testing.TB) int {
+	t.Helper()
+	c, err := discovery.NewDiscoveryClientForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := c.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor, err := strconv.Atoi(version.Minor)
+	if err != nil {
+		t.Fatalf("minor version %q: %v", version.Minor, err)
+	}
+	return minor
+}
 
 // NewNamespace makes a namespace for one test, with its default ServiceAccount
 // in place so that pods are admitted. It goes away with the server.

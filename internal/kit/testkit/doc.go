@@ -41,6 +41,12 @@
 // variant faults kills nobody: there the n-th write meets one [Fault], such as
 // a conflict, a server that is too busy, or an answer that is lost.
 //
+// Plain cuts every write in both ways. The others share what is left of two cores'
+// time: late-all and twins cut every write in one way, before or after in turns; the
+// late-<resource> do so with a write of each that there are of them; a write meets
+// a conflict, a lost answer, and in turns one of the other faults. SWEEP_ALL=1 in
+// the environment asks for all of it.
+//
 // While a scenario plays, every version of every object of the listed kinds is
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for
 // a millisecond fails the run.

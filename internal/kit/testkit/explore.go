@@ -43,7 +43,7 @@ func (e *exploration) next() (p plan, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
-		if len(e.queue) == 0 {
+		for len(e.queue) == 0 && e.n <= e.last {
 			e.n++
 			e.queue = e.variant.points(e.n)
 		}

@@ -21,6 +21,8 @@ type Fault string
 const (
 	// Conflict answers 409 without doing anything, as after somebody else's write.
 	Conflict Fault = "conflict"
+	// LostAnswer does what was asked and then breaks the connection.
+	LostAnswer Fault = "lost-answer"
 	// TooManyRequests answers 429 without doing anything and without saying
 	// when to try again: client-go would wait and the operator never know.
 	TooManyRequests Fault = "too-many-requests"
@@ -28,12 +30,14 @@ const (
 	ServerError Fault = "server-error"
 	// Hang gives no answer and does nothing, for a second, and then breaks.
 	Hang Fault = "hang"
-	// LostAnswer does what was asked and then breaks the connection.
-	LostAnswer Fault = "lost-answer"
 )
 
 // Faults are all that the sweep's variant faults goes through.
-var Faults = []Fault{Conflict, TooManyRequests, ServerError, Hang, LostAnswer}
+var Faults = []Fault{Conflict, LostAnswer, TooManyRequests, ServerError, Hang}
+
+// always is how many of them every write meets; of the others, after which
+// nothing has happened, it meets one, in turns.
+const always = 2
 
 const hangFor = time.Second
 

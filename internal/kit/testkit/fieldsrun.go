@@ -119,6 +119,9 @@ func (f *Fields) sample() (others []*unstructured.Unstructured, sample *unstruct
 		return nil, nil, fmt.Errorf("%s has no %s", f.Sample, kind.Kind)
 	}
 	if len(f.Exclusive) > 0 {
+		if _, found, err := unstructured.NestedFieldNoCopy(sample.Object, f.Exclusive...); err != nil || !found {
+			return nil, nil, fmt.Errorf("%s has no %s: %w", f.Sample, strings.Join(f.Exclusive, "."), err)
+		}
 		unstructured.RemoveNestedField(sample.Object, f.Exclusive...)
 	}
 	return others, sample, nil

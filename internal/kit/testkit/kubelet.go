@@ -21,6 +21,7 @@ import (
 const (
 	nodeName     = "pretend"
 	restartAfter = 100 * time.Millisecond // a real kubelet's back-off begins at 10 s
+	pollEvery    = 20 * time.Millisecond
 )
 
 // Kubelet pretends to be the scheduler and the kubelet of one namespace. Each

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 var shared struct {
@@ -53,24 +54,7 @@ func Server(t testing.TB) *APIServer {
 
 // poll calls done every few milliseconds until it returns nil. Its error is
 // done's last one.
-func poll(ctx context.Context, timeout time.Duration, done func() error) error {
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		err := done()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-deadline.C:
-			return fmt.Errorf("not within %s: %w", timeout, err)
-		case <-tick.C:
-		}
-	}
+func poll(ctx context.Context, limit time.Duration, done func() error) error {
+	_, err := pace.Until(ctx, limit, done)
+	return err
 }
-
-const pollEvery = 20 * time.Millisecond

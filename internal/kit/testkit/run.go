@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 const (
@@ -119,7 +121,7 @@ func (pl *play) story(v variant) error {
 	if timeout == 0 {
 		timeout = runTimeout
 	}
-	ctx, cancel := context.WithTimeoutCause(pl.ctx, timeout, fmt.Errorf("not settled within %s", timeout))
+	ctx, cancel := pace.WithTimeout(pl.ctx, timeout, errors.New("not settled"))
 	defer cancel()
 	until := func(what string, done func(context.Context, *Run) error) error {
 		if err := poll(ctx, 2*timeout, func() error { return done(ctx, pl.Run) }); err != nil {
@@ -237,10 +239,10 @@ func (pl *play) end() error {
 	}
 	ended := make(chan struct{})
 	go func() { pl.operators.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-after(endTimeout):
-		return fmt.Errorf("an operator did not end within %s of its context", endTimeout)
+	late, cancel := pace.WithTimeout(context.Background(), endTimeout, errors.New("an operator goes on after the end of its context"))
+	defer cancel()
+	if !await(late, ended, nil) {
+		return context.Cause(late)
 	}
 	pl.log.add("sweep", "all operators ended")
 	pl.fail(nil)

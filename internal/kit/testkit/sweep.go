@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,6 +66,8 @@ const (
 	// mostFailures is when a variant is given up: what else fails would say
 	// the same again, and failing takes long.
 	mostFailures = 3
+	// allVariable asks for both cuts of each write in all variants.
+	allVariable = "SWEEP_ALL"
 )
 
 // variant is a way to play a scenario.
@@ -73,21 +76,31 @@ type variant struct {
 	operators int
 	late      func(Request) bool // nil: nothing is
 	faults    bool               // instead of kills
+	turn      *turn              // nil: everything is done to every write
 }
+
+// A turn is what a variant does that shares the work with others like it: of so
+// many writes it cuts this one, in one way.
+type turn struct{ mine, of int }
 
 // variants are those named, or all.
 func (s *Sweep) variants(names ...string) []variant {
 	all := []variant{{name: "plain", operators: 1}}
 	if len(s.Late) > 0 {
-		all = append(all, variant{name: "late-all", operators: 1, late: func(Request) bool { return true }})
+		all = append(all, variant{name: "late-all", operators: 1, turn: &turn{0, 1}, late: func(Request) bool { return true }})
 	}
-	for _, resource := range s.Late {
-		all = append(all, variant{name: "late-" + resource, operators: 1,
+	for i, resource := range s.Late {
+		all = append(all, variant{name: "late-" + resource, operators: 1, turn: &turn{i, len(s.Late)},
 			late: func(r Request) bool { return r.Resource == resource }})
 	}
 	all = append(all,
-		variant{name: "twins", operators: 2},
-		variant{name: "faults", operators: 1, faults: true})
+		variant{name: "twins", operators: 2, turn: &turn{0, 1}},
+		variant{name: "faults", operators: 1, turn: &turn{0, 1}, faults: true})
+	if os.Getenv(allVariable) != "" {
+		for i := range all {
+			all[i].turn = nil
+		}
+	}
 	if len(names) == 0 {
 		return all
 	}
@@ -104,14 +117,25 @@ func (v variant) quiet(delay time.Duration) time.Duration {
 
 // points are what is done to write n, in runs of their own.
 func (v variant) points(n int) []plan {
-	if !v.faults {
-		return []plan{{n: n, cut: before}, {n: n, cut: afterwards}}
+	if v.faults {
+		var all []plan
+		for i, f := range Faults {
+			if v.turn == nil || i < always || (i-always) == n%(len(Faults)-always) {
+				all = append(all, plan{n: n, fault: f})
+			}
+		}
+		return all
 	}
-	var all []plan
-	for _, f := range Faults {
-		all = append(all, plan{n: n, fault: f})
+	cuts := []plan{{n: n, cut: before}, {n: n, cut: afterwards}}
+	switch turn := v.turn; {
+	case turn == nil:
+		return cuts
+	case n%turn.of != turn.mine:
+		return nil
+	default:
+		one := (n / turn.of) % 2
+		return cuts[one : one+1]
 	}
-	return all
 }
 
 func (p plan) String() string {

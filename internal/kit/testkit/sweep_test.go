@@ -83,3 +83,36 @@ func TestVariants(t *testing.T) {
 		t.Errorf("the chosen variants are %q, want %q", got, want)
 	}
 }
+
+// TestPoints: what is done to a write in each variant.
+func TestPoints(t *testing.T) {
+	points := func() map[int]string {
+		done := map[int]string{}
+		for n := 1; n <= 4; n++ {
+			var all []string
+			for _, v := range (&Sweep{Late: []string{"ats", "pods"}}).variants() {
+				for _, p := range v.points(n) {
+					all = append(all, v.name+"/"+p.cut+string(p.fault))
+				}
+			}
+			done[n] = strings.Join(all, " ")
+		}
+		return done
+	}
+	got := points()
+	for n, want := range map[int]string{
+		1: "plain/before plain/after late-all/after late-pods/before twins/after faults/conflict faults/lost-answer faults/server-error",
+		2: "plain/before plain/after late-all/before late-ats/after twins/before faults/conflict faults/lost-answer faults/hang",
+		3: "plain/before plain/after late-all/after late-pods/after twins/after faults/conflict faults/lost-answer faults/too-many-requests",
+		4: "plain/before plain/after late-all/before late-ats/before twins/before faults/conflict faults/lost-answer faults/server-error",
+	} {
+		if got[n] != want {
+			t.Errorf("write %d:\n%s\nwant\n%s", n, got[n], want)
+		}
+	}
+
+	t.Setenv(allVariable, "1")
+	if n, want := len(strings.Fields(points()[1])), 2*5+len(Faults); n != want {
+		t.Errorf("with %s=1 there are %d, want %d", allVariable, n, want)
+	}
+}

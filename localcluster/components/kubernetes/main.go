@@ -1,15 +1,14 @@
-// Command kubernetes is etcd, the five Kubernetes components, kubectl and the
-// local cluster's volume provisioner in one binary, as busybox is to the Unix
-// tools: the name it is called by says which of them it is. They share nearly
-// all of their code, so together they link once and take 150 MB instead of
-// 600.
+// Command kubernetes is etcd, the five Kubernetes components and kubectl in one
+// binary, as busybox is to the Unix tools: the name it is called by says which of
+// them it is. They share nearly all of their code, so together they link once and
+// take 150 MB instead of 600. It imports nothing of this module, so that it can be
+// built with another release of Kubernetes.
 //
 // Symlinks named kube-apiserver, etcd and kubectl beside it are what
 // controller-runtime's envtest looks for in KUBEBUILDER_ASSETS.
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,19 +18,13 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics on /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
-	"k8s.io/kubectl/pkg/cmd"
-	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
-
-	"example.com/fairlead/localcluster/internal/volumes"
 )
 
 func main() {
@@ -45,29 +38,18 @@ func main() {
 	case "kube-scheduler":
 		run(scheduler.NewSchedulerCommand())
 	case "kubelet":
-		run(kubelet.NewKubeletCommand(context.Background()))
+		run(kubeletCommand())
 	case "kube-proxy":
 		run(proxy.NewProxyCommand())
-	case "volume-provisioner":
-		run(volumes.Command())
 	case "kubectl":
 		kubectl()
 	default:
 		fmt.Fprintf(os.Stderr, "%s: call me through a symlink named etcd, kube-apiserver, kube-controller-manager, "+
-			"kube-scheduler, kubelet, kube-proxy, volume-provisioner or kubectl\n", name)
+			"kube-scheduler, kubelet, kube-proxy or kubectl\n", name)
 		os.Exit(2)
 	}
 }
 
 func run(command *cobra.Command) {
 	os.Exit(cli.Run(command))
-}
-
-// kubectl sets the verbosity before it builds the command, which already logs,
-// and prints errors its own way.
-func kubectl() {
-	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) // a bad level is reported when the flags are parsed
-	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err)
-	}
 }

@@ -18,7 +18,7 @@ import (
 
 // names are what the multi-call binary is called by.
 var names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"kubelet", "kube-proxy", "kubectl", "volume-provisioner"}
+	"kubelet", "kube-proxy", "kubectl"}
 
 // Builder builds packages of this module.
 type Builder struct {
@@ -27,14 +27,31 @@ type Builder struct {
 	Progress io.Writer
 }
 
-// Kubernetes builds the multi-call binary and its names into a folder.
-func (b Builder) Kubernetes(ctx context.Context, bin string) error {
-	version, err := b.Version(ctx, "k8s.io/kubernetes")
+// Kubernetes builds the multi-call binary and its names, and the volume provisioner,
+// into a folder: of the release that go.mod has, or of another one, such as v1.31.0.
+func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
+	const component = "./components/kubernetes"
+	source, err := moduleDir()
 	if err != nil {
 		return err
 	}
+	version := release
+	if release == "" {
+		if version, err = b.Version(ctx, "k8s.io/kubernetes"); err != nil {
+			return err
+		}
+	} else {
+		from := filepath.Join(source, component)
+		source = bin + "-source"
+		if err := b.makeModule(ctx, source, release, from); err != nil {
+			return fmt.Errorf("kubernetes %s: %w", release, err)
+		}
+	}
 	title := fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version)
-	if err := b.build(ctx, title, "kubernetes", filepath.Join(bin, "kubernetes"), stamp(version)); err != nil {
+	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version), tags(version)); err != nil {
+		return err
+	}
+	if err := b.Component(ctx, "volume-provisioner", filepath.Join(bin, "volume-provisioner")); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -48,12 +65,20 @@ func (b Builder) Kubernetes(ctx context.Context, bin string) error {
 
 // Component builds one of the programs that go into images.
 func (b Builder) Component(ctx context.Context, name, file string) error {
-	return b.build(ctx, "building "+name, name, file, "")
+	source, err := moduleDir()
+	if err != nil {
+		return err
+	}
+	return b.build(ctx, "building "+name, source, "./components/"+name, file, "", "")
 }
 
 // Version is the version of a module that this one is built with.
 func (b Builder) Version(ctx context.Context, module string) (string, error) {
-	out, err := b.command(ctx, "list", "-m", "-f", "{{.Version}}", module)
+	source, err := moduleDir()
+	if err != nil {
+		return "", err
+	}
+	out, err := b.command(ctx, source, "list", "-m", "-f", "{{.Version}}", module)
 	if err != nil {
 		return "", err
 	}
@@ -75,18 +100,19 @@ func stamp(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// build links a package into a file. The go command sees for itself when the
-// file is up to date.
-func (b Builder) build(ctx context.Context, title, component, file, ldflags string) error {
+// build links a package of the module in a folder into a file. The go command sees
+// for itself when the file is up to date.
+func (b Builder) build(ctx context.Context, title, source, component, file, ldflags, tag string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	building, done := context.WithCancel(ctx)
 	defer done()
-	go b.tell(building, title, component)
-	_, err := b.command(ctx, "build",
+	go b.tell(building, title, filepath.Base(component))
+	_, err := b.command(ctx, source, "build",
 		"-buildvcs=false", // or every commit would mean linking again
-		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, "./components/"+component)
+		"-tags", tag,
+		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, component)
 	return err
 }
 
@@ -108,12 +134,8 @@ func (b Builder) tell(building context.Context, title, component string) {
 	}
 }
 
-// command runs the go command in this module's folder and returns its output.
-func (b Builder) command(ctx context.Context, args ...string) ([]byte, error) {
-	source, err := moduleDir()
-	if err != nil {
-		return nil, err
-	}
+// command runs the go command in a module's folder and returns its output.
+func (b Builder) command(ctx context.Context, source string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
 	// Without cgo the binaries are static: they run in images without a libc,

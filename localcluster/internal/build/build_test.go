@@ -1,6 +1,7 @@
 package build
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -23,5 +24,37 @@ func TestWithoutDownloads(t *testing.T) {
 	in := "go: downloading a v1\n# pkg\nfile.go:1: wrong\ngo: downloading b v2\n"
 	if got, want := string(withoutDownloads([]byte(in))), "# pkg\nfile.go:1: wrong\n"; got != want {
 		t.Errorf("withoutDownloads() = %q, want %q", got, want)
+	}
+}
+
+func TestModuleFor(t *testing.T) {
+	var theirs goMod
+	if err := json.Unmarshal([]byte(`{"Go": "1.22.0",
+		"Require": [{"Path": "go.etcd.io/etcd/client/v3", "Version": "v3.5.14"}, {"Path": "k8s.io/api", "Version": "v0.0.0"}],
+		"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}}]}`), &theirs); err != nil {
+		t.Fatal(err)
+	}
+	const want = `module kubernetes
+
+go 1.22.0
+
+require k8s.io/kubernetes v1.31.0
+require go.etcd.io/etcd/server/v3 v3.5.14
+replace k8s.io/api => k8s.io/api v0.31.0
+`
+	got, err := moduleFor("v1.31.0", theirs)
+	if err != nil || string(got) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := moduleFor("1.31", theirs); err == nil || !strings.Contains(err.Error(), "v1.<minor>.<patch>") {
+		t.Errorf("1.31: %v", err)
+	}
+}
+
+func TestTags(t *testing.T) {
+	for release, want := range map[string]string{"v1.31.0": "before_1_34", "v1.33.12": "before_1_34", "v1.34.4": "", "v1.36.3": "", "": ""} {
+		if got := tags(release); got != want {
+			t.Errorf("%q: %q, want %q", release, got, want)
+		}
 	}
 }

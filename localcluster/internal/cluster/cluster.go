@@ -37,6 +37,8 @@ type Cluster struct {
 	// Cache is the folder that has the parts. It is Dir unless the cluster
 	// borrows another one's.
 	Cache string
+	// Kubernetes is another release than that of go.mod, such as v1.31.0.
+	Kubernetes string
 	// Temporary says that Dir goes with the cluster.
 	Temporary bool
 	// Progress gets a line per step.
@@ -69,8 +71,16 @@ func (c *Cluster) say(format string, args ...any) {
 // Assets builds the Kubernetes binaries, where they are not up to date.
 func (c *Cluster) Assets(ctx context.Context) error {
 	return locked(c.Cache, func() error {
-		return c.builder().Kubernetes(ctx, filepath.Join(c.Cache, binDir))
+		return c.builder().Kubernetes(ctx, c.Built(), c.Kubernetes)
 	})
+}
+
+// Built is where the Kubernetes binaries are built: each release has a folder.
+func (c *Cluster) Built() string {
+	if c.Kubernetes == "" {
+		return filepath.Join(c.Cache, binDir)
+	}
+	return filepath.Join(c.Cache, binDir+"-"+c.Kubernetes)
 }
 
 // parts makes everything that a cluster is started from.
@@ -81,21 +91,22 @@ func (c *Cluster) parts(ctx context.Context) error {
 	if err := locked(c.Cache, func() error { return c.unpack(ctx) }); err != nil {
 		return err
 	}
-	if c.Cache == c.Dir {
-		return nil
-	}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
 	}
-	for _, part := range []string{binDir, debianDir} {
-		if err := linkTree(ctx, filepath.Join(c.Cache, part), filepath.Join(c.Dir, part)); err != nil {
+	for part, from := range map[string]string{binDir: c.Built(), debianDir: filepath.Join(c.Cache, debianDir)} {
+		to := filepath.Join(c.Dir, part)
+		if from == to {
+			continue
+		}
+		if err := linkTree(ctx, from, to); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nodePackages are Debian's packages that the node runs on: the container
+// nodePackages are Debian 12's packages that the node runs on: the container
 // runtime, the container network, iptables, and the libraries of those that a
 // small system may lack.
 var nodePackages = []string{
@@ -106,7 +117,7 @@ var nodePackages = []string{
 
 // unpack fetches and unpacks the node's packages, unless it has done so.
 func (c *Cluster) unpack(ctx context.Context) error {
-	fetched, err := c.debian().Fetch(ctx, "", nodePackages...)
+	fetched, err := c.debian().Fetch(ctx, debian.Bookworm, nodePackages...)
 	if err != nil {
 		return fmt.Errorf("fetch Debian's packages: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +9,9 @@ import (
 	"text/template"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
 
+	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
 )
 
@@ -70,6 +73,36 @@ func TestLinkTree(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(to, "kubectl")); err != nil || string(data) != "binary" {
 		t.Errorf("the copy has %q, %v", data, err)
+	}
+}
+
+func TestBorrow(t *testing.T) {
+	dir, cache, other := t.TempDir(), t.TempDir(), t.TempDir()
+	cases := map[string]struct {
+		named   string // by the user
+		running string
+		want    string
+	}{
+		"the folder that run took the parts from": {named: dir, running: cache, want: cache},
+		"a folder that the user names":            {named: other, running: cache, want: other},
+		"a folder that is gone":                   {named: dir, running: filepath.Join(cache, "gone"), want: dir},
+		"a cluster of an earlier version":         {named: dir, want: dir},
+	}
+	for name, tc := range cases {
+		c := &Cluster{Dir: dir, Cache: tc.named}
+		c.borrow(host.Entry{Cache: tc.running})
+		if c.Cache != tc.want {
+			t.Errorf("%s: the parts are from %s, want %s", name, c.Cache, tc.want)
+		}
+	}
+}
+
+func TestNeedsPrivilege(t *testing.T) {
+	if got := needsPrivilege(fmt.Errorf("mkdir: %w", unix.EROFS)); !strings.Contains(got, "--privileged") {
+		t.Errorf("needsPrivilege() = %q, want what to do", got)
+	}
+	if got := needsPrivilege(unix.ENOSPC); got != "" {
+		t.Errorf("needsPrivilege() of another error = %q", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/node"
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // Down ends the cluster and removes its folder. It also sweeps up what any
@@ -67,13 +68,13 @@ func (c *Cluster) end() error {
 
 // await waits until the cluster is not found any more.
 func (c *Cluster) await(find func(string) (*host.Entry, error)) error {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := pace.In(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		entry, err := find(c.Dir)
 		if entry == nil || err != nil {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the cluster of %s (process %d) does not end", c.Dir, entry.Keeper)
+		if deadline.Passed() {
+			return fmt.Errorf("the cluster of %s (process %d) does not end, after %s", c.Dir, entry.Keeper, deadline)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -76,11 +77,35 @@ func (c *Cluster) Load(ctx context.Context, name string, files []string) error {
 
 // LoadStock makes images of the list and loads them.
 func (c *Cluster) LoadStock(ctx context.Context, names []string) error {
+	entry, err := c.running()
+	if err != nil {
+		return err // before anything is fetched for it
+	}
+	c.borrow(*entry)
 	archives, err := c.make(ctx, names)
 	if err != nil {
 		return err
 	}
 	return c.load(ctx, archives...)
+}
+
+// borrow takes the parts from where the running cluster has them from, unless
+// the user names a folder: those of run are in a folder that outlives it.
+func (c *Cluster) borrow(running host.Entry) {
+	if c.Cache != c.Dir || running.Cache == "" {
+		return
+	}
+	if _, err := os.Stat(running.Cache); err == nil {
+		c.Cache = running.Cache
+	}
+}
+
+func (c *Cluster) running() (*host.Entry, error) {
+	entry, err := host.Find(c.Dir)
+	if err == nil && entry == nil {
+		err = fmt.Errorf("no cluster is up in %s", c.Dir)
+	}
+	return entry, err
 }
 
 func (c *Cluster) make(ctx context.Context, names []string) ([]*images.Archive, error) {
@@ -105,12 +130,9 @@ func (c *Cluster) make(ctx context.Context, names []string) ([]*images.Archive, 
 // load imports images into the running cluster's containerd, those that it
 // does not have.
 func (c *Cluster) load(ctx context.Context, archives ...*images.Archive) error {
-	entry, err := host.Find(c.Dir)
+	entry, err := c.running()
 	if err != nil {
 		return err
-	}
-	if entry == nil {
-		return fmt.Errorf("no cluster is up in %s", c.Dir)
 	}
 	// containerd's socket is in the cluster's own /run.
 	ctr := []string{"--address", node.ContainerdSocket(strconv.Itoa(entry.Init.PID)), "--namespace", "k8s.io", "images"}

@@ -82,7 +82,7 @@ func launch(claim *host.Claim, report *os.File) (*exec.Cmd, error) {
 		return nil, err
 	}
 	if err := claim.CreateCgroups(); err != nil {
-		return nil, fmt.Errorf("make the cgroup folder %s: %w", claim.Cgroup(), err)
+		return nil, fmt.Errorf("make the cgroup folder %s: %w%s", claim.Cgroup(), err, needsPrivilege(err))
 	}
 	spec, out, err := os.Pipe()
 	if err != nil {
@@ -98,13 +98,21 @@ func launch(claim *host.Claim, report *os.File) (*exec.Cmd, error) {
 		Pdeathsig:  unix.SIGKILL,
 	}
 	if err := init.Start(); err != nil {
-		return nil, fmt.Errorf("start a process in namespaces of its own (this takes root): %w", err)
+		return nil, fmt.Errorf("start a process in namespaces of its own: %w%s", err, needsPrivilege(err))
 	}
 	_ = spec.Close()
 	if err := settle(claim, init.Process.Pid, out); err != nil {
 		return nil, errors.Join(err, stop(init))
 	}
 	return init, nil
+}
+
+// needsPrivilege says what a container lacks that may not do it.
+func needsPrivilege(err error) string {
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return " (this takes root, and in a container: docker run --privileged)"
+	}
+	return ""
 }
 
 // settle connects PID 1 to the host and sends it its settings.

@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
 	"example.com/fairlead/localcluster/internal/node"
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // Up starts the cluster, or completes it if it is up already. The cluster ends
@@ -23,6 +24,9 @@ import (
 // lives on by itself afterwards; if not, it ends with this process.
 func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	began := time.Now()
+	if err := c.checkDisk(); err != nil {
+		return err
+	}
 	if err := c.parts(ctx); err != nil {
 		return err
 	}
@@ -30,7 +34,7 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	if err != nil {
 		return err
 	}
-	claim, err := host.Take(c.Dir, c.Temporary)
+	claim, err := host.Take(c.Dir, c.Cache, c.Temporary)
 	if errors.Is(err, host.ErrAlive) {
 		c.say("the cluster is up already")
 		return c.complete(ctx, claim.Entry, archives, began)
@@ -56,6 +60,19 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	}
 	_, err = started.lifeline.Write([]byte{detach})
 	return errors.Join(err, started.lifeline.Close())
+}
+
+// checkDisk says that the folder cannot hold the node's disk before anything is
+// built for it, and leaves no folder then.
+func (c *Cluster) checkDisk() error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	err := host.CheckDisk(c.Dir)
+	if err != nil {
+		_ = os.Remove(c.Dir) // unless something is in there
+	}
+	return err
 }
 
 // started is a cluster on its way up.
@@ -149,16 +166,8 @@ func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Arc
 // complete does what a cluster that somebody else started may still lack. It
 // may be only starting.
 func (c *Cluster) complete(ctx context.Context, entry host.Entry, archives []*images.Archive, began time.Time) error {
-	for {
-		err := c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "node/"+node.Name, "--timeout=10s")
-		if err == nil {
-			break
-		}
-		alive, findErr := host.Find(c.Dir)
-		if alive == nil || ctx.Err() != nil || time.Since(began) > 2*time.Minute {
-			return errors.Join(err, findErr)
-		}
-		time.Sleep(200 * time.Millisecond)
+	if err := c.wait(ctx, 2*time.Minute, "wait", "--for=condition=Ready", "node/"+node.Name); err != nil {
+		return err
 	}
 	if err := c.load(ctx, archives...); err != nil {
 		return err
@@ -172,13 +181,36 @@ func (c *Cluster) complete(ctx context.Context, entry host.Entry, archives []*im
 // settled waits until pods can be created and find each other.
 func (c *Cluster) settled(ctx context.Context, entry host.Entry, began time.Time) error {
 	err := errors.Join(
-		c.kubectl(ctx, nil, "wait", "--for=create", "serviceaccount/default", "--timeout=60s"),
-		c.kubectl(ctx, nil, "--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s"))
+		c.wait(ctx, time.Minute, "wait", "--for=create", "serviceaccount/default"),
+		c.wait(ctx, 2*time.Minute, "--namespace=kube-system", "rollout", "status", "deployment/coredns"))
 	if err != nil {
 		return err
 	}
 	c.say("the cluster is up after %.1f s, its node is at %s\nKUBECONFIG=%s", time.Since(began).Seconds(), entry.NodeIP(), c.Kubeconfig())
 	return nil
+}
+
+// wait runs a kubectl command that waits for something, until it succeeds, or
+// the limit is over, or the cluster has ended. A slow machine is given more.
+func (c *Cluster) wait(ctx context.Context, limit time.Duration, args ...string) error {
+	deadline := pace.In(limit)
+	for {
+		err := c.kubectl(ctx, nil, append(args, "--timeout=10s")...)
+		if err == nil {
+			return nil
+		}
+		if deadline.Passed() {
+			return fmt.Errorf("after %s: %w", deadline, err)
+		}
+		if alive, findErr := host.Find(c.Dir); alive == nil || findErr != nil {
+			return errors.Join(err, findErr)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // removeState removes what belongs to a running cluster.

@@ -21,9 +21,16 @@ type Package struct {
 	Name, Version, File string
 }
 
-// Release is a Debian release that packages are taken from. The empty one is
-// what the machine itself is set up for.
+// Release is a Debian release that packages are taken from, whatever the
+// machine itself runs: their libraries come along, so that they are the same
+// everywhere.
 type Release string
+
+// The releases.
+const (
+	Bookworm Release = "bookworm" // Debian 12
+	Trixie   Release = "trixie"   // Debian 13
+)
 
 // Fetch downloads the packages that the store does not have yet.
 func (s Store) Fetch(ctx context.Context, release Release, names ...string) ([]Package, error) {
@@ -85,17 +92,18 @@ func (s Store) download(ctx context.Context, release Release, names []string) er
 	return run(ctx, s.dir(release), "apt-get", get...)
 }
 
-// options make apt-get use a release's lists: the machine's own ones, or ones
-// in the store that are made from the machine's mirror.
+// options make apt-get use a release's lists: the machine's own ones, if it
+// runs that release, or ones in the store that are made from its mirror.
 func (s Store) options(release Release) ([]string, error) {
 	// As root, apt would hand downloading to a user who may not write here.
 	options := []string{"-q", "-o", "APT::Sandbox::User=root"}
-	if release == "" {
+	const machine system = "/"
+	if release == machine.release() {
 		return options, nil
 	}
 	dir := s.dir(release)
 	sources := filepath.Join(dir, "sources.list")
-	line, err := sourceLine(release)
+	line, err := machine.sourceLine(release)
 	if err != nil {
 		return nil, err
 	}
@@ -108,16 +116,12 @@ func (s Store) options(release Release) ([]string, error) {
 	return append(options,
 		"-o", "Dir::Etc::SourceList="+sources,
 		"-o", "Dir::Etc::SourceParts=-",
+		"-o", "APT::Default-Release=", // one of the machine's would not be there
 		"-o", "Dir::State::Lists="+filepath.Join(dir, "lists"),
 		"-o", "Dir::Cache="+filepath.Join(dir, "cache")), nil
 }
 
-func (s Store) dir(release Release) string {
-	if release == "" {
-		return filepath.Join(s.Dir, "host")
-	}
-	return filepath.Join(s.Dir, string(release))
-}
+func (s Store) dir(release Release) string { return filepath.Join(s.Dir, string(release)) }
 
 // find looks for a package's file, name_version_architecture.deb, with the
 // colon of an epoch escaped.

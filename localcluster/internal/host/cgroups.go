@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // A kubelet deletes the cgroups of pods that it does not know, so each cluster
@@ -71,19 +73,75 @@ func copyCpuset(parent, child string) error {
 // pods need. systemd hands its own slices the same ones, so this changes
 // nothing for others.
 func createUnified(root, name string) error {
-	available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	available, err := words(filepath.Join(root, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
+	enabled, err := words(filepath.Join(root, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	var missing []string
 	for _, controller := range []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"} {
-		if !slices.Contains(strings.Fields(string(available)), controller) {
-			continue // the kubelet says which ones it cannot do without
+		// The kubelet says which ones it cannot do without.
+		if slices.Contains(available, controller) && !slices.Contains(enabled, controller) {
+			missing = append(missing, "+"+controller)
 		}
-		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
-			return fmt.Errorf("enable the cgroup controller %s: %w", controller, err)
+	}
+	if len(missing) > 0 {
+		if err := vacate(root); err != nil {
+			return err
+		}
+		// All at once: with only some of them, processes could not be moved any more.
+		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte(strings.Join(missing, " ")), 0o644); err != nil {
+			return fmt.Errorf("enable the cgroup controllers %s in %s: %w%s", strings.Join(missing, " "), root, err, occupied(root))
 		}
 	}
 	return os.MkdirAll(filepath.Join(root, name), 0o755)
+}
+
+// leaf is where a container's processes go: Docker in Docker calls it so, too.
+const leaf = "init"
+
+// vacate moves the processes of a container out of the folder that is its root
+// of the hierarchy: a folder with processes cannot hand controllers to others.
+// They stay below it, within the container's limits. The machine's own root is
+// exempt, and has no cgroup.type; with systemd in the container nothing is in
+// there either.
+func vacate(root string) error {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for range 10 { // they may start others meanwhile
+		pids, err := words(filepath.Join(root, "cgroup.procs"))
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(root, leaf), 0o755); err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			// One that has ended cannot be moved, and need not be; of one that
+			// stays, the kernel tells when the controllers are enabled.
+			_ = os.WriteFile(filepath.Join(root, leaf, "cgroup.procs"), []byte(pid), 0o644)
+		}
+	}
+	return nil
+}
+
+// occupied says what to do when processes are still there.
+func occupied(root string) string {
+	pids, err := words(filepath.Join(root, "cgroup.procs"))
+	if err != nil || len(pids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d processes are in that folder and could not be moved to %s below it; "+
+		"a container needs a cgroup namespace of its own (docker run --privileged --cgroupns=private)", len(pids), leaf)
+}
+
+func words(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	return strings.Fields(string(data)), err
 }
 
 // removeCgroups kills what is left in the cluster's cgroup folders and removes
@@ -105,7 +163,7 @@ func removeCgroups(name string) error {
 // removed, only folders without processes can. Processes that were just killed
 // take a moment to leave.
 func removeTree(root string) error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := pace.In(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		var folders []string
 		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
@@ -120,7 +178,7 @@ func removeTree(root string) error {
 				failed = fmt.Errorf("remove the cgroup folder %s: %w", folder, err)
 			}
 		}
-		if failed == nil || time.Now().After(deadline) {
+		if failed == nil || deadline.Passed() {
 			return failed
 		}
 	}

@@ -71,21 +71,72 @@ func TestParseCgroupMounts(t *testing.T) {
 }
 
 func TestCreateUnified(t *testing.T) {
+	const kernel = "cpu memory pids rdma\n"
+	cases := map[string]struct {
+		files   map[string]string
+		enabled string // what is written last, or was there
+		moved   string // the process that is moved
+	}{
+		"the machine's own root keeps its processes": {
+			files:   map[string]string{"cgroup.controllers": kernel, "cgroup.subtree_control": "", "cgroup.procs": "1\n"},
+			enabled: "+cpu +memory +pids",
+		},
+		"only what is missing": {
+			files:   map[string]string{"cgroup.controllers": kernel, "cgroup.subtree_control": "cpu pids\n"},
+			enabled: "+memory",
+		},
+		"nothing is missing": {
+			files:   map[string]string{"cgroup.controllers": kernel, "cgroup.subtree_control": "cpu memory pids\n", "cgroup.type": "domain\n", "cgroup.procs": "7\n"},
+			enabled: "cpu memory pids\n",
+		},
+		"a container's root": {
+			files:   map[string]string{"cgroup.controllers": kernel, "cgroup.subtree_control": "", "cgroup.type": "domain\n", "cgroup.procs": "7\n"},
+			enabled: "+cpu +memory +pids",
+			moved:   "7",
+		},
+		"a container with systemd": {
+			files:   map[string]string{"cgroup.controllers": kernel, "cgroup.subtree_control": "", "cgroup.type": "domain\n", "cgroup.procs": ""},
+			enabled: "+cpu +memory +pids",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for name, content := range tc.files {
+				if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := createUnified(root, "localcluster-1"); err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(filepath.Join(root, "localcluster-1")); err != nil || !info.IsDir() {
+				t.Errorf("no folder: %v", err)
+			}
+			if got, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); string(got) != tc.enabled {
+				t.Errorf("enabled %q, want %q", got, tc.enabled)
+			}
+			if got, _ := os.ReadFile(filepath.Join(root, leaf, "cgroup.procs")); string(got) != tc.moved {
+				t.Errorf("moved process %q, want %q", got, tc.moved)
+			}
+		})
+	}
+}
+
+func TestCreateUnifiedSaysWhatToDo(t *testing.T) {
 	root := t.TempDir()
-	for name, content := range map[string]string{"cgroup.controllers": "cpu memory pids rdma\n", "cgroup.subtree_control": ""} {
+	for name, content := range map[string]string{"cgroup.controllers": "cpu\n", "cgroup.type": "domain\n", "cgroup.procs": "0\n0\n"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := createUnified(root, "localcluster-1"); err != nil {
+	// It can be read, and a write fails.
+	if err := os.Symlink("/proc/version", filepath.Join(root, "cgroup.subtree_control")); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(root, "localcluster-1")); err != nil || !info.IsDir() {
-		t.Errorf("no folder: %v", err)
-	}
-	// A file of the kernel's takes one write per controller; this one keeps the last.
-	if got, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); string(got) != "+pids" {
-		t.Errorf("the last controller enabled is %q, want +pids", got)
+	err := createUnified(root, "localcluster-1")
+	if err == nil || !strings.Contains(err.Error(), "2 processes") || !strings.Contains(err.Error(), "--cgroupns=private") {
+		t.Errorf("createUnified() = %v, want the processes and what to do", err)
 	}
 }
 

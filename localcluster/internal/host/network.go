@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // addresses is where the veth pairs' networks are cut from. RFC 2544 sets
@@ -92,7 +93,7 @@ func (e Entry) Connect(pid int) error {
 	attributes.Name = e.Link()
 	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: NodeLink, PeerNamespace: netlink.NsPid(pid)}
 	if err := netlink.LinkAdd(pair); err != nil {
-		return fmt.Errorf("make the veth pair %s: %w", e.Link(), err)
+		return fmt.Errorf("make the veth pair %s: %w%s", e.Link(), err, missingModule(err, "veth"))
 	}
 	link, err := netlink.LinkByName(e.Link())
 	if err != nil {
@@ -106,6 +107,16 @@ func (e Entry) Connect(pid int) error {
 		return fmt.Errorf("set %s up: %w", e.Link(), err)
 	}
 	return nil
+}
+
+// missingModule says what to do when the kernel does not know what it is asked
+// for: it loads its modules itself, unless they are not there.
+func missingModule(err error, module string) string {
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return ""
+	}
+	return fmt.Sprintf(": the kernel has no %[1]s: modprobe %[1]s (on the machine itself, if this is a container; "+
+		"after an upgrade of the kernel, restart the machine)", module)
 }
 
 // removeLink removes the host's end of a veth pair, if it is there. It goes by

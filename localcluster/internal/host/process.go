@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // Process is a process that a number alone would not tell from a later one
@@ -50,12 +52,12 @@ func (p Process) kill() error {
 	if p.PID == 0 {
 		return nil
 	}
-	for deadline := time.Now().Add(15 * time.Second); p.exists(); time.Sleep(20 * time.Millisecond) {
+	for deadline := pace.In(15 * time.Second); p.exists(); time.Sleep(20 * time.Millisecond) {
 		if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("kill process %d: %w", p.PID, err)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("process %d does not end", p.PID)
+		if deadline.Passed() {
+			return fmt.Errorf("process %d does not end, after %s", p.PID, deadline)
 		}
 	}
 	return nil

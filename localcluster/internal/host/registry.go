@@ -31,6 +31,8 @@ type Entry struct {
 	ID string `json:"id"`
 	// Dir is the cluster's folder.
 	Dir string `json:"dir"`
+	// Cache is the folder that its parts come from.
+	Cache string `json:"cache,omitempty"`
 	// Temporary says that Dir was made for this cluster and goes with it.
 	Temporary bool `json:"temporary,omitempty"`
 	// Net is the network of the veth pair: its first address is the host's, its
@@ -64,10 +66,10 @@ type Claim struct {
 // ErrAlive says that the folder's cluster is running.
 var ErrAlive = errors.New("the cluster is up already")
 
-// Take claims the entry of the cluster in dir and chooses its address, after
-// sweeping up what dead clusters have left. The error is ErrAlive, with the
-// entry, if somebody holds it already.
-func Take(dir string, temporary bool) (*Claim, error) {
+// Take claims the entry of the cluster in dir, with parts from cache, and
+// chooses its address, after sweeping up what dead clusters have left. The
+// error is ErrAlive, with the entry, if somebody holds it already.
+func Take(dir, cache string, temporary bool) (*Claim, error) {
 	unlock, err := lockRegistry()
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func Take(dir string, temporary bool) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := Entry{ID: id(dir), Dir: dir, Temporary: temporary}
+	entry := Entry{ID: id(dir), Dir: dir, Cache: cache, Temporary: temporary}
 	var taken []netip.Prefix
 	for _, other := range alive {
 		if other.ID == entry.ID {

@@ -139,6 +139,27 @@ func TestAddProgram(t *testing.T) {
 	}
 }
 
+func TestBusyboxIn(t *testing.T) {
+	for _, dir := range []string{"bin", "usr/bin"} { // of Debian 12, and of 13
+		root := t.TempDir()
+		want := filepath.Join(root, dir, "busybox")
+		for _, folder := range []string{filepath.Dir(want), filepath.Join(root, "usr/share/doc/busybox")} {
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(want, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := busyboxIn(root); got != want || err != nil {
+			t.Errorf("busyboxIn() = %q, %v, want %q", got, err, want)
+		}
+	}
+	if got, err := busyboxIn(t.TempDir()); err == nil {
+		t.Errorf("busyboxIn() of an empty folder = %q, want an error", got)
+	}
+}
+
 func TestNames(t *testing.T) {
 	if got, want := Names(false), []string{"busybox", "coredns", "pause"}; !slices.Equal(got, want) {
 		t.Errorf("the basic images are %q, want %q", got, want)

@@ -34,11 +34,11 @@ var recipes = map[string]recipe{
 	"pause":            {basic: true, make: pause},
 	"coredns":          {basic: true, make: coredns},
 	"busybox":          {basic: true, make: busybox},
-	"memcached:1.6.18": {make: fromDebian(memcached, "", "memcached", "libevent-2.1-7", "libsasl2-2", "libssl3")},
-	"memcached:1.6.38": {make: fromDebian(memcached, "trixie", "memcached", "libevent-2.1-7t64", "libsasl2-2",
+	"memcached:1.6.18": {make: fromDebian(memcached, debian.Bookworm, "memcached", "libevent-2.1-7", "libsasl2-2", "libssl3")},
+	"memcached:1.6.38": {make: fromDebian(memcached, debian.Trixie, "memcached", "libevent-2.1-7t64", "libsasl2-2",
 		"libssl3t64", "libzstd1", "zlib1g")},
-	"nginx:1.22.1": {make: fromDebian(nginx, "", "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0", "libssl3", "zlib1g")},
-	"nginx:1.26.3": {make: fromDebian(nginx, "trixie", "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0",
+	"nginx:1.22.1": {make: fromDebian(nginx, debian.Bookworm, "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0", "libssl3", "zlib1g")},
+	"nginx:1.26.3": {make: fromDebian(nginx, debian.Trixie, "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0",
 		"libssl3t64", "libzstd1", "zlib1g")},
 }
 
@@ -103,7 +103,7 @@ func coredns(ctx context.Context, m *Maker) (Image, error) {
 }
 
 func busybox(ctx context.Context, m *Maker) (Image, error) {
-	packages, err := m.Debian.Fetch(ctx, "", "busybox-static")
+	packages, err := m.Debian.Fetch(ctx, debian.Bookworm, "busybox-static")
 	if err != nil {
 		return Image{}, err
 	}
@@ -126,7 +126,7 @@ const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 // busybox is the static binary with links for its applets, for an image that
 // has a shell.
 func (m *Maker) busybox(ctx context.Context) (Files, error) {
-	packages, err := m.Debian.Fetch(ctx, "", "busybox-static")
+	packages, err := m.Debian.Fetch(ctx, debian.Bookworm, "busybox-static")
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,10 @@ func (m *Maker) busybox(ctx context.Context) (Files, error) {
 	if err := debian.Unpack(ctx, root, packages...); err != nil {
 		return nil, err
 	}
-	binary := filepath.Join(root, "bin", "busybox")
+	binary, err := busyboxIn(root)
+	if err != nil {
+		return nil, err
+	}
 	applets, err := output(ctx, binary, "--list")
 	if err != nil {
 		return nil, err
@@ -151,6 +154,19 @@ func (m *Maker) busybox(ctx context.Context) (Files, error) {
 		}
 	}
 	return files, nil
+}
+
+// busyboxIn finds the program in its unpacked package: since Debian 13 it is in
+// usr.
+func busyboxIn(root string) (string, error) {
+	var err error
+	for _, dir := range []string{"bin", "usr/bin"} {
+		binary := filepath.Join(root, dir, "busybox")
+		if _, err = os.Stat(binary); err == nil {
+			return binary, nil
+		}
+	}
+	return "", err
 }
 
 // passwd is the two files that turn user and group numbers into names: root

@@ -14,7 +14,7 @@
 //	/run         a tmpfs: sockets, network namespaces of the pods
 //	/usr         the host's: libc, mount, umount
 //	/dev, /sys   the host's, with the cgroup hierarchies
-//	/proc        the namespaces' own
+//	/proc        the namespaces' own, but for the settings in kernel.go
 package node
 
 import (

@@ -38,6 +38,7 @@ func enterRoot(dir string) error {
 		func() error { return bind("/sys", root+"/sys", unix.MS_REC) },
 		func() error { return mount("proc", root+"/proc", "proc", 0, "") },
 		func() error { return mount("tmpfs", root+"/run", "tmpfs", 0, "mode=0755") },
+		func() error { return shieldKernel(root, coverFile) },
 		func() error { return os.Symlink("/run", root+"/var/run") },
 		func() error { return os.Mkdir(root+"/root", 0o700) },
 		func() error { return os.Chmod(root+"/tmp", os.ModeSticky|0o777) },

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/fairlead/localcluster/internal/pace"
 )
 
 // A Message tells whoever waits for the cluster how far it is.
@@ -38,8 +40,8 @@ const (
 	Ready  Milestone = "the node is ready"
 )
 
-// startTimeout is how long a step may take. It is reached on a machine that is
-// busy with something else, or never.
+// startTimeout is how long a step may take, on a fast machine: it is reached
+// when something hangs, or never.
 const startTimeout = 2 * time.Minute
 
 // Supervise is the life of PID 1: it reads the spec, starts everything, and
@@ -132,7 +134,8 @@ func (s *supervisor) setUp() (*credentials, error) {
 	}
 	s.processes = newProcesses(pairs(environment), filepath.Join(clusterDir, LogDir))
 	if err := s.setUpNAT(); err != nil {
-		return nil, fmt.Errorf("set up iptables: %w; %s", err, s.log("iptables"))
+		return nil, fmt.Errorf("the kernel has no network address translation: modprobe -a nft_compat nft_chain_nat xt_MASQUERADE, or for an older one "+
+			"iptable_nat xt_MASQUERADE (on the machine itself, if this is a container; after an upgrade of the kernel, restart the machine): %w; %s", err, s.log("iptables"))
 	}
 	return credentials, nil
 }
@@ -188,16 +191,16 @@ func (s *supervisor) launch(components ...component) error {
 
 // await waits until a check succeeds, unless a component ends before that.
 func (s *supervisor) await(name string, check func(context.Context) error) error {
-	deadline := time.Now().Add(startTimeout)
+	deadline := pace.In(startTimeout)
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), deadline.Stretch(5*time.Second))
 		err := check(ctx)
 		cancel()
 		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not ready after %s: %w; %s", name, startTimeout, err, s.log(name))
+		if deadline.Passed() {
+			return fmt.Errorf("%s is not ready after %s: %w; %s", name, deadline, err, s.log(name))
 		}
 		select {
 		case err := <-s.ended:

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
 )
 
 var (
@@ -93,6 +95,9 @@ func setUp() error {
 	for _, folder := range folders {
 		operators = append(operators, filepath.Base(filepath.Dir(folder)))
 	}
+	if err := takeSource(); err != nil {
+		return err
+	}
 	if current, err = makeVersion(currentNumber); err != nil {
 		return err
 	}
@@ -106,11 +111,34 @@ func setUp() error {
 	return err
 }
 
+// source is the work tree as it was when the tests began: what somebody edits or
+// commits meanwhile would make another image.
+var source string
+
+func takeSource() error {
+	source = filepath.Join(temp, "source")
+	if err := os.Mkdir(source, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	args := []string{"-a", "-t", source}
+	for _, entry := range entries {
+		if name := entry.Name(); name != ".cluster" && name != "bin" && name != "dist" {
+			args = append(args, filepath.Join(root, name))
+		}
+	}
+	_, err = try("", "cp", args...)
+	return err
+}
+
 // makeVersion makes the manifests, charts and the image of a version.
 func makeVersion(number string) (*version, error) {
 	v := &version{number: number, dir: filepath.Join(temp, number)}
 	for _, what := range []string{"yaml", "charts", "image"} {
-		out, err := try("", filepath.Join(root, "bin", "dist"), "-C", root, "-version", number, "-out", v.dir,
+		out, err := try("", filepath.Join(root, "bin", "dist"), "-C", source, "-version", number, "-out", v.dir,
 			"-platforms", "linux/"+runtime.GOARCH, what)
 		if err != nil {
 			return nil, err
@@ -175,17 +203,7 @@ func refused(t *testing.T, words []string, program string, args ...string) {
 
 func eventually(t *testing.T, within time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %v", within, err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	pace.Eventually(t, within, check)
 }
 
 // newNamespace is a namespace for a test, gone at its end.

@@ -23,7 +23,7 @@ func TestTwiceAndTwoWaysAtOnce(t *testing.T) {
 
 	elsewhere := namespaceCalled(t, "elsewhere")
 	t.Cleanup(func() { _, _ = try("", helmProgram, "uninstall", name, "--namespace", elsewhere) })
-	helm(t, "install", name, current.chart(operator), "--namespace", elsewhere, "--wait", "--timeout", "90s")
+	helm(t, "install", name, current.chart(operator), "--namespace", elsewhere, "--wait", "--timeout", "10m")
 	populate(t, objects, operator)
 	before := look(t, objects, operator)
 
@@ -58,7 +58,7 @@ func TestWrongOrder(t *testing.T) {
 
 	kubectl(t, "apply", "-f", current.yaml(operator), "-l", notCRDs)
 	deployment := "deployment/" + nameOf(operator) + "-controller-manager"
-	kubectl(t, "rollout", "status", deployment, "-n", namespaceOf(operator), "--timeout=90s")
+	kubectl(t, "rollout", "status", deployment, "-n", namespaceOf(operator), "--timeout=10m")
 	logs := kubectl(t, "logs", "-n", namespaceOf(operator), deployment)
 	if !strings.Contains(logs, "it starts when its CRD appears") {
 		t.Errorf("the log does not say what is missing:\n%s", logs)
@@ -124,7 +124,7 @@ func TestNamespacedInstall(t *testing.T) {
 	kubectl(t, "create", "clusterrolebinding", "everywhere", "--clusterrole=cluster-admin",
 		"--serviceaccount="+namespace+":"+nameOf(operator)+"-controller-manager")
 	t.Cleanup(func() { _, _ = try("", "kubectl", "delete", "clusterrolebinding", "everywhere") })
-	kubectl(t, "rollout", "status", deployment, "-n", namespace, "--timeout=60s")
+	kubectl(t, "rollout", "status", deployment, "-n", namespace, "--timeout=10m")
 	podsSettle(t, elsewhere, pods)
 }
 
@@ -174,12 +174,12 @@ func TestDowngradeByHelm(t *testing.T) {
 	before := look(t, namespace, operator)
 
 	// CRDs that Helm would delete are not given up.
-	same := []string{"upgrade", nameOf(operator), current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
+	same := []string{"upgrade", nameOf(operator), current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "10m"}
 	helm(t, append(same, "--set", "crds.keep=false")...)
 	refused(t, []string{"Helm would delete it", "crds.keep=true"}, helmProgram, append(same, "--set", "crds.install=false")...)
 	helm(t, append(same, "--set", "crds.keep=true")...)
 
-	downgrade := []string{"upgrade", nameOf(operator), last.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
+	downgrade := []string{"upgrade", nameOf(operator), last.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "10m"}
 	refused(t, []string{"older CRD would drop the fields", "crds.install=false"}, helmProgram, downgrade...)
 	helm(t, append(downgrade, "--set", "crds.install=false")...)
 	rolledOut(t, operator)
@@ -188,7 +188,7 @@ func TestDowngradeByHelm(t *testing.T) {
 
 	// A release of another name takes the kept CRDs over only when told to.
 	ways[1].uninstall(t, last, operator)
-	other := []string{"install", "other", current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "90s"}
+	other := []string{"install", "other", current.chart(operator), "--namespace", namespaceOf(operator), "--wait", "--timeout", "10m"}
 	refused(t, []string{"exists", "release-name"}, helmProgram, other...)
 	helm(t, append(other, "--take-ownership")...)
 	t.Cleanup(func() {

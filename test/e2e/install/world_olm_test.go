@@ -72,7 +72,7 @@ func startOLM(t *testing.T) *olm {
 		_, _ = try("", "kubectl", "delete", "crds", "-l", "!app.kubernetes.io/part-of", "--wait=false")
 	})
 	for _, deployment := range []string{"olm-operator", "catalog-operator"} {
-		kubectl(t, "rollout", "status", "deployment/"+deployment, "-n", "olm", "--timeout=120s")
+		kubectl(t, "rollout", "status", "deployment/"+deployment, "-n", "olm", "--timeout=10m")
 	}
 	return o
 }
@@ -108,7 +108,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "wait", "--for=condition=Ready", "pod/registry", "-n", namespace, "--timeout=60s")
+	kubectl(t, "wait", "--for=condition=Ready", "pod/registry", "-n", namespace, "--timeout=10m")
 	node := kubectl(t, "get", "pod", "registry", "-n", namespace, "-o", "jsonpath={.status.hostIP}")
 	go func() {
 		for {
@@ -152,7 +152,7 @@ func (o *olm) publish(t *testing.T, v *version) {
 	t.Helper()
 	base := o.place + "/fairlead"
 	dist := func(image string, command ...string) {
-		args := []string{"-C", root, "-version", v.number, "-out", v.dir, "-platforms", "linux/" + runtime.GOARCH, "-image-base", base, "-image", image}
+		args := []string{"-C", source, "-version", v.number, "-out", v.dir, "-platforms", "linux/" + runtime.GOARCH, "-image-base", base, "-image", image}
 		fmt.Print(must(t, filepath.Join(root, "bin", "dist"), append(args, command...)...))
 	}
 	dist(base+":v"+v.number, "push", "image")

@@ -47,7 +47,7 @@ func byHelm(name, helm string) way {
 		name: name,
 		install: func(t *testing.T, v *version, operator string) {
 			must(t, helm, "upgrade", "--install", nameOf(operator), v.chart(operator), "--namespace", namespaceOf(operator),
-				"--create-namespace", "--wait", "--timeout", "90s")
+				"--create-namespace", "--wait", "--timeout", "10m")
 			rolledOut(t, operator)
 		},
 		uninstall: func(t *testing.T, _ *version, operator string) {
@@ -60,7 +60,7 @@ func byHelm(name, helm string) way {
 func rolledOut(t *testing.T, operator string) {
 	t.Helper()
 	deployment, namespace := "deployment/"+nameOf(operator)+"-controller-manager", namespaceOf(operator)
-	kubectl(t, "rollout", "status", deployment, "-n", namespace, "--timeout=90s")
+	kubectl(t, "rollout", "status", deployment, "-n", namespace, "--timeout=10m")
 	eventually(t, 60*time.Second, func() error {
 		pods := kubectl(t, "get", "pods", "-n", namespace, "-l", "control-plane=controller-manager", "-o", "name")
 		if n := len(strings.Fields(pods)); n != 1 {
@@ -229,7 +229,7 @@ func clean(t *testing.T, installed ...string) {
 	t.Cleanup(func() {
 		for _, operator := range installed {
 			_, _ = try("", helmProgram, "uninstall", nameOf(operator), "--namespace", namespaceOf(operator), "--wait", "--ignore-not-found")
-			if out, err := try("", "kubectl", "delete", "-f", current.yaml(operator), "--ignore-not-found", "--timeout=90s"); err != nil {
+			if out, err := try("", "kubectl", "delete", "-f", current.yaml(operator), "--ignore-not-found", "--timeout=10m"); err != nil {
 				t.Errorf("clean up: %v\n%s", err, out)
 			}
 		}

@@ -12,7 +12,7 @@ spec:
   command: echo "hello from pod \$HOSTNAME" | tr a-z A-Z
 YAML
 kubectl get ats.at.example.com demo
-kubectl wait --for=condition=Complete --timeout 60s ats.at.example.com/demo
+kubectl wait --for=condition=Complete --timeout 10m ats.at.example.com/demo
 kubectl get ats.at.example.com demo -o wide
 kubectl get pod demo
 output=$(kubectl logs demo)

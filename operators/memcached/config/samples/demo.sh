@@ -14,7 +14,7 @@ spec:
   identity: Stable
   upgrade: Warm
 YAML
-kubectl wait --for=condition=Ready --timeout 120s memcacheds.cache.example.com/demo-cache
+kubectl wait --for=condition=Ready --timeout 10m memcacheds.cache.example.com/demo-cache
 kubectl get memcacheds.cache.example.com demo-cache
 kubectl get statefulset demo-cache
 # ask sends lines to a server: the image has nc, a fresh machine has not.
@@ -23,8 +23,8 @@ ask 'set greeting 0 0 22' 'Hello from a Memcached' | grep -q STORED || fail "the
 ask version 'get greeting'
 address=$(kubectl get pod demo-cache-0 -o jsonpath='{.status.podIP}')
 kubectl patch memcacheds.cache.example.com demo-cache --type merge -p '{"spec":{"version":"1.6.38"}}'
-kubectl wait --for=jsonpath='{.status.version}'=1.6.38 --timeout 120s memcacheds.cache.example.com/demo-cache
-kubectl wait --for=condition=Ready --timeout 60s memcacheds.cache.example.com/demo-cache
+kubectl wait --for=jsonpath='{.status.version}'=1.6.38 --timeout 10m memcacheds.cache.example.com/demo-cache
+kubectl wait --for=condition=Ready --timeout 10m memcacheds.cache.example.com/demo-cache
 kubectl get memcacheds.cache.example.com demo-cache -o wide
 answer=$(ask version 'get greeting')
 echo "$answer"

@@ -14,7 +14,7 @@ spec:
   content:
     inline: <h1>Hello from a WebServer</h1>
 YAML
-kubectl wait --for=condition=Ready --timeout 120s webservers.my.domain/demo
+kubectl wait --for=condition=Ready --timeout 10m webservers.my.domain/demo
 kubectl get webservers.my.domain demo
 kubectl get deployment demo
 kubectl get service demo-service
@@ -29,11 +29,11 @@ page || fail "the page cannot be had"
 [[ $(page) == *"Hello from a WebServer"* ]] || fail "the page is not the one that was given"
 echo
 kubectl patch webservers.my.domain demo --type merge -p '{"spec":{"image":"nginx:1.26.3"}}'
-for _ in $(seq 120); do
+for _ in $(seq 1200); do
 	[[ $(page) == *"Hello from a WebServer"* ]] || fail "a request failed during the upgrade"
 	[[ $(kubectl get webservers.my.domain demo -o jsonpath='{.status.lastGoodImage}') == nginx:1.26.3 ]] && break
 	sleep 0.5
 done
-kubectl wait --for=condition=Ready --timeout 60s webservers.my.domain/demo
+kubectl wait --for=condition=Ready --timeout 10m webservers.my.domain/demo
 kubectl get webservers.my.domain demo -o wide
 get | grep -i '^server: nginx/1.26.3' || fail "the new image does not serve"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Deploys operators, each by itself, into the cluster of $KUBECONFIG, and runs
+# their end-to-end tests.
+#
+# If $LOCALCLUSTER_DIR names the local cluster, all tests run. On any other
+# cluster those that need the local one are skipped and counted, and what was
+# deployed is removed at the end. That cluster gets the image by $LOAD, a
+# command that takes an archive as its last argument ("kind load image-archive"),
+# or pulls it as $IMG.
+#
+# Usage: [RUN=PATTERN] hack/e2e.sh all|OPERATOR
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+operators=${1:-all}
+[[ $operators != all ]] || operators=$(ls operators/*/operator.go | cut -d/ -f2)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+undeploy() {
+	for operator in $operators; do
+		kubectl delete --ignore-not-found -k "operators/$operator/config/default" >/dev/null || true
+	done
+	rm -f "$log"
+}
+
+if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
+	there=$(kubectl kustomize operators/config/crd | kubectl get --ignore-not-found -o name -f -)
+	if [[ -n $there ]]; then
+		printf 'e2e: this cluster has CRDs that these tests would remove, with all their objects:\n%s\n' "$there" >&2
+		exit 1
+	fi
+	trap undeploy EXIT
+fi
+for operator in $operators; do
+	hack/deploy.sh "$operator"
+done
+
+# What stops the cluster, or all but does, goes on alone.
+alone='^TestAlone'
+packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
+# One node runs all their pods: packages go on side by side where it is large.
+run() { go test -p $((($(nproc) + 3) / 4)) -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
+failed=0
+run -skip "$alone" -run "${RUN:-.}" || failed=1
+[[ -n ${RUN:-} ]] || run -run "$alone" || failed=1
+
+if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
+	printf '\n%d tests were skipped, because they need the local cluster:\n' "$(grep -c 'needs the local cluster: ' "$log")"
+	grep -B1 'needs the local cluster: ' "$log" | sed -nE 's/^--- SKIP: (\S+).*/  \1/p; s/.*needs the local cluster: /      /p'
+fi
+exit $failed

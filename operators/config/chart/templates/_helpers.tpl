@@ -1,0 +1,25 @@
+{{- define "selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+control-plane: controller-manager
+{{- end }}
+
+{{- define "labels" -}}
+{{ include "selectorLabels" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: fairlead
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* What the manager runs: one operator, or all. */ -}}
+{{- define "operator" -}}
+{{ index .Chart.Annotations "fairlead.example.com/operator" }}
+{{- end }}
+
+{{- /* The beginning of the names of an operator's roles. Its argument is a list:
+the root, and the path of one of the operator's files, files/<operator>/... */ -}}
+{{- define "prefix" -}}
+{{- $root := index . 0 -}}
+{{ $root.Chart.Name }}{{ if eq (include "operator" $root) "all" }}-{{ index (splitList "/" (index . 1)) 1 }}{{ end }}
+{{- end }}

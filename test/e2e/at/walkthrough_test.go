@@ -1,0 +1,139 @@
+//go:build e2e
+
+package at
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/test/e2e"
+)
+
+// in is the schedule that far from now, or farther on a slow machine, in the form
+// that the guides use.
+func in(d time.Duration) string {
+	return time.Now().Add(pace.Scale(d)).UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// wantAt waits until kubectl get shows the At in a phase.
+func wantAt(t *testing.T, namespace, name, phase string, within time.Duration) {
+	t.Helper()
+	pace.Eventually(t, within, func() error {
+		rows := e2e.Rows(e2e.Kubectl(t, "get", name, "-n", namespace))
+		if len(rows) != 1 || len(rows[0]) < 3 || rows[0][2] != phase {
+			return fmt.Errorf("kubectl get %s shows %v, want phase %s", name, rows, phase)
+		}
+		return nil
+	})
+}
+
+func TestAtWalkthrough(t *testing.T) {
+	ns := e2e.NewNamespace(t)
+	e2e.Apply(t, ns, fmt.Sprintf(`
+apiVersion: at.example.com/v1alpha1
+kind: At
+metadata: {name: sample-at}
+spec:
+  schedule: %q
+  command: "echo hello world"
+`, in(6*time.Second)))
+
+	out := e2e.Kubectl(t, "get", "at", "-n", ns)
+	if header := strings.Fields(strings.Split(out, "\n")[0]); strings.Join(header, " ") != "NAME SCHEDULE PHASE EXIT CODE AGE" {
+		t.Errorf("columns of kubectl get at: %v", header)
+	}
+	wantAt(t, ns, "at/sample-at", "PENDING", 2*time.Second)
+	if out, _ := e2e.TryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+		t.Errorf("before the time there is a pod:\n%s", out)
+	}
+
+	wantAt(t, ns, "at/sample-at", "RUNNING", 10*time.Second)
+	wantAt(t, ns, "at/sample-at", "DONE", 20*time.Second)
+	pods := e2e.Rows(e2e.Kubectl(t, "get", "pods", "sample-at", "-n", ns))
+	if pods[0][1] != "0/1" || pods[0][2] != "Completed" {
+		t.Errorf("kubectl get pods sample-at: %v", pods)
+	}
+	if out := e2e.Kubectl(t, "logs", "sample-at", "-n", ns); out != "hello world\n" {
+		t.Errorf("kubectl logs sample-at: %q", out)
+	}
+
+	out = e2e.Kubectl(t, "describe", "at", "sample-at", "-n", ns)
+	for _, word := range []string{"Completed", "Exit Code:", "Scheduled Time:", "Lateness:"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("kubectl describe at does not show %q:\n%s", word, out)
+		}
+	}
+
+	e2e.Kubectl(t, "delete", "at", "sample-at", "-n", ns)
+	pace.Eventually(t, 20*time.Second, func() error {
+		if out, _ := e2e.TryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+			return fmt.Errorf("the pod outlives its At:\n%s", out)
+		}
+		return nil
+	})
+	if out := e2e.Kubectl(t, "get", "crds"); !strings.Contains(out, "ats.at.example.com") {
+		t.Errorf("kubectl get crds:\n%s", out)
+	}
+}
+
+func TestCnatWalkthrough(t *testing.T) {
+	ns := e2e.NewNamespace(t)
+	e2e.Apply(t, ns, `
+apiVersion: cnat.programming-kubernetes.info/v1alpha1
+kind: At
+metadata: {name: at-sample}
+spec:
+  schedule: "2021-09-09T07:05:59Z"
+  command: "echo YAY"
+`)
+	wantAt(t, ns, "ats.cnat.programming-kubernetes.info/at-sample", "DONE", 20*time.Second)
+	pods := e2e.Rows(e2e.Kubectl(t, "get", "pods", "-n", ns))
+	if len(pods) != 1 || pods[0][0] != "at-sample-pod" || pods[0][1] != "0/1" || pods[0][2] != "Completed" {
+		t.Errorf("kubectl get pods: %v", pods)
+	}
+	if out := e2e.Kubectl(t, "logs", "at-sample-pod", "-n", ns); out != "YAY\n" {
+		t.Errorf("kubectl logs at-sample-pod: %q", out)
+	}
+	if out := e2e.Kubectl(t, "get", "ats.at.example.com", "-n", ns); !strings.HasPrefix(out, "No resources found") {
+		t.Errorf("kubectl get ats.at.example.com:\n%s", out)
+	}
+}
+
+func TestAtMovesWithItsSchedule(t *testing.T) {
+	ns := e2e.NewNamespace(t)
+	manifest := `
+apiVersion: cnat.programming-kubernetes.info/v1alpha1
+kind: At
+metadata: {name: moved}
+spec: {schedule: %q, command: "echo YAY"}
+`
+	const kind = "ats.cnat.programming-kubernetes.info/moved"
+	e2e.Apply(t, ns, fmt.Sprintf(manifest, in(time.Hour)))
+	wantAt(t, ns, kind, "PENDING", 2*time.Second)
+	e2e.Apply(t, ns, fmt.Sprintf(manifest, in(3*time.Second)))
+	wantAt(t, ns, kind, "PENDING", time.Second)
+	wantAt(t, ns, kind, "DONE", 20*time.Second)
+
+	out, err := e2e.TryKubectl(fmt.Sprintf(manifest, in(time.Hour)), "apply", "-n", ns, "-f", "-")
+	if err == nil || !strings.Contains(out, "create a new At for another run") {
+		t.Errorf("a change after the run is not refused as it should be: %s", out)
+	}
+}
+
+func TestAtManagerIsInstalledByItsConventions(t *testing.T) {
+	out := e2e.Kubectl(t, "get", "deployment", "-n", "at-operator-system", "-l", "control-plane=controller-manager", "-o", "name")
+	if strings.TrimSpace(out) != "deployment.apps/at-operator-controller-manager" {
+		t.Errorf("deployments: %s", out)
+	}
+	logs := e2e.ManagerLogs(t, "at")
+	lease, start := strings.Index(strings.ToLower(logs), "successfully acquired lease"), strings.Index(logs, "Starting workers")
+	if lease < 0 || start < 0 || lease > start {
+		t.Errorf("the log does not show the lease acquired (at %d) before the controllers start (at %d):\n%s", lease, start, logs)
+	}
+	if strings.Contains(logs, `"level":"error"`) {
+		t.Errorf("the log has errors:\n%s", logs)
+	}
+}
