@@ -106,7 +106,7 @@ check_tools() {
 check_memory() {
 	# GiB, see localcluster/README.md
 	need=3
-	! wants test || need=4
+	! wants test || need=5
 	free=$(awk '/^MemAvailable:|^SwapFree:/ { sum += $2 } END { print int(sum / 1024) }' "$root/proc/meminfo")
 	limit=$(cat "$root/sys/fs/cgroup/memory.max" 2>/dev/null || echo max)
 	if [ "$limit" != max ]; then

@@ -143,7 +143,7 @@ spec:
   replicas: 1
   config: {configMap: slow}
   content: {configMap: files}
-  rollout: {drainSeconds: `+fmt.Sprint(pace.Seconds(5))+`} # the only pod's replacement has to start meanwhile
+  rollout: {drainSeconds: `+fmt.Sprint(pace.Seconds(15))+`} # the only pod's replacement has to start meanwhile
 `)
 	l := startLoad(t, webURL(t, ns, "busy"))
 	set := func(patch string) {
@@ -156,7 +156,7 @@ spec:
 	}{
 		{"another image, with one pod", 1, func() { set(`{"spec":{"image":"` + newNginx + `"}}`) }},
 		{"the only pod deleted", 1, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
-		{"three pods", 3, func() { set(`{"spec":{"replicas":3}}`) }},
+		{"three pods, and less time to drain", 3, func() { set(fmt.Sprintf(`{"spec":{"replicas":3,"rollout":{"drainSeconds":%d}}}`, pace.Seconds(5))) }},
 		{"a pod deleted", 3, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
 		{"another page", 3, func() {
 			e2e.Kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", `{"data":{"index.html":"<h1>Hello again</h1>"}}`)
