@@ -4,14 +4,16 @@ package webserver
 // write is AnnotationRetry, in the API. Their prefix is the one of 0.0.2: another one
 // in the pod template would restart the pods of every WebServer.
 
-// Annotations of a Deployment. They keep what a rollback and the next leader need.
+// Annotations of a Deployment. They tell a rollback and the next leader what there is.
 const (
-	// revisionAnnotation is the hash of the pod template. The pods have it, too.
+	// revisionAnnotation is the hash of the pod template. The pods have it, and the
+	// ControllerRevision that keeps the template.
 	revisionAnnotation = "webserver-operator/revision"
-	// templateAnnotation is the pod template as it was applied, in JSON, and
-	// goodAnnotation that of the last good revision before it.
+	// templateAnnotation is the pod template as it was applied, in JSON.
 	templateAnnotation = "webserver-operator/template"
-	goodAnnotation     = "webserver-operator/last-good"
+	// goodAnnotation is the last good revision before it. A ControllerRevision has
+	// its template.
+	goodAnnotation = "webserver-operator/last-good-revision"
 	// adoptedAnnotation of a Deployment that was taken over has the revision that
 	// the spec meant then: as long as it means that, the pods stay as they are.
 	adoptedAnnotation = "webserver-operator/adopted"

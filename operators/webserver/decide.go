@@ -73,7 +73,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	}
 
 	next.chosen = choose(ws, seen, desired)
-	for _, s := range append(seen.inputs.all(), keptTemplate(ws, next.chosen.lastGood)...) {
+	for _, s := range seen.inputs.all() {
 		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
 			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: emptyCopy(s.kind), Want: copyOf(ws, s), Named: true})
 		}
@@ -91,12 +91,19 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	want(seen.service(), true, func() runtime.ApplyConfiguration {
 		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen))
 	})
-	if next.chosen.adopted || next.chosen.template != "" {
+	if next.chosen.adopted || !next.chosen.template.isNone() {
 		d, err := deployment(ws, next.chosen, replicas(ws, seen))
 		if err != nil {
 			return next, err
 		}
-		want(seen.deployment(), true, func() runtime.ApplyConfiguration { return d })
+		write := loop.Write{Verb: loop.Apply, Object: seen.deployment(), Want: d}
+		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
+			next.Writes = append(next.Writes, write)
+		} else {
+			// What can be gone back to is kept before it is left.
+			next.Writes = append([]loop.Write{{Verb: loop.Apply, Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
+			next.Then = append(next.Then, write)
+		}
 	}
 	want(loop.The[*policyv1.PodDisruptionBudget](seen.children), true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
 	want(loop.The[*autoscalingv2.HorizontalPodAutoscaler](seen.children), ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
@@ -104,7 +111,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	want(seen.children[httpRouteKind], ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
 	want(seen.children[routeKind], ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
 	next.Writes = append(next.Writes, unwanted...)
-	for _, c := range uselessCopies(ws, seen, next) {
+	for _, c := range useless(seen, next) {
 		next.Writes = append(next.Writes, remove(c))
 	}
 	if next.rollout.wakeAfter > 0 {
@@ -141,26 +148,26 @@ func guidePortRefused(ws *webv1.WebServer, seen observation, child client.Object
 // that it works follows as a rollout.
 func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	d := seen.deployment()
-	current, good := currentTemplate(seen), goodTemplate(seen)
+	current, good := currentTemplate(seen), seen.good
 	c := choice{desired: desired, template: desired, lastGood: good}
 	adoptedFor := d.Annotations[adoptedAnnotation]
 	foreign := isForeign(d)
 	switch {
-	case foreign && (desired == "" || adoptedFor == "" || adoptedFor == desired.revision()):
-		c.template, c.adopted, c.adoptedFor = "", true, adoptedFor
+	case foreign && (desired.isNone() || adoptedFor == "" || adoptedFor == desired.revision):
+		c.template, c.adopted, c.adoptedFor = podTemplate{}, true, adoptedFor
 		if adoptedFor == "" {
-			c.adoptedFor = desired.revision()
+			c.adoptedFor = desired.revision
 		}
 	case foreign:
 		c.lastGood = templateOf(d.Spec.Template)
-	case d.UID == "" && good != "" && good.revision() == ws.Status.LastGoodRevision:
+	case d.UID == "" && !good.isNone() && good.revision == ws.Status.LastGoodRevision:
 		c.template = good
 		c.rolledBack = isFailed(ws, desired)
-	case desired == "":
+	case desired.isNone():
 		c.template = current
-	case isFailed(ws, desired) && good != "":
+	case isFailed(ws, desired) && !good.isNone():
 		c.template, c.rolledBack = good, true
-	case current != desired && current != "" && current.revision() == ws.Status.LastGoodRevision:
+	case !current.is(desired) && !current.isNone() && current.revision == ws.Status.LastGoodRevision:
 		c.lastGood = current
 	}
 	return c
@@ -174,25 +181,21 @@ func isForeign(d *appsv1.Deployment) bool {
 
 // currentTemplate is the template that the Deployment was last given.
 func currentTemplate(seen observation) podTemplate {
-	return podTemplate(seen.deployment().Annotations[templateAnnotation])
+	return templateFrom(seen.deployment().Annotations[templateAnnotation])
 }
 
-// goodTemplate is the last good one before that: the Deployment has it, and if
-// that was deleted, the ConfigMap in which it is kept.
-func goodTemplate(seen observation) podTemplate {
-	if good := seen.deployment().Annotations[goodAnnotation]; good != "" {
-		return podTemplate(good)
-	}
-	return seen.keptTemplate
+// isKept says whether a ControllerRevision has a template.
+func isKept(seen observation, t podTemplate) bool {
+	return slices.ContainsFunc(seen.revisions, func(r appsv1.ControllerRevision) bool { return r.Annotations[revisionAnnotation] == t.revision })
 }
 
 // templateOf makes a template to go back to of one that another operator made.
 func templateOf(template corev1.PodTemplateSpec) podTemplate {
 	data, err := json.Marshal(template)
 	if err != nil {
-		return ""
+		return podTemplate{}
 	}
-	return podTemplate(data)
+	return templateFrom(string(data))
 }
 
 // replicas are those of the spec. Where an autoscaler chooses, they are its
@@ -221,15 +224,20 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	return nil
 }
 
-// uselessCopies are the copies that no pod can need any more.
-func uselessCopies(ws *webv1.WebServer, seen observation, next *plan) []client.Object {
-	if !next.rollout.complete || next.chosen.adopted || currentTemplate(seen) != next.chosen.template {
+// useless are the copies that no pod can need any more, and the templates that
+// nothing goes back to.
+func useless(seen observation, next *plan) []client.Object {
+	if !next.rollout.complete || next.chosen.adopted || !currentTemplate(seen).is(next.chosen.template) {
 		return nil
 	}
 	var useless []client.Object
+	for i, r := range seen.revisions {
+		if r.Annotations[revisionAnnotation] != next.chosen.lastGood.revision {
+			useless = append(useless, &seen.revisions[i])
+		}
+	}
 	for i, c := range seen.copies {
-		kept := slices.ContainsFunc(keptTemplate(ws, next.chosen.lastGood), func(s *snapshot) bool { return s.name == c.Name })
-		if !kept && !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
+		if !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
 			useless = append(useless, &seen.copies[i])
 		}
 	}
@@ -255,7 +263,7 @@ func tooMany(fields []string) string {
 
 // templateDifferences are the fields that the pods do not have as desired.
 func templateDifferences(desired podTemplate, d *appsv1.Deployment) []string {
-	changes, err := apply.Differences(json.RawMessage(desired), d.Spec.Template)
+	changes, err := apply.Differences(json.RawMessage(desired.json), d.Spec.Template)
 	if err != nil {
 		return nil
 	}

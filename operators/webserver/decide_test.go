@@ -16,7 +16,7 @@ import (
 
 func TestChoose(t *testing.T) {
 	a, b, c := templateFor(image("nginx:a")), templateFor(image("nginx:b")), templateFor(image("nginx:c"))
-	none := podTemplate("")
+	none := podTemplate{}
 	adopted := func(revision string) seenOption {
 		return func(seen *observation) {
 			aDeployment(none, none)(seen)
@@ -65,63 +65,67 @@ func TestChoose(t *testing.T) {
 		"an input is missing, and nothing there": {
 			ws: aWeb(), seen: somethingSeen(), want: choice{}},
 		"put back, and deleted: what was good is made anew": {
-			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"on its way, and deleted: what was good comes first": {
-			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a}},
+			ws: aWeb(good(a, noon)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: a, lastGood: a}},
 		"good, and deleted: the same": {
-			ws: aWeb(good(b, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+			ws: aWeb(good(b, noon)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: b, lastGood: a}},
 		"an input is missing, and the Deployment is deleted": {
-			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), want: choice{template: a, lastGood: a}},
+			ws: aWeb(good(a, noon)), seen: somethingSeen(keeps(a)), want: choice{template: a, lastGood: a}},
 		"the annotation with the good one is lost": {
-			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), keeps(a)), desired: b, want: choice{template: b, lastGood: a}},
 		"the annotation with the template is lost": {
 			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(none, none, withRevision(a))), desired: a, want: choice{template: a}},
 		"another operator's: left as it is": {
-			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision}},
 		"another operator's, known": {
-			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision)), desired: a, want: choice{adopted: true, adoptedFor: a.revision}},
 		"another operator's, and the spec changes": {
-			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: b,
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision)), desired: b,
 			want: choice{template: b, lastGood: templateOf(corev1.PodTemplateSpec{})}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.desired = tc.desired
 			got := choose(tc.ws, tc.seen, tc.desired)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(choice{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(choice{}, podTemplate{})); diff != "" {
 				t.Errorf("choose() (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestKeepsTheGoodTemplate: a rollout begins with what it may have to go back
-// to being kept outside the Deployment, and one copy is enough.
+// TestKeepsTheGoodTemplate: a rollout begins with what it may have to go back to being
+// kept, and without that there is none. One of 0.0.2 is kept as soon as it is seen.
 func TestKeepsTheGoodTemplate(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
-	kinds := func(seen observation) []string {
-		next, err := decide(aWeb(image("nginx:b"), good(a, noon)), seen)
+	ofBefore := func(seen *observation) { seen.good, seen.revisions = a, nil }
+	for name, tc := range map[string]struct {
+		seen         observation
+		writes, then []string
+	}{
+		"a rollout begins":         {somethingSeen(aDeployment(a, podTemplate{})), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+		"it is kept":               {somethingSeen(aDeployment(b, a)), []string{"Service", "Deployment", "PodDisruptionBudget"}, nil},
+		"0.0.2 has kept it":        {somethingSeen(aDeployment(b, a), ofBefore), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+		"a new WebServer":          {somethingSeen(), []string{"Service", "Deployment", "PodDisruptionBudget"}, nil},
+		"another one is kept, too": {somethingSeen(aDeployment(a, podTemplate{}), keeps(b)), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+	} {
+		next, err := decide(aWeb(image("nginx:b"), good(a, noon)), tc.seen)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kinds []string
-		for _, w := range next.Writes {
-			kinds = append(kinds, loop.KindOf(w.Object))
+		kinds := func(writes []loop.Write) (all []string) {
+			for _, w := range writes {
+				all = append(all, loop.KindOf(w.Object))
+			}
+			return all
 		}
-		return kinds
-	}
-	rest := []string{"Service", "Deployment", "PodDisruptionBudget"}
-	there := func(seen *observation) {
-		seen.copies = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "web-last-good-" + a.revision()}}}
-	}
-	if diff := cmp.Diff(append([]string{configMapKind}, rest...), kinds(somethingSeen(aDeployment(a, "")))); diff != "" {
-		t.Errorf("a rollout begins (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(rest, kinds(somethingSeen(aDeployment(b, a), there))); diff != "" {
-		t.Errorf("it is kept (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(rest, kinds(somethingSeen())); diff != "" {
-		t.Errorf("a new WebServer (-want +got):\n%s", diff)
+		if diff := cmp.Diff(tc.writes, kinds(next.Writes)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.then, kinds(next.Then)); diff != "" {
+			t.Errorf("%s, and then (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -129,7 +133,7 @@ func TestJudge(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	pull := func(template podTemplate) seenOption { return aPod(template, waits("ImagePullBackOff")) }
 	failure := func(reason, message string) *webv1.FailedRollout {
-		return &webv1.FailedRollout{Revision: b.revision(), Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
+		return &webv1.FailedRollout{Revision: b.revision, Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
 	}
 	crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashLoop}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}, RestartCount: 2}
@@ -151,7 +155,7 @@ func TestJudge(t *testing.T) {
 		"on its way":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), pull(b)), desired: b},
 		"too late":                   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
 		"too late, nobody knows why": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
-		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, "", late), pull(b)), desired: b},
+		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, podTemplate{}, late), pull(b)), desired: b},
 		"too late, known":            {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
 		"the one put back is late":   {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a, late)), desired: b},
 		"another one is asked for":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
@@ -271,7 +275,7 @@ func TestHTTPSNodePort(t *testing.T) {
 }
 
 func TestFindsByName(t *testing.T) {
-	none := podTemplate("")
+	none := podTemplate{}
 	port := func(n int32) webOption { return func(ws *webv1.WebServer) { ws.Spec.Port = n } }
 	a, b := templateFor(port(80)), templateFor(port(8080))
 	theirs := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
@@ -318,7 +322,7 @@ func TestReplicas(t *testing.T) {
 	ours := func(seen *observation) {
 		seen.deployment().ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managedBy, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
-	there := aDeployment(templateFor(), "")
+	there := aDeployment(templateFor(), podTemplate{})
 
 	cases := map[string]struct {
 		ws   *webv1.WebServer

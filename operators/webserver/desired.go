@@ -51,16 +51,30 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	}
 
 	template := corev1ac.PodTemplateSpec()
-	if err := json.Unmarshal([]byte(chosen.template), template); err != nil {
+	if err := json.Unmarshal([]byte(chosen.template.json), template); err != nil {
 		return nil, fmt.Errorf("read the pod template: %w", err)
 	}
-	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision()})
+	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision})
 	spec.WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws))).WithTemplate(template)
-	d.WithAnnotations(map[string]string{templateAnnotation: string(chosen.template)})
-	if chosen.lastGood != "" {
-		d.WithAnnotations(map[string]string{goodAnnotation: string(chosen.lastGood)})
+	d.WithAnnotations(map[string]string{templateAnnotation: chosen.template.json})
+	if !chosen.lastGood.isNone() {
+		d.WithAnnotations(map[string]string{goodAnnotation: chosen.lastGood.revision})
 	}
 	return d, nil
+}
+
+// kept is what keeps a template that can be gone back to: it outlives the Deployment.
+func kept(ws *webv1.WebServer, seen observation, good podTemplate) *appsv1ac.ControllerRevisionApplyConfiguration {
+	var last int64
+	for _, r := range seen.revisions {
+		last = max(last, r.Revision)
+	}
+	return appsv1ac.ControllerRevision(fmt.Sprintf("%s-%s", childName(ws), good.revision), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithAnnotations(map[string]string{revisionAnnotation: good.revision}).
+		WithOwnerReferences(ownedBy(ws)).
+		WithData(runtime.RawExtension{Raw: []byte(good.json)}).
+		WithRevision(last + 1)
 }
 
 // service is the Service. A node port of 0 leaves the choice to the API server;

@@ -22,20 +22,20 @@
 // immutable and named after their content (inputs.go), so a changed input is a
 // changed template, and the revision before keeps what it started with.
 //
-//	              annotation template   annotation last-good   status
-//	A is good     A                     -                      lastGoodRevision A
-//	spec asks B   B                     A                      lastGoodRevision A
-//	B is good     B                     A                      lastGoodRevision B
-//	B fails       B                     A                      failedRollout B
-//	put back      A                     A                      failedRollout B
-//	spec asks C   C                     A                      -
+//	              annotation template   ControllerRevision   status
+//	A is good     A                     -                    lastGoodRevision A
+//	spec asks B   B                     A                    lastGoodRevision A
+//	B is good     B                     A                    lastGoodRevision B
+//	B fails       B                     A                    failedRollout B
+//	put back      A                     A                    failedRollout B
+//	spec asks C   C                     A                    -
 //
-// The Deployment carries both templates as annotations, in the same write that
-// changes its template, so no death of the operator can part them. Before that
-// write, last-good goes into a ConfigMap, too: a Deployment that is deleted comes
-// back with the good one, and a rollout goes on from there. That B
-// failed is written into status first; putting A back follows from it, in a
-// step of its own, by whoever leads then. Whether B failed is read from the
+// The Deployment has the template in force as an annotation, in the same write that
+// changes its template, so no death of the operator can part them. Before that write,
+// what was good goes into a ControllerRevision, as a StatefulSet's controller does it:
+// a Deployment that is deleted comes back with the good one, and a rollout goes on
+// from there. That B failed is written into status first; putting A back follows from
+// it, in a step of its own, by whoever leads then. Whether B failed is read from the
 // Deployment's own progress deadline and from the pods. A clock of the operator's
 // is needed only for the crash loop of a revision that was healthy, and where the
 // Deployment's deadline does not run: see isLate in rollout.go.

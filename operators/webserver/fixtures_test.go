@@ -38,14 +38,14 @@ func image(name string) webOption {
 // good has had the revision of a template as its last good one since then.
 func good(template podTemplate, since time.Time) webOption {
 	return func(ws *webv1.WebServer) {
-		ws.Status.LastGoodRevision, ws.Status.LastGoodImage = template.revision(), template.image()
+		ws.Status.LastGoodRevision, ws.Status.LastGoodImage = template.revision, template.image()
 		ws.Status.LastGoodTime = &metav1.Time{Time: since}
 	}
 }
 
 func failed(template podTemplate) webOption {
 	return func(ws *webv1.WebServer) {
-		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision(), Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
+		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision, Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws)}
 	}
 }
@@ -91,11 +91,12 @@ func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployme
 			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(3))},
 			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3},
 		}
-		if current != "" {
-			d.Annotations[templateAnnotation] = string(current)
+		if !current.isNone() {
+			d.Annotations[templateAnnotation] = current.json
 		}
-		if lastGood != "" {
-			d.Annotations[goodAnnotation] = string(lastGood)
+		if !lastGood.isNone() {
+			d.Annotations[goodAnnotation] = lastGood.revision
+			keeps(lastGood)(seen)
 		}
 		for _, option := range options {
 			option(d)
@@ -104,15 +105,21 @@ func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployme
 	}
 }
 
-// kept is a template that was kept outside the Deployment.
-func kept(template podTemplate) seenOption {
-	return func(seen *observation) { seen.keptTemplate = template }
+// keeps is a template that a ControllerRevision has.
+func keeps(template podTemplate) seenOption {
+	return func(seen *observation) {
+		seen.good = template
+		seen.revisions = []appsv1.ControllerRevision{{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-" + template.revision, Annotations: map[string]string{revisionAnnotation: template.revision}},
+			Revision:   1,
+		}}
+	}
 }
 
 // withRevision is a Deployment whose pods tell that revision.
 func withRevision(template podTemplate) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
-		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision()}
+		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision}
 	}
 }
 
@@ -164,7 +171,7 @@ func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 	return func(seen *observation) {
 		container.Name, container.Image = serverContainer, template.image()
 		seen.pods = append(seen.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision}},
 			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
 		})
 		seen.hosts = append(seen.hosts, "192.0.2.1")
@@ -179,7 +186,7 @@ func waits(reason string) corev1.ContainerStatus {
 func refuses(template podTemplate, message string) seenOption {
 	return func(seen *observation) {
 		seen.pods = append(seen.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{revisionAnnotation: template.revision}},
 			Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
 				Name:  checkContainer,
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/contents"
@@ -19,11 +16,6 @@ import (
 // Pods never mount the user's own ConfigMap or Secret: they mount a copy that
 // cannot change, named after its content. So a change is a rollout, and the
 // revision before keeps what it started with.
-
-const (
-	// The last good template is kept in a copy of this role, under this key.
-	keptRole, keptKey = "last-good", "template"
-)
 
 // inputs are what a WebServer's pods are given.
 type inputs struct {
@@ -117,36 +109,6 @@ func generated(ws *webv1.WebServer, role string, data map[string][]byte) *snapsh
 	s := snapshotOf(ws, role, configMapKind, contents.Hash(data))
 	s.data = data
 	return s
-}
-
-// keptTemplate is the last good template as an input that the operator writes
-// itself: it outlives the Deployment. None, if there is no such template.
-func keptTemplate(ws *webv1.WebServer, good podTemplate) []*snapshot {
-	if good == "" {
-		return nil
-	}
-	s := snapshotOf(ws, keptRole, configMapKind, good.revision())
-	s.data = map[string][]byte{keptKey: []byte(good)}
-	return []*snapshot{s}
-}
-
-// readKept reads the template that is kept among the copies, if there is one.
-func readKept(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies []metav1.PartialObjectMetadata) (podTemplate, error) {
-	var kept podTemplate
-	for _, c := range copies {
-		if !strings.HasPrefix(c.Name, snapshotOf(ws, keptRole, configMapKind, "").name) {
-			continue
-		}
-		data, _, err := contents.Read(ctx, r.Live, contents.Source{Kind: contents.ConfigMap, NamespacedName: client.ObjectKeyFromObject(&c)})
-		if client.IgnoreNotFound(err) != nil {
-			return "", err
-		}
-		// There are two for a moment, while one takes the place of the other.
-		if found := podTemplate(data[keptKey]); kept == "" || found.revision() == ws.Status.LastGoodRevision {
-			kept = found
-		}
-	}
-	return kept, nil
 }
 
 func snapshotOf(ws *webv1.WebServer, role, kind, hash string) *snapshot {

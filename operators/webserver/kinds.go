@@ -22,6 +22,7 @@ import (
 // +kubebuilder:rbac:groups=my.domain,resources=webservers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=my.domain,resources=webservers/status;webservers/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
@@ -60,6 +61,7 @@ var children = []loop.Child[*webv1.WebServer]{
 		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
 	{Empty: unstructuredOf(routeKind), Name: childName,
 		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
+	{Empty: &appsv1.ControllerRevision{}},     // what can be gone back to
 	{Empty: contents.Metadata(configMapKind)}, // the copies of what pods are given
 	{Empty: contents.Metadata(secretKind)},
 }

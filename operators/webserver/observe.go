@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -29,12 +30,12 @@ type observation struct {
 	hosts []string
 	// inputs are what the pods are to be given.
 	inputs inputs
-	// copies are the copies of inputs, and of the last good template, that
-	// are there.
+	// copies are the copies of inputs that are there.
 	copies []metav1.PartialObjectMetadata
-	// keptTemplate is the last good template that was kept outside the
-	// Deployment; empty while the Deployment has one itself.
-	keptTemplate podTemplate
+	// revisions keep templates, and good is the one of them to go back to, if there
+	// is one.
+	revisions []appsv1.ControllerRevision
+	good      podTemplate
 	// guidePort is true when port 30010 seems free, and this one may ask;
 	// guidePortTaken is for the case that it is not.
 	guidePort      bool
@@ -67,16 +68,14 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 	if err := observeCopies(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
-	var err error
-	if goodTemplate(seen) == "" {
-		if seen.keptTemplate, err = readKept(ctx, r, ws, seen.copies); err != nil {
-			return seen, err
-		}
+	if err := observeRevisions(ctx, r, ws, &seen); err != nil {
+		return seen, err
 	}
 	there := map[string]bool{}
 	for _, c := range seen.copies {
 		there[c.Name] = true
 	}
+	var err error
 	if seen.inputs, err = o.observeInputs(ctx, r, ws, there); err != nil {
 		return seen, err
 	}
@@ -127,6 +126,29 @@ func observeCopies(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, see
 				seen.copies = append(seen.copies, c)
 			}
 		}
+	}
+	return nil
+}
+
+// observeRevisions lists the templates that are kept. There are two for a moment,
+// while one takes the place of the other.
+func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
+	var list appsv1.ControllerRevisionList
+	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+		return err
+	}
+	want := cmp.Or(seen.deployment().Annotations[goodAnnotation], ws.Status.LastGoodRevision)
+	for _, revision := range list.Items {
+		if !isOurs(&revision, ws) || revision.DeletionTimestamp != nil {
+			continue
+		}
+		seen.revisions = append(seen.revisions, revision)
+		if found := revision.Annotations[revisionAnnotation]; seen.good.isNone() || found == want {
+			seen.good = podTemplate{json: string(revision.Data.Raw), revision: found}
+		}
+	}
+	if seen.good.isNone() {
+		seen.good = goodOf002(seen.deployment())
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 	Watches:  watches,
 	Writes: []string{
 		"apply Deployment", "apply Service", "apply PodDisruptionBudget", "apply HorizontalPodAutoscaler", "apply Ingress",
-		"apply HTTPRoute", "apply Route", "apply ConfigMap", "apply Secret",
-		"delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ConfigMap", "delete Secret",
+		"apply HTTPRoute", "apply Route", "apply ControllerRevision", "apply ConfigMap", "apply Secret",
+		"delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ControllerRevision", "delete ConfigMap", "delete Secret",
 		"status WebServer",
 	},
 	Decide: decide,

@@ -120,21 +120,21 @@ func currentNodePort(s *corev1.Service, name string) int32 {
 // template serve, or are to be gone back to: their ports have no names.
 func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
 	d, current := seen.deployment(), currentTemplate(seen)
-	if current == "" && d.UID != "" {
+	if current.isNone() && d.UID != "" {
 		current = templateOf(d.Spec.Template)
 	}
-	isGood := current == chosen.template && current.revision() == ws.Status.LastGoodRevision
+	isGood := current.is(chosen.template) && current.revision == ws.Status.LastGoodRevision
 	return current.namesPorts() && chosen.template.namesPorts() && (isGood || chosen.lastGood.namesPorts())
 }
 
 // namesPorts says whether the names of the ports lead to the server, in the way
 // that Kubernetes follows them: to the first container that has such a port.
 func (t podTemplate) namesPorts() bool {
-	if t == "" {
+	if t.isNone() {
 		return true // there are no pods of it
 	}
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) != nil {
+	if json.Unmarshal([]byte(t.json), &template) != nil {
 		return false
 	}
 	first := map[string]string{}

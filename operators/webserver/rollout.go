@@ -38,7 +38,7 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	current := currentTemplate(seen)
 	var members []corev1.Pod
 	for _, pod := range seen.pods {
-		if current == "" || pod.Annotations[revisionAnnotation] == current.revision() {
+		if current.isNone() || pod.Annotations[revisionAnnotation] == current.revision {
 			members = append(members, pod)
 		}
 	}
@@ -48,21 +48,21 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	} else if !r.trouble.until.IsZero() {
 		r.wakeAfter = r.trouble.until.Sub(seen.now)
 	}
-	good := goodTemplate(seen)
-	if good == "" || current == "" || current != desired || d.Status.ObservedGeneration < d.Generation ||
-		good == current || isFailed(ws, current) {
+	good := seen.good
+	if good.isNone() || current.isNone() || !current.is(desired) || d.Status.ObservedGeneration < d.Generation ||
+		good.is(current) || isFailed(ws, current) {
 		return r
 	}
 	fail := func(why problem) rollout {
 		r.failure = &webv1.FailedRollout{
-			Revision: current.revision(), Image: current.image(),
+			Revision: current.revision, Image: current.image(),
 			Reason: why.reason, Message: why.message, Time: metav1.Time{Time: seen.now},
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws),
 		}
 		return r
 	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
-	proven := ws.Status.LastGoodRevision == current.revision()
+	proven := ws.Status.LastGoodRevision == current.revision
 	if !proven {
 		if refused := checkFailure(members); refused != nil {
 			return fail(*refused)
@@ -168,7 +168,7 @@ func sooner(a, b time.Duration) time.Duration {
 // be tried again.
 func isFailed(ws *webv1.WebServer, template podTemplate) bool {
 	failed := ws.Status.FailedRollout
-	return failed != nil && template != "" && failed.Revision == template.revision() && !isRetried(ws, failed)
+	return failed != nil && !template.isNone() && failed.Revision == template.revision && !isRetried(ws, failed)
 }
 
 // isRetried says whether the user wants what failed to be tried again: with

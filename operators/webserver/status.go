@@ -100,14 +100,14 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next *plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
-		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {
-			st.LastGoodRevision, st.LastGoodImage = good.revision(), good.image()
+		if good := seen.good; st.LastGoodRevision == next.failed.Revision {
+			st.LastGoodRevision, st.LastGoodImage = good.revision, good.image()
 		}
 		return
 	}
 	current := currentTemplate(seen)
-	st.Revision = current.revision()
-	if d := next.chosen.desired; st.FailedRollout != nil && d != "" && !isFailed(ws, d) {
+	st.Revision = current.revision
+	if d := next.chosen.desired; st.FailedRollout != nil && !d.isNone() && !isFailed(ws, d) {
 		st.FailedRollout = nil
 	}
 	failed := st.FailedRollout != nil && st.FailedRollout.Revision == st.Revision
@@ -181,7 +181,7 @@ func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 		if strings.HasPrefix(name, childName(ws)+"-") && !has(name) {
 			return &problem{reason: reasonCopyLost, message: fmt.Sprintf(
 				"The copy %q was deleted, with content that is nowhere else: no new pod of revision %s can start. Change the spec, or what it names",
-				name, next.chosen.template.revision())}
+				name, next.chosen.template.revision)}
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func rolledBack(seen observation, next *plan, st *webv1.WebServerStatus) *proble
 	}
 	return &problem{reason: reasonRolledBack,
 		message: fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
-			failed.Image, failed.Revision, goodTemplate(seen).image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
+			failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
 }
 
 func missingKind(seen observation) *problem {
@@ -214,7 +214,7 @@ func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	}
 	current := currentTemplate(seen)
 	p := &problem{reason: reasonRollingOut, message: fmt.Sprintf("Image %s is being rolled out", ws.Spec.Image), passes: true}
-	if current != "" && current.revision() == ws.Status.LastGoodRevision {
+	if !current.isNone() && current.revision == ws.Status.LastGoodRevision {
 		p = &problem{reason: reasonUnavailable, message: "Not all pods are ready", passes: true}
 	}
 	if isComplete(seen.deployment()) {
@@ -270,7 +270,7 @@ func adoptedMessage(seen observation, desired podTemplate) string {
 	if !drains(seen.deployment()) {
 		told += " They do not drain: the first change may fail some requests."
 	}
-	if desired == "" {
+	if desired.isNone() {
 		return told
 	}
 	fields := templateDifferences(desired, seen.deployment())

@@ -107,16 +107,15 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 	}
 }
 
-// nothingTwice holds at the end of every story: there is one of each child, and
-// no copy that nobody needs. One is of the last good template, once there was a
-// rollout.
-func nothingTwice(copies int) func(context.Context, *testkit.Run) error {
+// nothingTwice holds at the end of every story: there is one of each child, no copy
+// that nobody needs, and, once there was a rollout, what can be gone back to.
+func nothingTwice(revisions int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		for _, kind := range []struct {
 			list client.ObjectList
 			want int
 		}{
-			{&appsv1.DeploymentList{}, 1}, {&policyv1.PodDisruptionBudgetList{}, 1}, {&corev1.ServiceList{}, 1}, {&corev1.ConfigMapList{}, copies},
+			{&appsv1.DeploymentList{}, 1}, {&policyv1.PodDisruptionBudgetList{}, 1}, {&corev1.ServiceList{}, 1}, {&corev1.ConfigMapList{}, 0}, {&appsv1.ControllerRevisionList{}, revisions},
 			{&autoscalingv2.HorizontalPodAutoscalerList{}, 0}, {&networkingv1.IngressList{}, 0}, {&corev1.SecretList{}, 0},
 		} {
 			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{podsOf}); err != nil {

@@ -39,22 +39,31 @@ const (
 // and by Debian. Everything else is read-only.
 var writable = map[string]string{"cache": "/var/cache/nginx", "lib": "/var/lib/nginx", "run": "/run", "tmp": "/tmp"}
 
-// podTemplate is a pod template as it is kept and compared: its JSON, without
-// the revision that follows from it.
-type podTemplate string
-
-// revision is the hash of all that the pods are made of.
-func (t podTemplate) revision() string {
-	if t == "" {
-		return ""
-	}
-	return names.Hash(string(t))
+// podTemplate is a pod template as it is kept and compared.
+type podTemplate struct {
+	// json is the template, without the revision that follows from it.
+	json string
+	// revision is the hash of it as it was first written: the API server may keep it
+	// with other spaces, and its fields in another order.
+	revision string
 }
+
+// templateFrom is the template with that JSON; none if it is empty.
+func templateFrom(json string) podTemplate {
+	if json == "" {
+		return podTemplate{}
+	}
+	return podTemplate{json: json, revision: names.Hash(json)}
+}
+
+func (t podTemplate) isNone() bool { return t.revision == "" }
+
+func (t podTemplate) is(other podTemplate) bool { return t.revision == other.revision }
 
 // image is the image of the server.
 func (t podTemplate) image() string {
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) == nil {
+	if json.Unmarshal([]byte(t.json), &template) == nil {
 		for _, container := range template.Spec.Containers {
 			if container.Name == serverContainer {
 				return container.Image
@@ -70,7 +79,7 @@ func (t podTemplate) uses(snapshot string) bool { return slices.Contains(t.copie
 // copies are the names of the snapshots that the pods mount.
 func (t podTemplate) copies() []string {
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) != nil {
+	if json.Unmarshal([]byte(t.json), &template) != nil {
 		return nil
 	}
 	var all []string
@@ -119,9 +128,9 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 
 	data, err := json.Marshal(pod)
 	if err != nil {
-		return "", fmt.Errorf("encode the pod template: %w", err)
+		return podTemplate{}, fmt.Errorf("encode the pod template: %w", err)
 	}
-	return podTemplate(data), nil
+	return templateFrom(string(data)), nil
 }
 
 // rendering is what a template looks like for the same spec, by the version of the
@@ -144,18 +153,18 @@ func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 		in.as = as
 		template, err := desiredTemplate(ws, in)
 		if err != nil {
-			return "", err
+			return podTemplate{}, err
 		}
 		all = append(all, template)
 	}
-	inForce := []string{currentTemplate(seen).revision(), seen.deployment().Annotations[adoptedAnnotation]}
+	inForce := []string{currentTemplate(seen).revision, seen.deployment().Annotations[adoptedAnnotation]}
 	if failed := ws.Status.FailedRollout; failed != nil {
 		inForce = append(inForce, failed.Revision)
 	}
 	// What may have to be gone back to comes after what there is.
-	for _, revisions := range [][]string{inForce, {goodTemplate(seen).revision()}} {
+	for _, revisions := range [][]string{inForce, {seen.good.revision}} {
 		for _, template := range all {
-			if slices.Contains(revisions, template.revision()) {
+			if slices.Contains(revisions, template.revision) {
 				return template, nil
 			}
 		}
