@@ -54,11 +54,10 @@ func isRestarting(pod *corev1.Pod, now time.Time) bool {
 }
 
 // yetToEnd are the containers that the last change of a pod in place is to end,
-// and has not. 0.0.2 took a server that had not ended after a while for one that
-// had the settings already.
+// and has not.
 func yetToEnd(pod *corev1.Pod, now time.Time) []corev1.ContainerStatus {
-	if asked, ok := timeIn(pod, endedAnnotation); ok && pod.Annotations[changedAnnotation] == "" && !now.Before(asked.Add(restartLasts)) {
-		return nil
+	if asked, ok := endedBy002(pod); ok && !now.Before(asked.Add(restartLasts)) {
+		return nil // it has the settings already
 	}
 	replaced := strings.Split(pod.Annotations[replacedAnnotation], ",")
 	return slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
@@ -117,7 +116,7 @@ func serverStatus(pod *corev1.Pod) corev1.ContainerStatus {
 func isOverdue(pod *corev1.Pod, now time.Time, next *plan) bool {
 	changed, ok := timeIn(pod, changedAnnotation)
 	if !ok {
-		return false // by 0.0.2
+		return false
 	}
 	lasts := stopsWithin(pod) + 2*startLasts
 	if pod.Annotations[endedAnnotation] != "" {
@@ -186,8 +185,8 @@ func startsOf(pod *corev1.Pod, now time.Time) map[string]start {
 	}
 	image := podtemplate.Container(&pod.Spec, serverContainer).Image
 	is := all[image]
-	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 { // by 0.0.2
-		is = start{1, ended}
+	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 {
+		is = start{1, ended} // 0.0.2 did not count them
 	}
 	if end := lastEnd(pod); end != nil && end.FinishedAt.After(is.Last) {
 		switch {

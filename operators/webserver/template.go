@@ -133,16 +133,6 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	return templateFrom(string(data)), nil
 }
 
-// rendering is what a template looks like for the same spec, by the version of the
-// operator.
-type rendering int
-
-const (
-	today   rendering = iota
-	asOf002           // the kubelet does not keep what crashing containers print
-	asOf001           // nor has the check resources
-)
-
 // askedFor is the template that the spec asks for now. Where one of an earlier
 // version of the operator is in force, that is the one, until the spec changes: an
 // upgrade of the operator restarts no pod.

@@ -2,14 +2,19 @@ package memcached
 
 import (
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// This file is about pods that an earlier version of the operator made: a
-// template that renders to something else would replace them, with empty caches,
-// because the operator was upgraded. So a pool is rendered as it was, until a
-// change of its spec replaces its pods anyway.
+// This file is about what earlier versions of the operator made. It goes with 0.2.0,
+// which nobody upgrades to from 0.0.2.
+//
+// A template that renders to something else would replace the pods, with empty caches,
+// because the operator was upgraded. So a pool is rendered as it was, until a change of
+// its spec replaces its pods anyway.
 
 // rendering is how a version of the operator made a template of a spec.
 type rendering struct {
@@ -58,6 +63,13 @@ func isInUse(mc *v1alpha1.Memcached, seen observation, t podTemplate) bool {
 		}
 	}
 	return false
+}
+
+// endedBy002 is when 0.0.2 made a server end for other settings, if it was the last to
+// do that: it did not note when it changed a pod.
+func endedBy002(pod *corev1.Pod) (time.Time, bool) {
+	ended, ok := timeIn(pod, endedAnnotation)
+	return ended, ok && pod.Annotations[changedAnnotation] == ""
 }
 
 // asOf002 makes a loop that of 0.0.2.
