@@ -59,7 +59,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	case stop:
 		// By its active deadline: the kubelet then keeps the pod and its logs, as
 		// deleting it would not.
-		next.Writes = []loop.Write{patch(string(stop), "what is left of the pod is stopped",
+		next.Writes = []loop.Write{patch(string(stop), "stopping the remaining containers",
 			fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":1}}`, next.pod.UID))}
 	case remove:
 		next.Writes = []loop.Write{{Verb: loop.Delete, Object: obj, Why: "it was kept for ttlSecondsAfterFinished"}}

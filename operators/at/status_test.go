@@ -133,11 +133,11 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		},
 		"claimed, and not let run because it was refused": {
 			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
-				at.Status.Reason, at.Status.Problem = "PodRefused", "The pod cannot be let run: policy"
+				at.Status.Reason, at.Status.Problem = "PodRefused", "The scheduling gate of the pod cannot be removed: policy"
 			}),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be let run: policy",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The scheduling gate of the pod cannot be removed: policy",
 		},
 		"missed because no operator ran": {
 			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
@@ -169,7 +169,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		"the gate may not be opened": {
 			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod()}, failure: apierrors.NewForbidden(gr, "sample", errors.New("policy p denied it")),
 			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodRefused",
-			message: `The pod cannot be let run: pods "sample" is forbidden: policy p denied it`,
+			message: `The scheduling gate of the pod cannot be removed: pods "sample" is forbidden: policy p denied it`,
 		},
 		"the predecessor's pod is in the way": {
 			at: anAt(), seen: observation{now: noon, pod: aPod(), inTheWay: true},

@@ -54,7 +54,7 @@ func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
 
 // remove deletes what is not needed any more.
 func (p *plan) remove(obj client.Object) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "it is not asked for any more"})
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "the spec does not request it any more"})
 }
 
 // change is a server, and what it is to become in place.

@@ -39,7 +39,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		}
 	}
 	for range int(*mc.Spec.Size) - len(seen.pods) {
-		away = append(away, "one that does not exist")
+		away = append(away, "1 server not created yet")
 	}
 	pull(mc, seen, t, outdated, next)
 
@@ -50,7 +50,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		case !isUpdated(named, t):
 			others := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == named.Name })
 			if isSettled(named, seen.now) && len(others) > 0 {
-				next.waits = fmt.Sprintf("servers are away: %s", strings.Join(others, ", "))
+				next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(others, ", "))
 				return
 			}
 			ok, held := mayChange(seen, named, t, next)
@@ -81,7 +81,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 	slices.SortFunc(outdated, highestFirst)
 	for _, pod := range outdated {
 		if len(away) > 0 && isSettled(pod, seen.now) {
-			next.waits = fmt.Sprintf("servers are away: %s", strings.Join(away, ", "))
+			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(away, ", "))
 			continue
 		}
 		ok, held := mayChange(seen, pod, t, next)

@@ -98,11 +98,11 @@ func TestInPlace(t *testing.T) {
 		},
 		"one is away: no other": {
 			mc: now, seen: all(aServer(old, 0), aServer(old, 1, ending), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: cache-1"},
+			want: step{Waits: "waiting for unavailable servers: cache-1"},
 		},
 		"one is missing: no other": {
 			mc: now, seen: all(aServer(old, 0), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
+			want: step{Waits: "waiting for unavailable servers: 1 server not created yet"},
 		},
 		"one is not ready: it is the first": {
 			mc: now, seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
@@ -110,11 +110,11 @@ func TestInPlace(t *testing.T) {
 		},
 		"one goes away after another was named": {
 			mc: named("cache-2"), seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Waits: "servers are away: cache-0"},
+			want: step{Named: "cache-2", Waits: "waiting for unavailable servers: cache-0"},
 		},
 		"the one that was named is gone": {
 			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
+			want: step{Waits: "waiting for unavailable servers: 1 server not created yet"},
 		},
 		"one made anew is of the old template": {
 			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(now, 1), aServer(now, 2), aPull(now, pulled(""))),

@@ -203,7 +203,7 @@ func TestSecrets(t *testing.T) {
 	s.settled("memcached:1.6.18", 1)
 	who.Data["users"] = []byte("nobody")
 	s.Must(s.Update(ctx, who))
-	if ready := s.waitsFor(reasonBadSecret); ready.Message != `Secret "who" has no user:password in line 1 of "users". The servers go on with what they have` {
+	if ready := s.waitsFor(reasonBadSecret); ready.Message != `Secret "who" has no user:password in line 1 of "users". The servers keep the previous version` {
 		t.Errorf("message %q", ready.Message)
 	}
 	copied, err := read(ctx, s.R, "cache-auth", &corev1.Secret{})

@@ -160,7 +160,7 @@ func troubleWith(role role, source contents.Digest) *problem {
 	case source.Version == "":
 		return &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q does not exist: create it, or correct spec.%s.secretName", role.secret, role.name)}
 	case source.Wrong != "":
-		return &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q %s. The servers go on with what they have", role.secret, source.Wrong)}
+		return &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q %s. The servers keep the previous version", role.secret, source.Wrong)}
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	case st.ReadyReplicas > 0:
 		conditions.Set(v1alpha1.ConditionAvailable, true, reasonServing, "At least one server is ready")
 	case *mc.Spec.Size == 0:
-		conditions.Set(v1alpha1.ConditionAvailable, false, reasonStopped, "No server is asked for")
+		conditions.Set(v1alpha1.ConditionAvailable, false, reasonStopped, "spec.size is 0")
 	default:
 		conditions.Set(v1alpha1.ConditionAvailable, false, reasonNoServers, "No server is ready")
 	}
@@ -193,7 +193,7 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	if t := troubleOf(seen); t != "" {
 		p.message += ": " + t
 	} else if lacksPods(mc, seen) {
-		p.message += fmt.Sprintf(": the StatefulSet does not get its pods made, kubectl describe statefulset %s tells why", poolName(mc))
+		p.message += fmt.Sprintf(": the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
 	return p
 }
@@ -211,7 +211,7 @@ func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
 func troubleOf(seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return "no pod can be made: " + status.Shortened(condition.Message)
+			return "pods cannot be created: " + status.Shortened(condition.Message)
 		}
 	}
 	for _, pod := range seen.pods {
@@ -228,7 +228,7 @@ func troubleOf(seen observation) string {
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return fmt.Sprintf("no node takes %s: %s", pod.Name, status.Shortened(condition.Message))
+				return fmt.Sprintf("pod %q cannot be scheduled: %s", pod.Name, status.Shortened(condition.Message))
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func troubleOf(seen observation) string {
 
 func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
 	if *mc.Spec.Size == 0 {
-		return "No server is asked for"
+		return "spec.size is 0"
 	}
 	for i := range seen.pods {
 		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {

@@ -48,7 +48,7 @@ func TestReady(t *testing.T) {
 		message string
 	}{
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
-		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "No server is asked for"},
+		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
 		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
@@ -59,7 +59,7 @@ func TestReady(t *testing.T) {
 		"a predecessor's":       {mc: mc, seen: somethingSeen(all...), failure: errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache", Predecessor: true}), reason: "NameConflict", busy: true, message: `Service "cache" still belongs to a deleted object of the same name and is about to be removed`},
 		"refused":               {mc: mc, seen: somethingSeen(all...), failure: errors.Join(forbidden), reason: "Refused", message: `The API server refuses what this Memcached needs: services "cache" is forbidden: no`},
 		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "The API server did not do what was asked, it is tried again: timeout"},
-		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "No server is asked for"},
+		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "spec.size is 0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestLacksPods(t *testing.T) {
 	}{
 		"it starts":      {mc: aPool(stable), message: "0 of 3 servers are ready", wake: 15 * time.Second},
 		"a while ago":    {mc: aPool(stable), since: 5 * time.Second, message: "0 of 3 servers are ready", wake: 10 * time.Second},
-		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why", wake: lostPause},
-		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why", wake: lostPause},
+		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
+		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
 		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready", wake: lostPause},
 		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
 	} {

@@ -124,7 +124,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 }
 
 func remove(child client.Object) loop.Write {
-	return loop.Write{Verb: loop.Delete, Object: child, Why: "it is not asked for any more"}
+	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more"}
 }
 
 // guidePortRefused is for a Service that asks for the guide's port and does not get it: the

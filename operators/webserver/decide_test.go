@@ -166,7 +166,7 @@ func TestJudge(t *testing.T) {
 			want: failure(crashLoop, `healthy at first, and then container "webserver" is crash-looping: it crashed 3 times, last with exit code 3`)},
 		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
 		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
-			want: failure("PodsRefused", "not healthy within 60 s: no pod can be made: exceeded quota")},
+			want: failure("PodsRefused", "not healthy within 60 s: pods cannot be created: exceeded quota")},
 		"those before it were refused, too":             {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)), appliedAt(noon))), desired: b},
 		"good, and then pods are refused":               {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)))), desired: b},
 		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
@@ -200,7 +200,7 @@ func TestJudge(t *testing.T) {
 func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
-	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "no pod can be made: exceeded quota" {
+	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "pods cannot be created: exceeded quota" {
 		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.trouble)
 	}
 	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))

@@ -12,7 +12,7 @@ import (
 var (
 	rollbacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_webserver_rollbacks_total",
-		Help: "Rollouts that were put back, by reason.",
+		Help: "Rollouts that were rolled back, by reason.",
 	}, []string{"reason"})
 )
 

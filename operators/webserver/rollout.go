@@ -193,7 +193,7 @@ func retryOf(ws *webv1.WebServer) string {
 func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return &problem{reason: "PodsRefused", message: "no pod can be made: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
+			return &problem{reason: "PodsRefused", message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
 		}
 	}
 	return nil, time.Time{}
@@ -213,7 +213,7 @@ func troubleOf(members []corev1.Pod, now time.Time) *problem {
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return &problem{reason: "Unschedulable", message: "no node takes the pod: " + status.Shortened(condition.Message)}
+				return &problem{reason: "Unschedulable", message: "the pod cannot be scheduled: " + status.Shortened(condition.Message)}
 			}
 		}
 	}

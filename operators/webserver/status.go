@@ -83,7 +83,7 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
 	case st.DesiredReplicas == 0:
-		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, "No pod is asked for")
+		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, readyMessage(ws, st))
 	default:
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoPods, "No pod is ready")
 	}
@@ -250,7 +250,7 @@ func readyMessage(ws *webv1.WebServer, st webv1.WebServerStatus) string {
 	case *ws.Spec.Replicas != 0:
 		return "The Deployment was scaled to 0, where an autoscaler that is not this operator's chooses"
 	}
-	return "No pod is asked for"
+	return "spec.replicas is 0"
 }
 
 // desiredReplicas is how many pods there should be, by whoever decides it.

@@ -292,7 +292,7 @@ type RolloutSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 
-	// How many pods more than asked for there may be meanwhile.
+	// How many pods more than replicas there may be during a rollout.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -311,7 +311,7 @@ type RolloutSpec struct {
 // The condition types, beside Ready, Reconciling and Stalled.
 const (
 	// ConditionAvailable says whether requests are answered, be it by the
-	// revision that is asked for or by another one.
+	// revision that the spec requests or by another one.
 	ConditionAvailable = "Available"
 	// ConditionAdopted is there while the pods are those of another operator,
 	// and tells what the next change of the spec will change besides.

@@ -234,7 +234,7 @@ func (r *round) apply(ctx context.Context, w Write) error {
 	}
 	if outcome.TakenBack {
 		r.tell(Event{Reason: "TakenBack", Action: "Repair",
-			Note: fmt.Sprintf("%s %q had lost its owner reference or labels, and has them again", kind, seen.GetName())})
+			Note: fmt.Sprintf("Restored the owner reference or labels of %s %q", kind, seen.GetName())})
 	}
 	return nil
 }
