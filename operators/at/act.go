@@ -126,6 +126,6 @@ func escaped(name string) string { return strings.ReplaceAll(name, "/", "~1") }
 // what it answered is then that it refuses to have the gate removed.
 func isAsTested(ctx context.Context, live client.Reader, pod *corev1.Pod) bool {
 	now, err := getPod(ctx, live, client.ObjectKeyFromObject(pod))
-	return err == nil && isThe(now, pod.UID) && gateIndex(now) >= 0 && gateIndex(now) == gateIndex(pod) &&
+	return err == nil && hasUID(now, pod.UID) && gateIndex(now) >= 0 && gateIndex(now) == gateIndex(pod) &&
 		!isWithdrawn(now) && (len(now.Annotations) == 0) == (len(pod.Annotations) == 0)
 }

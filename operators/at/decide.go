@@ -24,7 +24,7 @@ const (
 
 	// trouble is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.
-	trouble = 10 * time.Second
+	problem = 10 * time.Second
 	// slowStart is the same where all goes well, but slowly.
 	slowStart = time.Minute
 
@@ -123,7 +123,7 @@ func decideFor(at *atv1alpha1.At, seen observation) step {
 // lacksMarks says whether the pod has lost marks that are to be restored. One that
 // is over needs its owner only.
 func lacksMarks(at *atv1alpha1.At, seen observation) bool {
-	if seen.pod == nil || seen.inTheWay || !seen.pod.DeletionTimestamp.IsZero() {
+	if seen.pod == nil || seen.blocked || !seen.pod.DeletionTimestamp.IsZero() {
 		return false
 	}
 	over := at.Status.Phase.Finished() && phaseIsFinal(seen.pod)
@@ -174,8 +174,8 @@ func start(at *atv1alpha1.At, seen observation) step {
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	case seen.last != nil && !ended(seen.last):
 		return step{wakeAt: wakes.time} // its end is an event
-	case seen.inTheWay:
-		return step{news: inTheWay(at, seen), wakeAt: wakes.time} // its deletion is an event
+	case seen.blocked:
+		return step{news: blocked(at, seen), wakeAt: wakes.time} // its deletion is an event
 	case seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
 		return step{wakeAt: wakes.time} // so is this
 	case seen.pod == nil:
@@ -191,7 +191,7 @@ func start(at *atv1alpha1.At, seen observation) step {
 // is one.
 func unclaimed(seen observation, why news, wakeAt time.Time) step {
 	next := step{news: why, wakeAt: wakeAt}
-	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.inTheWay {
+	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.blocked {
 		next.action, next.pod = discard, seen.pod
 	}
 	return next
@@ -257,7 +257,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		}
 		wakes.add(limit)
 	}
-	told := pod.CreationTimestamp.Add(trouble)
+	told := pod.CreationTimestamp.Add(problem)
 	if why == reasonStarting {
 		told = pod.CreationTimestamp.Add(slowStart)
 	}

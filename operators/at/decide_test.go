@@ -35,7 +35,7 @@ func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		at             *atv1alpha1.At
 		pod, last      *corev1.Pod
-		inTheWay       bool
+		blocked        bool
 		hidden         bool
 		takenBackUntil time.Time
 		now            time.Time
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 			want: outline{},
 		},
 		"pod of a deleted At of the same name: wait for it to go": {
-			at: anAt(), pod: aPod(), inTheWay: true, now: noon,
+			at: anAt(), pod: aPod(), blocked: true, now: noon,
 			want: outline{phase: atv1alpha1.Pending, reason: "PodConflict"},
 		},
 		"suspended when due: hold": {
@@ -234,10 +234,10 @@ func TestDecide(t *testing.T) {
 		},
 		"cannot start yet: say nothing for a while": {
 			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Second),
-			want: outline{wakeAt: noon.Add(trouble)},
+			want: outline{wakeAt: noon.Add(problem)},
 		},
 		"cannot start: say why": {
-			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(trouble),
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(problem),
 			want: outline{phase: atv1alpha1.Running, reason: "ImagePullBackOff"},
 		},
 		"cannot start by the pending deadline: failed": {
@@ -249,7 +249,7 @@ func TestDecide(t *testing.T) {
 			want: outline{wakeAt: noon.Add(time.Minute)},
 		},
 		"the scheduler has not looked at it yet: say nothing for a minute": {
-			at: anAt(claimedAt(noon)), pod: aPod(ungated), now: noon.Add(trouble),
+			at: anAt(claimedAt(noon)), pod: aPod(ungated), now: noon.Add(problem),
 			want: outline{wakeAt: noon.Add(slowStart)},
 		},
 		"a slow node: say so after a minute": {
@@ -322,7 +322,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			next := decide(tc.at, observation{
-				now: tc.now, pod: tc.pod, last: tc.last, inTheWay: tc.inTheWay, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil,
+				now: tc.now, pod: tc.pod, last: tc.last, blocked: tc.blocked, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil,
 			})
 			if acts := next.action != hold && next.action != create && next.action != remove; acts && next.pod == nil {
 				t.Errorf("action %q, of no pod", next.action)

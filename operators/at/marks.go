@@ -44,7 +44,7 @@ func markedOwner(pod client.Object, gvk schema.GroupVersionKind) string {
 // marks: one that names the At, and one that only the operator's pods have. An
 // owner reference alone can be anybody's.
 func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool {
-	if isThe(pod, at.Status.PodUID) {
+	if hasUID(pod, at.Status.PodUID) {
 		return true
 	}
 	named := metav1.IsControlledBy(pod, at) || pod.Annotations[ownerAnnotation] == ownerMark(at, gvk)

@@ -28,8 +28,8 @@ type observation struct {
 	// last is the pod of the attempt before, while the next one is not
 	// claimed. Nil if it is gone.
 	last *corev1.Pod
-	// inTheWay is true when pod belongs to a deleted At of the same name.
-	inTheWay bool
+	// blocked is true when pod belongs to a deleted At of the same name.
+	blocked bool
 	// output is the end of the command's output, where it is kept and the
 	// command has ended.
 	output string
@@ -77,19 +77,19 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 		if err != nil {
 			return seen, err
 		}
-		if next := at.Status.NextAttemptTime; !isThe(last, at.Status.PodUID) && (next == nil || !seen.now.Before(next.Time)) {
+		if next := at.Status.NextAttemptTime; !hasUID(last, at.Status.PodUID) && (next == nil || !seen.now.Before(next.Time)) {
 			// It seems gone, so the next attempt may start: the cache may only
 			// not show it.
 			if last, err = getPod(ctx, r.Live, types.NamespacedName{Namespace: at.Namespace, Name: at.Status.PodName}); err != nil {
 				return seen, err
 			}
 		}
-		if isThe(last, at.Status.PodUID) {
+		if hasUID(last, at.Status.PodUID) {
 			seen.last, seen.hidden = last, !isShown(last)
 		}
 	}
 	lost := pod == nil && o.hidden.has(key(at), podKey.Name)
-	if lost || claimed && (!isThe(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
+	if lost || claimed && (!hasUID(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
 		// The claimed pod seems gone, or not to have come far enough in time.
 		// That ends the attempt, so a cache that is merely late must not decide
 		// it.
@@ -104,13 +104,13 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	case pod == nil:
 		return seen, nil
 	case at.Status.PodName == pod.Name:
-		if isThe(pod, at.Status.PodUID) {
+		if hasUID(pod, at.Status.PodUID) {
 			seen.pod = pod
 		}
 	case isOwn(pod, at, o.group.gvk):
 		seen.pod = pod
 	case !at.Status.Phase.Finished() && apply.BelongsToPredecessor(pod, at):
-		seen.pod, seen.inTheWay = pod, true
+		seen.pod, seen.blocked = pod, true
 	}
 	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !phaseIsFinal(seen.pod)
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
@@ -123,8 +123,8 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	return seen, nil
 }
 
-// isThe says whether pod is there and has that UID.
-func isThe(pod *corev1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
+// hasUID says whether pod is there and has that UID.
+func hasUID(pod *corev1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
 
 // podReader is the cache, or the API server.
 type podReader interface {

@@ -83,10 +83,10 @@ func notStarted(at *atv1alpha1.At, deadline time.Time) string {
 	return "no operator was running, or it was too busy"
 }
 
-// inTheWay is what there is to say while the pod of a deleted At of the same name
+// blocked is what there is to say while the pod of a deleted At of the same name
 // is not gone.
-func inTheWay(at *atv1alpha1.At, seen observation) news {
-	return troubleWith(at, create, &apply.ConflictError{Kind: "Pod", Name: seen.pod.Name, Predecessor: true})
+func blocked(at *atv1alpha1.At, seen observation) news {
+	return problemWith(at, create, &apply.ConflictError{Kind: "Pod", Name: seen.pod.Name, Predecessor: true})
 }
 
 func tooLong(at *atv1alpha1.At) news {
@@ -103,7 +103,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st := *at.Status.DeepCopy()
 	say := next.news
 	if failure != nil {
-		say = troubleWith(at, next.action, failure)
+		say = problemWith(at, next.action, failure)
 	}
 	if say.phase == "" {
 		return st
@@ -165,7 +165,7 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 // claimed to when its gate was removed. To say it at once would take a write more
 // for every run.
 func allowed(st *atv1alpha1.AtStatus, pod *corev1.Pod) {
-	if st.Attempts != 1 || st.StartTime == nil || !isThe(pod, st.PodUID) {
+	if st.Attempts != 1 || st.StartTime == nil || !hasUID(pod, st.PodUID) {
 		return
 	}
 	if released := releasedAt(pod); released.After(st.StartTime.Time) {
@@ -206,9 +206,9 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 }
 
-// troubleWith is what there is to say when an action failed: the user is told what
+// problemWith is what there is to say when an action failed: the user is told what
 // a user can do something about, and what lasts.
-func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
+func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError
 	var write *loop.Failure
 	if errors.As(failure, &write) {

@@ -172,7 +172,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			message: `The scheduling gate of the pod cannot be removed: pods "sample" is forbidden: policy p denied it`,
 		},
 		"the predecessor's pod is in the way": {
-			at: anAt(), seen: observation{now: noon, pod: aPod(), inTheWay: true},
+			at: anAt(), seen: observation{now: noon, pod: aPod(), blocked: true},
 			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodConflict",
 			message: `Pod "sample" still belongs to a deleted object of the same name and is about to be removed`,
 		},

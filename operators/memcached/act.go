@@ -25,12 +25,12 @@ func changePods(seen observation, next *plan) error {
 	if want := next.resize; want != nil {
 		memory := want.memory.String()
 		refused := annotate(want.pod, "refused", "", refusedAnnotation, memory)
-		write := patch(want.pod, "resize", fmt.Sprintf("server gets more memory: %s", memory), want.changed())
+		write := patch(want.pod, "resize", fmt.Sprintf("server gets more memory: %s", memory), want.patch())
 		write.Subresource, write.Otherwise = "resize", &refused
 		next.Then = append(next.Then, write)
 	}
 	if next.change != nil {
-		changed, err := next.change.changed()
+		changed, err := next.change.patch()
 		if err != nil {
 			return err
 		}

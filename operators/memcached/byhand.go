@@ -74,6 +74,6 @@ func canStepInPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate) boo
 		return isAsApplied(seen.statefulSet(), t) && canChangeInPlace(seen, t)
 	}
 	d := seen.deployment()
-	return isOurs(d, mc) && d.Annotations[revisionAnnotation] == t.revision &&
+	return isOwned(d, mc) && d.Annotations[revisionAnnotation] == t.revision &&
 		d.Status.ObservedGeneration >= d.Generation && onlyByHand(seen, t)
 }

@@ -60,7 +60,7 @@ func TestByHand(t *testing.T) {
 				if next.upgrade == nil || next.upgrade.Kind != tc.kind || !strings.HasPrefix(next.upgrade.Message, "image from memcached:1.6.18 to memcached:1.6.38: ") {
 					t.Fatalf("upgrade %+v", next.upgrade)
 				}
-				if isStable(mc) && partitionOf(t, next) != aboveAll {
+				if isStable(mc) && partitionOf(t, next) != partitionClosed {
 					t.Error("its pods are replaced")
 				}
 				mc.Status.Upgrade = next.upgrade
@@ -74,7 +74,7 @@ func TestByHand(t *testing.T) {
 				if next.change == nil || next.change.pod.Name != "cache-0" {
 					t.Fatalf("change %+v, waits for %q", next.change, next.waits)
 				}
-				patch, err := next.change.changed()
+				patch, err := next.change.patch()
 				if err != nil {
 					t.Fatal(err)
 				}

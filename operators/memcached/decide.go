@@ -34,7 +34,7 @@ type plan struct {
 	upgrade *v1alpha1.UpgradeStatus
 	// trouble is what keeps an upgrade from going on, and waits is what it
 	// waits for.
-	trouble *problem
+	problem *problem
 	waits   string
 	// wakeAfter is when to look again, if nothing happens; 0 for never.
 	wakeAfter time.Duration
@@ -72,7 +72,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if err != nil {
 		return next, err
 	}
-	if d := seen.deployment(); isStable(mc) && isOurs(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
+	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
 		// Without the mark it would be lost sight of. Its pods stay as they are.
 		next.Again = true
 		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment of another operator is replaced by a StatefulSet",
@@ -83,7 +83,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
-	told := isTold(mc, next.upgrade)
+	told := isAnnounced(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
 	next.apply(loop.The[*corev1.Service](seen.children), service(mc, next.serving))
 
@@ -92,7 +92,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if isStable(mc) {
 		old, other = s, d
 	}
-	switch mayApply := told || next.upgrade == nil || isStable(mc) && isOurs(s, mc); {
+	switch mayApply := told || next.upgrade == nil || isStable(mc) && isOwned(s, mc); {
 	case seen.inputs.missing || !mayApply:
 		// What is there stays as it is.
 	case isStable(mc):
@@ -108,7 +108,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		}
 		next.apply(old, config)
 	}
-	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
+	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
 		next.remove(other)
 	}
 	for _, c := range uselessCopies(mc, seen) {
@@ -131,9 +131,9 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	return next, nil
 }
 
-// isTold says whether status has told of a cold change, which must not begin
+// isAnnounced says whether status has told of a cold change, which must not begin
 // before. The others need not be told.
-func isTold(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
+func isAnnounced(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 	if planned == nil || planned.Kind != v1alpha1.Cold {
 		return true
 	}
@@ -166,7 +166,7 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 	if goesOn {
 		return 0
 	}
-	return aboveAll
+	return partitionClosed
 }
 
 // stablePods is how many pods of a StatefulSet are there.
@@ -185,9 +185,9 @@ func stablePods(seen observation) int32 {
 func servingIdentity(mc *v1alpha1.Memcached, seen observation, t podTemplate) v1alpha1.Identity {
 	d, s := seen.deployment(), seen.statefulSet()
 	switch {
-	case isStable(mc) && isOurs(d, mc) && d.DeletionTimestamp == nil && !isComplete(mc, s.Annotations, s.Status.ReadyReplicas, s.Status.ObservedGeneration >= s.Generation, t):
+	case isStable(mc) && isOwned(d, mc) && d.DeletionTimestamp == nil && !isComplete(mc, s.Annotations, s.Status.ReadyReplicas, s.Status.ObservedGeneration >= s.Generation, t):
 		return v1alpha1.RandomIdentity
-	case !isStable(mc) && isOurs(s, mc) && s.DeletionTimestamp == nil && !isComplete(mc, d.Annotations, d.Status.ReadyReplicas, d.Status.ObservedGeneration >= d.Generation, t):
+	case !isStable(mc) && isOwned(s, mc) && s.DeletionTimestamp == nil && !isComplete(mc, d.Annotations, d.Status.ReadyReplicas, d.Status.ObservedGeneration >= d.Generation, t):
 		return v1alpha1.StableIdentity
 	}
 	return mc.Spec.Identity
@@ -249,9 +249,9 @@ func workload(mc *v1alpha1.Memcached, seen observation) (client.Object, bool) {
 		d, s = s, d
 	}
 	switch {
-	case isOurs(s, mc): // the other shape, until it is gone
+	case isOwned(s, mc): // the other shape, until it is gone
 		return s, true
-	case isOurs(d, mc):
+	case isOwned(d, mc):
 		return d, true
 	}
 	return nil, false
@@ -346,5 +346,5 @@ func isAsApplied(s *appsv1.StatefulSet, t podTemplate) bool {
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
 	return s.UID != "" && s.DeletionTimestamp == nil && s.Spec.Template.Annotations[revisionAnnotation] == t.revision &&
 		s.Status.ObservedGeneration >= s.Generation && s.Status.UpdateRevision != "" &&
-		rolling != nil && rolling.Partition != nil && *rolling.Partition == aboveAll
+		rolling != nil && rolling.Partition != nil && *rolling.Partition == partitionClosed
 }

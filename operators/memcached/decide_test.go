@@ -83,8 +83,8 @@ func TestColdIsToldFirst(t *testing.T) {
 		mc   *v1alpha1.Memcached
 		want int32
 	}{
-		"not told":               {aPool(more...), aboveAll},
-		"told of something else": {aPool(warm, memory("256Mi"), told(v1alpha1.Cold, ""), memory("128Mi")), aboveAll},
+		"not told":               {aPool(more...), partitionClosed},
+		"told of something else": {aPool(warm, memory("256Mi"), told(v1alpha1.Cold, ""), memory("128Mi")), partitionClosed},
 		"told":                   {aPool(append(more, told(v1alpha1.Cold, ""))...), 0},
 	} {
 		next, err := decide(tc.mc, somethingSeen(servers...))
@@ -135,14 +135,14 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
 		t.Error("who does not know yet that it was told closes the partition, because the rest could grow")
 	}
-	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != aboveAll {
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != partitionClosed {
 		t.Error("a partition that somebody else opened stays open")
 	}
 	mc.Status.Upgrade.Message = "what was told"
 	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
 		t.Errorf("it tells %q now", next.upgrade.Message)
 	}
-	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != aboveAll {
+	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != partitionClosed {
 		t.Errorf("after it is promoted: %+v", next.upgrade)
 	}
 }
@@ -158,15 +158,15 @@ func TestNoServersYet(t *testing.T) {
 		seen []seenOption
 		want int32
 	}{
-		"nothing is there":               {nil, aboveAll},
+		"nothing is there":               {nil, partitionClosed},
 		"the old template, refused":      {[]seenOption{aStatefulSet(was, promoted)}, 0},
 		"… and the other shape is there": {[]seenOption{aStatefulSet(was, promoted), aDeployment(aPool(), 3), aServer(aPool(), 7)}, 0},
 		"closed by an earlier operator":  {[]seenOption{aStatefulSet(is)}, 0},
-		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, aboveAll},
-		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, aboveAll},
+		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, partitionClosed},
+		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, partitionClosed},
 		"the first ones are made":        {[]seenOption{aStatefulSet(is, open), aServer(is, 0)}, 0},
 		"its controller has not seen it": {[]seenOption{aStatefulSet(is, open, promoted, unseen), aServer(is, 0)}, 0},
-		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, aboveAll},
+		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, partitionClosed},
 	} {
 		next, err := decide(is, somethingSeen(tc.seen...))
 		if err != nil {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// aboveAll is a partition above every ordinal: the StatefulSet's controller
+	// partitionClosed is a partition above every ordinal: the StatefulSet's controller
 	// then replaces no pod, and the operator changes them in place.
-	aboveAll = 1_000_000
+	partitionClosed = 1_000_000
 )
 
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
@@ -60,7 +60,7 @@ func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv
 		return nil, err
 	}
 	annotations := workloadAnnotations(mc, t)
-	if partition != aboveAll {
+	if partition != partitionClosed {
 		annotations[openAnnotation] = t.revision
 	}
 	return appsv1ac.StatefulSet(poolName(mc), mc.Namespace).

@@ -90,7 +90,7 @@ var ours = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.Gr
 // aStatefulSet is ours, was applied as mc asks, and its controller has seen it.
 func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) seenOption {
 	return func(seen *observation) {
-		config, err := statefulSet(mc, mustTemplate(mc), aboveAll)
+		config, err := statefulSet(mc, mustTemplate(mc), partitionClosed)
 		if err != nil {
 			panic(err)
 		}

@@ -17,7 +17,7 @@ import (
 
 // inPlace adds to the plan what a change in place needs next.
 func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
-	if next.upgrade == nil || !isTold(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
+	if next.upgrade == nil || !isAnnounced(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
 		return
 	}
 	var live, outdated []*corev1.Pod
@@ -175,7 +175,7 @@ func ordinal(pod *corev1.Pod) int {
 
 // changed is a strategic merge patch that makes a running pod what its template
 // is, and whose it is. It is refused when the pod has changed since it was seen.
-func (c change) changed() (map[string]any, error) {
+func (c change) patch() (map[string]any, error) {
 	annotations := map[string]any{}
 	metadata := map[string]any{"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations}
 	if c.revision != "" {

@@ -270,7 +270,7 @@ func TestChanged(t *testing.T) {
 		pod.UID, pod.ResourceVersion, pod.Annotations[endedAnnotation] = "u", "7", "2026-01-02T11:00:00Z"
 	}))
 	template := mustTemplate(now)
-	got, err := change{&seen.pods[0], template, "cache-new", noon}.changed()
+	got, err := change{&seen.pods[0], template, "cache-new", noon}.patch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestChanged(t *testing.T) {
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changed() (-want +got):\n%s", diff)
+		t.Errorf("patch() (-want +got):\n%s", diff)
 	}
 }
 

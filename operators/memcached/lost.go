@@ -30,7 +30,7 @@ const (
 // does not show.
 func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 	s := seen.statefulSet()
-	if !isStable(mc) || !isOurs(s, mc) || s.DeletionTimestamp != nil {
+	if !isStable(mc) || !isOwned(s, mc) || s.DeletionTimestamp != nil {
 		return nil
 	}
 	shown := map[string]bool{}
@@ -91,7 +91,7 @@ func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached
 		case isServer(pod, seen.statefulSet().UID):
 			seen.lost = append(seen.lost, pod)
 		default:
-			seen.inTheWay = pod.Name
+			seen.blockedBy = pod.Name
 		}
 	}
 	return nil
@@ -122,10 +122,10 @@ func lookForLost(seen observation, next *plan) {
 	}
 }
 
-// inTheWay reports a pod that has a server's name.
-func inTheWay(mc *v1alpha1.Memcached, seen observation) *problem {
-	if seen.inTheWay == "" {
+// blocked reports a pod that has a server's name.
+func blocked(mc *v1alpha1.Memcached, seen observation) *problem {
+	if seen.blockedBy == "" {
 		return nil
 	}
-	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.inTheWay, poolName(mc))}
+	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
 }

@@ -43,10 +43,10 @@ type observation struct {
 	// missing since then.
 	missing      []string
 	missingSince time.Time
-	// lost are servers without their labels, and inTheWay is a pod that has the
+	// lost are servers without their labels, and blockedBy is a pod that has the
 	// name of a server and is none.
-	lost     []*corev1.Pod
-	inTheWay string
+	lost      []*corev1.Pod
+	blockedBy string
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
@@ -102,7 +102,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 		return seen, err
 	}
 	for _, c := range copies.Items {
-		if isOurs(&c, mc) && c.DeletionTimestamp == nil {
+		if isOwned(&c, mc) && c.DeletionTimestamp == nil {
 			seen.copies = append(seen.copies, c)
 		}
 	}
@@ -121,7 +121,7 @@ func observeForeign(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached)
 	}
 	var d appsv1.Deployment
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: childName(mc)}, &d)
-	if err == nil && isOurs(&d, mc) {
+	if err == nil && isOwned(&d, mc) {
 		r.Children = r.Children.With(&d)
 	}
 	return client.IgnoreNotFound(err)
@@ -133,7 +133,7 @@ func observeForeign(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached)
 func isCurrent(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen observation) error {
 	for _, child := range []client.Object{seen.deployment(), seen.statefulSet()} {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[generationAnnotation], 10, 64)
-		if err != nil || generation <= mc.Generation || !isOurs(child, mc) {
+		if err != nil || generation <= mc.Generation || !isOwned(child, mc) {
 			continue
 		}
 		var now v1alpha1.Memcached

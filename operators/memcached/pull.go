@@ -37,11 +37,11 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		switch {
 		case i < 0:
 			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
-			next.trouble = firstOf(next.trouble, stillFailed(mc, t.server().Image, node, next))
-		case next.trouble == nil:
-			next.trouble = pullTrouble(&seen.pulls[i], seen.now, next)
-			if next.trouble == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
-				next.trouble = stillFailed(mc, t.server().Image, node, next)
+			next.problem = firstOf(next.problem, stillFailed(mc, t.server().Image, node, next))
+		case next.problem == nil:
+			next.problem = pullProblem(&seen.pulls[i], seen.now, next)
+			if next.problem == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
+				next.problem = stillFailed(mc, t.server().Image, node, next)
 			}
 		}
 	}
@@ -54,8 +54,8 @@ func isPulled(seen observation, node, image string) bool {
 	})
 }
 
-// pullTrouble is what is wrong with a pull, if something is.
-func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
+// pullProblem is what is wrong with a pull, if something is.
+func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
 	image, node := pod.Spec.Containers[0].Image, pod.Spec.NodeName
 	p := &problem{reason: reasonPullFailed, passes: true}
 	if pod.Status.Phase == corev1.PodFailed {

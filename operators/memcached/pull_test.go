@@ -32,8 +32,8 @@ func TestPullTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
-			t.Errorf("%s: %+v", name, next.trouble)
+		if next.problem == nil || next.problem.message != tc.message || !next.problem.passes {
+			t.Errorf("%s: %+v", name, next.problem)
 		}
 		if next.change != nil || next.upgrade.Server != "" || verbs(next, loop.Delete) != tc.removed || next.wakeAfter != tc.wake {
 			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, verbs(next, loop.Delete), next.wakeAfter)
@@ -66,8 +66,8 @@ func TestPullTroubleStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if next.trouble != nil {
-			got = next.trouble.message
+		if next.problem != nil {
+			got = next.problem.message
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -77,7 +77,7 @@ type resize struct {
 
 // changed is a strategic merge patch of the subresource. It is refused when the
 // pod has changed since it was seen.
-func (r resize) changed() map[string]any {
+func (r resize) patch() map[string]any {
 	memory := map[string]any{"memory": r.memory.String()}
 	return map[string]any{
 		"metadata": map[string]any{"uid": r.pod.UID, "resourceVersion": r.pod.ResourceVersion},

@@ -103,7 +103,7 @@ type inputs struct {
 	// missing is true when a copy cannot be made and there is none yet.
 	missing bool
 	// trouble is what is wrong with the first Secret that has something wrong.
-	trouble *problem
+	problem *problem
 }
 
 // staleCopy is a copy, and what it is to hold.
@@ -130,12 +130,12 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alph
 			return in, err
 		}
 		hash := source.Hash
-		switch trouble := troubleWith(role, source); {
-		case trouble != nil && copied.Version == "":
-			in.missing, in.trouble = true, firstOf(in.trouble, trouble)
+		switch problem := problemWith(role, source); {
+		case problem != nil && copied.Version == "":
+			in.missing, in.problem = true, firstOf(in.problem, problem)
 			continue
-		case trouble != nil:
-			hash, in.trouble = copied.Hash, firstOf(in.trouble, trouble)
+		case problem != nil:
+			hash, in.problem = copied.Hash, firstOf(in.problem, problem)
 		case copied.Hash != source.Hash:
 			stale, err := newCopy(ctx, r.Live, mc, role, data)
 			if err != nil {
@@ -155,7 +155,7 @@ func firstOf(a, b *problem) *problem {
 	return b
 }
 
-func troubleWith(role role, source contents.Digest) *problem {
+func problemWith(role role, source contents.Digest) *problem {
 	switch {
 	case source.Version == "":
 		return &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q does not exist: create it, or correct spec.%s.secretName", role.secret, role.name)}
@@ -196,7 +196,7 @@ func secret(mc *v1alpha1.Memcached, name, use string) contents.Source {
 func (o *observer) digestOfCopy(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, role role) (contents.Digest, error) {
 	from := secret(mc, copyName(mc, role.name), "copy")
 	meta := contents.Metadata(contents.Secret)
-	if err := r.Get(ctx, from.NamespacedName, meta); apierrors.IsNotFound(err) || err == nil && !isOurs(meta, mc) {
+	if err := r.Get(ctx, from.NamespacedName, meta); apierrors.IsNotFound(err) || err == nil && !isOwned(meta, mc) {
 		return contents.Digest{}, nil
 	} else if err != nil {
 		return contents.Digest{}, err
@@ -205,7 +205,7 @@ func (o *observer) digestOfCopy(ctx context.Context, r *loop.Reader, mc *v1alpha
 	return found, err
 }
 
-// isOurs says whether an object belongs to this Memcached.
-func isOurs(obj client.Object, mc *v1alpha1.Memcached) bool {
+// isOwned says whether an object belongs to this Memcached.
+func isOwned(obj client.Object, mc *v1alpha1.Memcached) bool {
 	return obj.GetUID() != "" && apply.Owns(managedBy, mc, obj)
 }

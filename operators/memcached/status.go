@@ -132,9 +132,9 @@ func byOrdinal(a, b string) int {
 func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.trouble },
-		func() *problem { return inTheWay(mc, seen) },
-		func() *problem { return next.trouble },
+		func() *problem { return seen.inputs.problem },
+		func() *problem { return blocked(mc, seen) },
+		func() *problem { return next.problem },
 		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
@@ -177,7 +177,7 @@ func upgrading(seen observation, next *plan) *problem {
 	if next.waits != "" {
 		message += "; " + next.waits
 	}
-	if t := troubleOf(seen); t != "" {
+	if t := problemOf(seen); t != "" {
 		message += "; " + t
 	}
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
@@ -190,7 +190,7 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 		return nil
 	}
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
-	if t := troubleOf(seen); t != "" {
+	if t := problemOf(seen); t != "" {
 		p.message += ": " + t
 	} else if lacksPods(mc, seen) {
 		p.message += fmt.Sprintf(": the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
@@ -202,13 +202,13 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 // while, although its controller has seen that: it says why in its events only.
 func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
 	s := seen.statefulSet()
-	return isStable(mc) && isOurs(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
+	return isStable(mc) && isOwned(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
 		len(seen.missing) > 0 && untilReported(seen) <= 0
 }
 
-// troubleOf is what keeps the first of the pods in trouble from serving, or from
+// problemOf is what keeps the first of the pods in trouble from serving, or from
 // being made, in words that do not change with every try.
-func troubleOf(seen observation) string {
+func problemOf(seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return "pods cannot be created: " + status.Shortened(condition.Message)

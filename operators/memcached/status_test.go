@@ -26,7 +26,7 @@ func TestReady(t *testing.T) {
 	mc := aPool(warm)
 	upgrade := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, waits: "server cache-1 is restarting"}
 	pullFails := upgrade
-	pullFails.trouble = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
+	pullFails.problem = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
@@ -34,7 +34,7 @@ func TestReady(t *testing.T) {
 	}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
-		seen.inputs.trouble = &problem{reason: reasonBadSecret, message: "too many users"}
+		seen.inputs.problem = &problem{reason: reasonBadSecret, message: "too many users"}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))
 

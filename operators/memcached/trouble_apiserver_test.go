@@ -74,7 +74,7 @@ func TestRefusedServers(t *testing.T) {
 	s.settled("memcached:1.6.18", 2)
 	isClosed := func() error {
 		set, err := read(ctx, s.R, "cache", &appsv1.StatefulSet{})
-		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != aboveAll {
+		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != partitionClosed {
 			err = errors.New("the partition is open")
 		}
 		return err

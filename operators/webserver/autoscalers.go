@@ -47,7 +47,7 @@ func observeAutoscaler(ctx context.Context, r *loop.Reader, ws *webv1.WebServer,
 func hasAutoscaler(list autoscalingv1.HorizontalPodAutoscalerList, ws *webv1.WebServer, d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(list.Items, func(hpa autoscalingv1.HorizontalPodAutoscaler) bool {
 		target := hpa.Spec.ScaleTargetRef
-		return target.Kind == deploymentKind && target.Name == d.Name && !isOurs(&hpa, ws)
+		return target.Kind == deploymentKind && target.Name == d.Name && !isOwned(&hpa, ws)
 	})
 }
 

@@ -59,9 +59,9 @@ type choice struct {
 func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	next := &plan{}
 	var desired podTemplate
-	if seen.inputs.trouble == nil {
+	if seen.inputs.problem == nil {
 		var err error
-		if desired, err = askedFor(ws, seen); err != nil {
+		if desired, err = requestedTemplate(ws, seen); err != nil {
 			return next, err
 		}
 	}
@@ -83,8 +83,8 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		switch {
 		case child == nil: // the cluster has no such kind
 		case asked:
-			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: guidePortRefused(ws, seen, child)})
-		case isOurs(child, ws) && child.GetDeletionTimestamp() == nil:
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: tutorialPortRefused(ws, seen, child)})
+		case isOwned(child, ws) && child.GetDeletionTimestamp() == nil:
 			unwanted = append(unwanted, remove(child))
 		}
 	}
@@ -127,15 +127,15 @@ func remove(child client.Object) loop.Write {
 	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more"}
 }
 
-// guidePortRefused is for a Service that asks for the guide's port and does not get it: the
+// tutorialPortRefused is for a Service that asks for the guide's port and does not get it: the
 // next try asks for any.
-func guidePortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
-	if _, isService := child.(*corev1.Service); !isService || !seen.guidePort || nodePort(ws, seen) != theGuidePort {
+func tutorialPortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
+	if _, isService := child.(*corev1.Service); !isService || !seen.tutorialPort || nodePort(ws, seen) != tutorialNodePort {
 		return nil
 	}
 	return func(err error) bool {
 		if isPortTaken(err) {
-			seen.guidePortTaken()
+			seen.tutorialPortTaken()
 			return true
 		}
 		return false

@@ -200,8 +200,8 @@ func TestJudge(t *testing.T) {
 func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
-	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "pods cannot be created: exceeded quota" {
-		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.trouble)
+	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.message != "pods cannot be created: exceeded quota" {
+		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.problem)
 	}
 	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, stopped, appliedAt(noon.Add(-50*time.Second)))), b)
@@ -212,8 +212,8 @@ func TestJudgesAgain(t *testing.T) {
 		State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(a, b), aPod(a, ready)), a)
-	if r.wakeAfter != time.Minute || r.trouble == nil {
-		t.Errorf("ready after crashes: again after %v, trouble %+v", r.wakeAfter, r.trouble)
+	if r.wakeAfter != time.Minute || r.problem == nil {
+		t.Errorf("ready after crashes: again after %v, trouble %+v", r.wakeAfter, r.problem)
 	}
 }
 
@@ -222,14 +222,14 @@ func TestNodePort(t *testing.T) {
 		return func(ws *webv1.WebServer) { ws.Spec.Service = &service }
 	}
 	had := func(ws *webv1.WebServer) { ws.Status.NodePort = 31234 }
-	free := func(seen *observation) { seen.guidePort = true }
+	free := func(seen *observation) { seen.tutorialPort = true }
 
 	cases := map[string]struct {
 		ws   *webv1.WebServer
 		seen observation
 		want int32
 	}{
-		"the first one":           {ws: aWeb(), seen: somethingSeen(free), want: theGuidePort},
+		"the first one":           {ws: aWeb(), seen: somethingSeen(free), want: tutorialNodePort},
 		"the others":              {ws: aWeb(), seen: somethingSeen(), want: 0},
 		"there, not yet told":     {ws: aWeb(), seen: somethingSeen(free, aService(31111)), want: 31111},
 		"changed behind its back": {ws: aWeb(had), seen: somethingSeen(free, aService(31111)), want: 31234},

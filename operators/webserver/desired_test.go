@@ -155,7 +155,7 @@ func TestTheCheckHasResources(t *testing.T) {
 		"another's, when it was old": {ws, somethingSeen(adopted), old},
 	} {
 		tc.seen.inputs = in
-		if got, err := askedFor(tc.ws, tc.seen); err != nil || got != tc.want {
+		if got, err := requestedTemplate(tc.ws, tc.seen); err != nil || got != tc.want {
 			t.Errorf("%s: revision %s, want %s (%v)", name, got.revision, tc.want.revision, err)
 		}
 	}
@@ -181,11 +181,11 @@ func TestLastWordsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || asked != old {
+	if asked, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || asked != old {
 		t.Errorf("a template of version 0.0.2 becomes %s (%v)", asked, err)
 	}
 	ws.Spec.Image = "nginx:2"
-	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || !strings.Contains(asked.json, "FallbackToLogsOnError") {
+	if asked, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || !strings.Contains(asked.json, "FallbackToLogsOnError") {
 		t.Errorf("the next template is %s (%v)", asked, err)
 	}
 }

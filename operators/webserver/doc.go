@@ -47,7 +47,7 @@
 // another operator made under this very WebServer is taken over with its pod
 // template as it is: see choose in decide.go. Templates look different from one
 // version of the operator to the next; the one in force stays until the spec
-// changes, so that an upgrade restarts no pod: see askedFor in template.go.
+// changes, so that an upgrade restarts no pod: see requestedTemplate in template.go.
 //
 // # Ports
 //

@@ -25,7 +25,7 @@ type inputs struct {
 	// as is the version whose template is wanted.
 	as rendering
 	// trouble is why there can be no pod template, if there cannot.
-	trouble *problem
+	problem *problem
 }
 
 // checked says whether the pods check their configuration before they serve.
@@ -50,10 +50,10 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 			return nil
 		}
 		var s *snapshot
-		var trouble *problem
-		s, trouble, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
-		if trouble != nil && in.trouble == nil {
-			in.trouble = trouble
+		var wrong *problem
+		s, wrong, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		if wrong != nil && in.problem == nil {
+			in.problem = wrong
 		}
 		return s
 	}

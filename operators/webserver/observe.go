@@ -36,10 +36,10 @@ type observation struct {
 	// is one.
 	revisions []appsv1.ControllerRevision
 	good      podTemplate
-	// guidePort is true when port 30010 seems free, and this one may ask;
-	// guidePortTaken is for the case that it is not.
-	guidePort      bool
-	guidePortTaken func()
+	// tutorialPort is true when port 30010 seems free, and this one may ask;
+	// tutorialPortTaken is for the case that it is not.
+	tutorialPort      bool
+	tutorialPortTaken func()
 	// autoscaled is true when an autoscaler that is not ours sets the
 	// replicas.
 	autoscaled bool
@@ -55,9 +55,9 @@ func (o observation) service() *corev1.Service { return loop.The[*corev1.Service
 
 // observer reads what the next step depends on.
 type observer struct {
-	digests   *contents.Digests
-	guidePort *guidePort
-	now       func() time.Time
+	digests      *contents.Digests
+	tutorialPort *tutorialPort
+	now          func() time.Time
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebServer) (observation, error) {
@@ -79,11 +79,11 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 	if seen.inputs, err = o.observeInputs(ctx, r, ws, there); err != nil {
 		return seen, err
 	}
-	if wantsGuidePort(ws, seen.service()) {
-		if seen.guidePort, err = o.guidePort.mayAsk(ctx, r, ws, seen.now); err != nil {
+	if wantsTutorialPort(ws, seen.service()) {
+		if seen.tutorialPort, err = o.tutorialPort.mayAsk(ctx, r, ws, seen.now); err != nil {
 			return seen, err
 		}
-		seen.guidePortTaken = func() { o.guidePort.isTaken(seen.now) }
+		seen.tutorialPortTaken = func() { o.tutorialPort.isTaken(seen.now) }
 	}
 	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, seen.deployment())
 	return seen, err
@@ -121,7 +121,7 @@ func observeCopies(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, see
 			return err
 		}
 		for _, c := range list.Items {
-			if isOurs(&c, ws) && c.DeletionTimestamp == nil {
+			if isOwned(&c, ws) && c.DeletionTimestamp == nil {
 				c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 				seen.copies = append(seen.copies, c)
 			}
@@ -139,7 +139,7 @@ func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, 
 	}
 	want := cmp.Or(seen.deployment().Annotations[goodAnnotation], ws.Status.LastGoodRevision)
 	for _, revision := range list.Items {
-		if !isOurs(&revision, ws) || revision.DeletionTimestamp != nil {
+		if !isOwned(&revision, ws) || revision.DeletionTimestamp != nil {
 			continue
 		}
 		seen.revisions = append(seen.revisions, revision)
@@ -153,7 +153,7 @@ func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, 
 	return nil
 }
 
-// isOurs says whether an object belongs to this WebServer.
-func isOurs(obj client.Object, ws *webv1.WebServer) bool {
+// isOwned says whether an object belongs to this WebServer.
+func isOwned(obj client.Object, ws *webv1.WebServer) bool {
 	return obj.GetUID() != "" && apply.Owns(managedBy, ws, obj)
 }

@@ -57,10 +57,10 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 // newKind makes what a manager runs.
 func newKind(mgr ctrl.Manager) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
 	made := kind
-	o := &observer{digests: contents.NewDigests(), guidePort: &guidePort{}, now: time.Now}
+	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: time.Now}
 	made.Observe, made.Forget = o.observe, o.digests.Forget
 	if err := registerMetrics(); err != nil {
 		return made, err
 	}
-	return made, mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Service{}, guidePortIndex, hasGuidePort)
+	return made, mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Service{}, tutorialPortIndex, hasTutorialPort)
 }

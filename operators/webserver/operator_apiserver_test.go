@@ -209,7 +209,7 @@ func TestTheGuidesPort(t *testing.T) {
 	var all corev1.ServiceList
 	s.Must(s.List(ctx, &all))
 	for i := range all.Items { // of other tests
-		if len(hasGuidePort(&all.Items[i])) > 0 {
+		if len(hasTutorialPort(&all.Items[i])) > 0 {
 			s.Must(client.IgnoreNotFound(s.Delete(ctx, &webv1.WebServer{ObjectMeta: metav1.ObjectMeta{Namespace: all.Items[i].Namespace, Name: "web"}})))
 			s.Must(client.IgnoreNotFound(s.Delete(ctx, &all.Items[i])))
 		}
@@ -225,7 +225,7 @@ func TestTheGuidesPort(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
-		if a, b := currentNodePort(one, httpName), currentNodePort(two, httpName); a != theGuidePort || b == 0 || b == theGuidePort {
+		if a, b := currentNodePort(one, httpName), currentNodePort(two, httpName); a != tutorialNodePort || b == 0 || b == tutorialNodePort {
 			return fmt.Errorf("node ports %d and %d", a, b)
 		}
 		return nil
@@ -306,7 +306,7 @@ func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))
 	ws := mustCurrent(s)
-	s.Must(makeTheGuides(ctx, s.Client, ws))
+	s.Must(makeTheTutorials(ctx, s.Client, ws))
 	s.settled(reasonReady, "nginx:1")
 	target := func() string {
 		svc, err := read(ctx, s.R, "web-service", &corev1.Service{})

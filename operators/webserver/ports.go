@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// theGuidePort is the node port of the guide's WebServer.
-	theGuidePort = 30010
+	// tutorialNodePort is the node port of the guide's WebServer.
+	tutorialNodePort = 30010
 	// guidePortPause is how long one WebServer has to get it, and how long it
 	// counts as taken after the API server said so. Of many that come at once,
 	// so few are refused.
 	guidePortPause = 2 * time.Second
-	// guidePortIndex is an index of the Services that have it.
-	guidePortIndex = "guidePort"
+	// tutorialPortIndex is an index of the Services that have it.
+	tutorialPortIndex = "tutorialPort"
 )
 
-// guidePort knows whether it is worth asking for port 30010: one WebServer at a
+// tutorialPort knows whether it is worth asking for port 30010: one WebServer at a
 // time does.
-type guidePort struct {
+type tutorialPort struct {
 	mu    sync.Mutex
 	asker types.NamespacedName // nobody, when the port is known to be taken
 	until time.Time
 }
 
 // mayAsk says whether a WebServer may ask for the port.
-func (p *guidePort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
+func (p *tutorialPort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
 	var holders corev1.ServiceList
-	if err := cache.List(ctx, &holders, client.MatchingFields{guidePortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
+	if err := cache.List(ctx, &holders, client.MatchingFields{tutorialPortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
 		return false, err
 	}
 	p.mu.Lock()
@@ -50,21 +50,21 @@ func (p *guidePort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.W
 }
 
 // isTaken notes that the port is not free, whoever has it.
-func (p *guidePort) isTaken(now time.Time) {
+func (p *tutorialPort) isTaken(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asker, p.until = types.NamespacedName{}, now.Add(guidePortPause)
 }
 
-// wantsGuidePort says whether a WebServer is one for the guide's port: it has
+// wantsTutorialPort says whether a WebServer is one for the guide's port: it has
 // no port, and asks for none.
-func wantsGuidePort(ws *webv1.WebServer, s *corev1.Service) bool {
+func wantsTutorialPort(ws *webv1.WebServer, s *corev1.Service) bool {
 	return serviceSpec(ws).Type == corev1.ServiceTypeNodePort && serviceSpec(ws).NodePort == 0 && ws.Status.NodePort == 0 && s.UID == ""
 }
 
-func hasGuidePort(obj client.Object) []string {
+func hasTutorialPort(obj client.Object) []string {
 	for _, port := range obj.(*corev1.Service).Spec.Ports {
-		if port.NodePort == theGuidePort {
+		if port.NodePort == tutorialNodePort {
 			return []string{"yes"}
 		}
 	}
@@ -86,8 +86,8 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 		return ws.Status.NodePort
 	case live != 0:
 		return live
-	case seen.guidePort && wantsGuidePort(ws, seen.service()):
-		return theGuidePort
+	case seen.tutorialPort && wantsTutorialPort(ws, seen.service()):
+		return tutorialNodePort
 	}
 	return 0
 }

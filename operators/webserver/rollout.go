@@ -22,7 +22,7 @@ type rollout struct {
 	// complete is true when all pods have it and are available.
 	complete bool
 	// trouble is what keeps a pod from serving; nil if nothing is known.
-	trouble *problem
+	problem *problem
 	// failure is set when the rollout is to be given up.
 	failure *webv1.FailedRollout
 	// wakeAfter is when to judge it again, if nothing happens; 0 for never.
@@ -42,11 +42,11 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 			members = append(members, pod)
 		}
 	}
-	r := rollout{complete: isComplete(d), trouble: troubleOf(members, seen.now)}
-	if r.trouble == nil {
-		r.trouble, _ = refusedPods(d)
-	} else if !r.trouble.until.IsZero() {
-		r.wakeAfter = r.trouble.until.Sub(seen.now)
+	r := rollout{complete: isComplete(d), problem: problemOf(members, seen.now)}
+	if r.problem == nil {
+		r.problem, _ = refusedPods(d)
+	} else if !r.problem.until.IsZero() {
+		r.wakeAfter = r.problem.until.Sub(seen.now)
 	}
 	good := seen.good
 	if good.isNone() || current.isNone() || !current.is(desired) || d.Status.ObservedGeneration < d.Generation ||
@@ -75,8 +75,8 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		}
 		if late {
 			why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
-			if r.trouble != nil {
-				why = *r.trouble
+			if r.problem != nil {
+				why = *r.problem
 			}
 			why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
 			return fail(why)
@@ -84,8 +84,8 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
-	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop && r.trouble.until.IsZero() {
-		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.trouble.message})
+	if onProbation && r.problem != nil && r.problem.reason == crashLoop && r.problem.until.IsZero() {
+		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.problem.message})
 	}
 	return r
 }
@@ -201,13 +201,13 @@ func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 
 const crashLoop = pods.CrashLoopBackOff
 
-// troubleOf is what keeps the first of the pods in trouble from serving. The
+// problemOf is what keeps the first of the pods in trouble from serving. The
 // kubelet alternates between an error, the wait for the next try, and the try; all
 // give the same words, so that status does not change with every turn.
-func troubleOf(members []corev1.Pod, now time.Time) *problem {
+func problemOf(members []corev1.Pod, now time.Time) *problem {
 	for _, pod := range members {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if p := containerTrouble(container, now); p != nil {
+			if p := containerProblem(container, now); p != nil {
 				return p
 			}
 		}
@@ -220,7 +220,7 @@ func troubleOf(members []corev1.Pod, now time.Time) *problem {
 	return nil
 }
 
-func containerTrouble(container corev1.ContainerStatus, now time.Time) *problem {
+func containerProblem(container corev1.ContainerStatus, now time.Time) *problem {
 	if crash, is := pods.CrashLoop(container, now); is {
 		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
 	}

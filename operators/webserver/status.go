@@ -60,7 +60,7 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
 		st.NodePort, st.HTTPSNodePort = 0, 0
 	case serviceSpec(ws).NodePort != 0 && failure != nil: // not there yet, perhaps
-	case isOurs(s, ws):
+	case isOwned(s, ws):
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
@@ -78,7 +78,7 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	}
 	s := seen.service()
 	switch {
-	case st.ReadyReplicas > 0 && !isOurs(s, ws):
+	case st.ReadyReplicas > 0 && !isOwned(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
@@ -136,7 +136,7 @@ func servedImage(st webv1.WebServerStatus, seen observation, next *plan) string 
 func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.trouble },
+		func() *problem { return seen.inputs.problem },
 		func() *problem { return copyLost(ws, seen, next) },
 		func() *problem { return rolledBack(seen, next, st) },
 		func() *problem { return missingKind(seen) },
@@ -207,7 +207,7 @@ func missingKind(seen observation) *problem {
 
 // unavailable tells what keeps the pods from being as asked for.
 func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
-	t := next.rollout.trouble
+	t := next.rollout.problem
 	isLooping := t != nil && t.reason == crashLoop
 	if isComplete(seen.deployment()) && !isLooping {
 		return nil

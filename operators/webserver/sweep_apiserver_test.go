@@ -182,7 +182,7 @@ func isTakenOver() testkit.Scenario {
 			if err := r.Client.Create(ctx, ws); err != nil {
 				return err
 			}
-			return makeTheGuides(ctx, r.Client, ws)
+			return makeTheTutorials(ctx, r.Client, ws)
 		},
 		Settled: isReady(reasonReady, "nginx:1"),
 		Check: func(ctx context.Context, r *testkit.Run) error {
@@ -201,8 +201,8 @@ func isTakenOver() testkit.Scenario {
 	}
 }
 
-// makeTheGuides makes a Deployment as the guide's operator makes it.
-func makeTheGuides(ctx context.Context, c client.Client, ws *webv1.WebServer) error {
+// makeTheTutorials makes a Deployment as the guide's operator makes it.
+func makeTheTutorials(ctx context.Context, c client.Client, ws *webv1.WebServer) error {
 	labels := map[string]string{"app": "webserver", "webserver_cr": ws.Name}
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(ws, webv1.GroupVersion.WithKind("WebServer"))}
 	d := &appsv1.Deployment{

@@ -133,10 +133,10 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	return templateFrom(string(data)), nil
 }
 
-// askedFor is the template that the spec asks for now. Where one of an earlier
+// requestedTemplate is the template that the spec asks for now. Where one of an earlier
 // version of the operator is in force, that is the one, until the spec changes: an
 // upgrade of the operator restarts no pod.
-func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
+func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
 		in := seen.inputs

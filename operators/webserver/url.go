@@ -29,7 +29,7 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 		return scheme(false) + ws.Spec.Gateway.Hostnames[0]
 	}
 	s := seen.service()
-	if !isOurs(s, ws) {
+	if !isOwned(s, ws) {
 		return "" // there is none, or none of ours: its ports lead elsewhere
 	}
 	for _, at := range s.Status.LoadBalancer.Ingress {
