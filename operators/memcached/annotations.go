@@ -54,7 +54,7 @@ const (
 
 // Labels.
 const (
-	// appLabel and podsOf are what the guide's operator selects by, so that its
+	// appLabel and podsOf are what the tutorial's operator selects by, so that its
 	// Deployment can be taken over.
 	appLabel = "app"
 	podsOf   = "memcached_cr"

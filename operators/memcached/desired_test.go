@@ -20,7 +20,7 @@ func TestArguments(t *testing.T) {
 		mc   *v1alpha1.Memcached
 		want string
 	}{
-		"the guide's": {aPool(), basic},
+		"the tutorial's": {aPool(), basic},
 		"more":        {aPool(memory("4Gi"), func(mc *v1alpha1.Memcached) { mc.Spec.ExtraArgs = []string{"-v"} }), "-m 4096 -I 1048576 -c 1024 -t 4 -p 11211 -v"},
 		"warm":        {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
 		"stable":      {aPool(stable), "-m $(MEMORY) -I 1048576 -c 1024 -t 4 -p 11211"},

@@ -19,7 +19,7 @@ import (
 	"example.com/fairlead/internal/testkit"
 )
 
-// guidesDeployment is what the guide's operator makes for a Memcached.
+// guidesDeployment is what the tutorial's operator makes for a Memcached.
 func guidesDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
 	return &appsv1.Deployment{
@@ -53,7 +53,7 @@ func TestTakeOver(t *testing.T) {
 	s.settled("memcached:1.6.18", 1)
 }
 
-// isForeign arranges for a Memcached with the guide's Deployment. Until there is
+// isForeign arranges for a Memcached with the tutorial's Deployment. Until there is
 // a Secret, the operator makes no servers of its own.
 func isForeign(options ...mcOption) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
@@ -69,7 +69,7 @@ func isForeign(options ...mcOption) func(context.Context, *testkit.Run) error {
 	}
 }
 
-// TestTakeOverStable: with identity Stable, the guide's Deployment goes when the
+// TestTakeOverStable: with identity Stable, the tutorial's Deployment goes when the
 // stable servers are there, and that is told first.
 func TestTakeOverStable(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
@@ -91,7 +91,7 @@ func TestTakeOverStable(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
-// takesOver is the story of the guide's Deployment and stable servers.
+// takesOver is the story of the tutorial's Deployment and stable servers.
 func takesOver() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "takes-over", Pods: behaves, Arrange: isForeign(stable),

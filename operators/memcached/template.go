@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// serverContainer is the container that serves; its name is the guide's.
+	// serverContainer is the container that serves; its name is the tutorial's.
 	serverContainer   = "memcached"
 	exporterContainer = "exporter"
 

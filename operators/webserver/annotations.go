@@ -19,6 +19,6 @@ const (
 	adoptedAnnotation = "webserver-operator/adopted"
 )
 
-// podsOf is the label that says whose pod it is. The guide's operator selects by it,
+// podsOf is the label that says whose pod it is. The tutorial's operator selects by it,
 // so that its Deployment can be taken over.
 const podsOf = "webserver_cr"

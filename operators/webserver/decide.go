@@ -127,7 +127,7 @@ func remove(child client.Object) loop.Write {
 	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more"}
 }
 
-// tutorialPortRefused is for a Service that asks for the guide's port and does not get it: the
+// tutorialPortRefused is for a Service that asks for the tutorial's port and does not get it: the
 // next try asks for any.
 func tutorialPortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
 	if _, isService := child.(*corev1.Service); !isService || !seen.tutorialPort || nodePort(ws, seen) != tutorialNodePort {

@@ -51,7 +51,7 @@
 //
 // # Ports
 //
-// The first WebServer without a port of its own gets 30010, as in the guide,
+// The first WebServer without a port of its own gets 30010, as in the tutorial,
 // while that is free. Which one is first is decided by the API server, by
 // asking for it; whoever is refused takes what the API server gives. From then
 // on the port is in status and stays (ports.go).

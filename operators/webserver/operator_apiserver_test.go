@@ -300,7 +300,7 @@ func TestWrites(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 3*time.Second))
 }
 
-// TestTakeOver: the guide's objects are taken over without a new pod, and the
+// TestTakeOver: the tutorial's objects are taken over without a new pod, and the
 // next change of the spec makes them ours.
 func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
@@ -318,7 +318,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	s.Must(s.Counter.Silence(ctx, time.Second))
 	if got := target(); got != "80" {
-		t.Errorf("the Service looks for port %s, which the guide's pods do not name", got)
+		t.Errorf("the Service looks for port %s, which the tutorial's pods do not name", got)
 	}
 	s.Must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
 	s.settled(reasonReady, "nginx:2")

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// tutorialNodePort is the node port of the guide's WebServer.
+	// tutorialNodePort is the node port of the tutorial's WebServer.
 	tutorialNodePort = 30010
-	// guidePortPause is how long one WebServer has to get it, and how long it
+	// tutorialPortPause is how long one WebServer has to get it, and how long it
 	// counts as taken after the API server said so. Of many that come at once,
 	// so few are refused.
-	guidePortPause = 2 * time.Second
+	tutorialPortPause = 2 * time.Second
 	// tutorialPortIndex is an index of the Services that have it.
 	tutorialPortIndex = "tutorialPort"
 )
@@ -45,7 +45,7 @@ func (p *tutorialPort) mayAsk(ctx context.Context, cache client.Reader, ws *webv
 	if now.Before(p.until) && p.asker != key(ws) {
 		return false, nil
 	}
-	p.asker, p.until = key(ws), now.Add(guidePortPause)
+	p.asker, p.until = key(ws), now.Add(tutorialPortPause)
 	return true, nil
 }
 
@@ -53,10 +53,10 @@ func (p *tutorialPort) mayAsk(ctx context.Context, cache client.Reader, ws *webv
 func (p *tutorialPort) isTaken(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asker, p.until = types.NamespacedName{}, now.Add(guidePortPause)
+	p.asker, p.until = types.NamespacedName{}, now.Add(tutorialPortPause)
 }
 
-// wantsTutorialPort says whether a WebServer is one for the guide's port: it has
+// wantsTutorialPort says whether a WebServer is one for the tutorial's port: it has
 // no port, and asks for none.
 func wantsTutorialPort(ws *webv1.WebServer, s *corev1.Service) bool {
 	return serviceSpec(ws).Type == corev1.ServiceTypeNodePort && serviceSpec(ws).NodePort == 0 && ws.Status.NodePort == 0 && s.UID == ""
@@ -72,7 +72,7 @@ func hasTutorialPort(obj client.Object) []string {
 }
 
 // nodePort is the port to ask for: the user's; or the one that the Service has
-// had so far, so that it stays; or the guide's, while it is free. 0 leaves the
+// had so far, so that it stays; or the tutorial's, while it is free. 0 leaves the
 // choice to the API server.
 func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	s := serviceSpec(ws)

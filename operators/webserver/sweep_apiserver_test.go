@@ -172,7 +172,7 @@ func isReachedFromOutside() testkit.Scenario {
 	}
 }
 
-// isTakenOver begins with what the guide's operator made.
+// isTakenOver begins with what the tutorial's operator made.
 func isTakenOver() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "is-taken-over",
@@ -201,7 +201,7 @@ func isTakenOver() testkit.Scenario {
 	}
 }
 
-// makeTheTutorials makes a Deployment as the guide's operator makes it.
+// makeTheTutorials makes a Deployment as the tutorial's operator makes it.
 func makeTheTutorials(ctx context.Context, c client.Client, ws *webv1.WebServer) error {
 	labels := map[string]string{"app": "webserver", "webserver_cr": ws.Name}
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(ws, webv1.GroupVersion.WithKind("WebServer"))}

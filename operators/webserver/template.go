@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// serverContainer is the container that serves; its name is the guide's.
+	// serverContainer is the container that serves; its name is the tutorial's.
 	serverContainer = "webserver"
 	// checkContainer checks the configuration before the server starts.
 	checkContainer = "check-config"
@@ -245,7 +245,7 @@ func secure(spec *corev1.PodSpec) {
 	}
 }
 
-// selector is what the guide's operator selects by, so that its objects can be
+// selector is what the tutorial's operator selects by, so that its objects can be
 // taken over.
 func selector(ws *webv1.WebServer) map[string]string {
 	return map[string]string{"app": "webserver", podsOf: names.LabelValue(ws.Name)}
