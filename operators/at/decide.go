@@ -257,12 +257,12 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		}
 		wakes.add(limit)
 	}
-	told := pod.CreationTimestamp.Add(problem)
+	reported := pod.CreationTimestamp.Add(problem)
 	if why == reasonStarting {
-		told = pod.CreationTimestamp.Add(slowStart)
+		reported = pod.CreationTimestamp.Add(slowStart)
 	}
-	if seen.now.Before(told) {
-		wakes.add(told)
+	if seen.now.Before(reported) {
+		wakes.add(reported)
 		return step{wakeAt: wakes.time}
 	}
 	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}

@@ -11,9 +11,9 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// tell is about a change of status: for logs, metrics and, when it is one to tell,
+// announce is about a change of status: for logs, metrics and, when it is one to tell,
 // an event.
-func tell(ctx context.Context, group string, before, after *atv1alpha1.AtStatus) []loop.Event {
+func announce(ctx context.Context, group string, before, after *atv1alpha1.AtStatus) []loop.Event {
 	if before.Phase != after.Phase {
 		log.FromContext(ctx).Info("phase changed", "from", before.Phase, "to", after.Phase, "reason", after.Reason)
 		if after.Phase.Finished() {

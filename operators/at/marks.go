@@ -111,7 +111,7 @@ func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.A
 		log.FromContext(ctx).Info("pod had lost marks of this operator: restored", "pod", pod.Name, "missing", missing)
 	}
 	o.takenBack.note(at, seen.now.Add(wait))
-	c.Tell(takenBack(pod.Name, missing, err))
+	c.Emit(takenBack(pod.Name, missing, err))
 	return nil
 }
 

@@ -86,8 +86,8 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			at.Status = summarize(at, seen, *next, did.Failure)
 		},
 		Conditions: func(obj client.Object) *[]metav1.Condition { return &g.view(obj).Status.Conditions },
-		Tell: func(ctx context.Context, before, after client.Object) []loop.Event {
-			return tell(ctx, g.gvk.Group, &g.view(before).Status, &g.view(after).Status)
+		Announce: func(ctx context.Context, before, after client.Object) []loop.Event {
+			return announce(ctx, g.gvk.Group, &g.view(before).Status, &g.view(after).Status)
 		},
 		Owns: func(obj, child client.Object) bool {
 			pod, ok := child.(*corev1.Pod)

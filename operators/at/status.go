@@ -206,7 +206,7 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 }
 
-// problemWith is what there is to say when an action failed: the user is told what
+// problemWith is what there is to say when an action failed: the user reads what
 // a user can do something about, and what lasts.
 func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError

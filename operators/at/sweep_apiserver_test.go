@@ -116,7 +116,7 @@ func settledAs(phase atv1alpha1.Phase, reason string) func(context.Context, *tes
 
 // ranOnce holds at the end of every story: each attempt's pod was started at
 // most once, there were as many as status says, and none that status does not
-// tell of.
+// announce of.
 func ranOnce(attempts int) func(context.Context, *testkit.Run) error {
 	return func(_ context.Context, r *testkit.Run) error {
 		names := map[string]types.UID{}

@@ -13,7 +13,7 @@ import (
 // what would be right.
 func TestValidation(t *testing.T) {
 	testkit.CheckSpecs(t, map[string]testkit.SpecCase{
-		"the tutorial's":               {Spec: "size: 3"},
+		"the tutorial's":            {Spec: "size: 3"},
 		"nothing":                   {Spec: ""},
 		"no server":                 {Spec: "size: 0"},
 		"warm":                      {Spec: "identity: Stable, upgrade: Warm"},

@@ -83,7 +83,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
-	told := isAnnounced(mc, next.upgrade)
+	announced := isAnnounced(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
 	next.apply(loop.The[*corev1.Service](seen.children), service(mc, next.serving))
 
@@ -92,11 +92,11 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if isStable(mc) {
 		old, other = s, d
 	}
-	switch mayApply := told || next.upgrade == nil || isStable(mc) && isOwned(s, mc); {
+	switch mayApply := announced || next.upgrade == nil || isStable(mc) && isOwned(s, mc); {
 	case seen.inputs.missing || !mayApply:
 		// What is there stays as it is.
 	case isStable(mc):
-		config, err := statefulSet(mc, t, partition(next.upgrade, told, seen, t))
+		config, err := statefulSet(mc, t, partition(next.upgrade, announced, seen, t))
 		if err != nil {
 			return next, err
 		}
@@ -131,21 +131,21 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	return next, nil
 }
 
-// isAnnounced says whether status has told of a cold change, which must not begin
-// before. The others need not be told.
+// isAnnounced says whether status has announced a cold change, which must not begin
+// before. The others need not be announced.
 func isAnnounced(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 	if planned == nil || planned.Kind != v1alpha1.Cold {
 		return true
 	}
-	told := mc.Status.Upgrade
-	return told != nil && told.Revision == planned.Revision && told.Kind == v1alpha1.Cold
+	announced := mc.Status.Upgrade
+	return announced != nil && announced.Revision == planned.Revision && announced.Kind == v1alpha1.Cold
 }
 
 // partition lets the StatefulSet's controller replace pods only where that is
-// what has been told, and then until the change is over. Where that goes on
-// already, it was told: the Memcached in the cache may be of before, and a pod
+// what has been announced, and then until the change is over. Where that goes on
+// already, it was announced: the Memcached in the cache may be of before, and a pod
 // that is made while the partition is closed would be one of the old template.
-func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t podTemplate) int32 {
+func partition(planned *v1alpha1.UpgradeStatus, announced bool, seen observation, t podTemplate) int32 {
 	s := seen.statefulSet()
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
 	isApplied := s.Annotations[revisionAnnotation] == t.revision
@@ -160,7 +160,7 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 		goesOn = goesOn && (!promoted || s.Status.ObservedGeneration < s.Generation)
 	case planned.Kind != v1alpha1.Cold:
 		goesOn = goesOn && s.Annotations[openAnnotation] == t.revision
-	case told && !canChangeInPlace(seen, t):
+	case announced && !canChangeInPlace(seen, t):
 		goesOn = true
 	}
 	if goesOn {
@@ -216,15 +216,15 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	}
 	old, ok := workload(mc, seen)
 	foreign := ok && old.GetAnnotations()[revisionAnnotation] == "" // another operator's, under this very Memcached
-	told := mc.Status.Upgrade
-	if told != nil && told.Revision != t.revision {
-		told = nil
+	announced := mc.Status.Upgrade
+	if announced != nil && announced.Revision != t.revision {
+		announced = nil
 	}
 	// One that was begun goes on until the last server is back, and the
 	// StatefulSet's controller takes the new template for the present one:
 	// before, a pod that has to be made anew would be one of the old template.
 	s := seen.statefulSet()
-	begun := told != nil && (restarting > 0 || told.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
+	begun := announced != nil && (restarting > 0 || announced.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
@@ -233,8 +233,8 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 		other = true // its pods are not in the cache
 	}
 	kind, why := effect(mc, seen, t, other)
-	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
-		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
+	if announced != nil && (kind != v1alpha1.Cold || announced.Kind == v1alpha1.Cold) {
+		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: announced.Kind, Updated: updated, Message: announced.Message}
 	}
 	return &v1alpha1.UpgradeStatus{
 		Revision: t.revision, Kind: kind, Updated: updated,

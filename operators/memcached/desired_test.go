@@ -21,10 +21,10 @@ func TestArguments(t *testing.T) {
 		want string
 	}{
 		"the tutorial's": {aPool(), basic},
-		"more":        {aPool(memory("4Gi"), func(mc *v1alpha1.Memcached) { mc.Spec.ExtraArgs = []string{"-v"} }), "-m 4096 -I 1048576 -c 1024 -t 4 -p 11211 -v"},
-		"warm":        {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
-		"stable":      {aPool(stable), "-m $(MEMORY) -I 1048576 -c 1024 -t 4 -p 11211"},
-		"users":       {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s"} }), basic + " -Y /etc/memcached/auth/users"},
+		"more":           {aPool(memory("4Gi"), func(mc *v1alpha1.Memcached) { mc.Spec.ExtraArgs = []string{"-v"} }), "-m 4096 -I 1048576 -c 1024 -t 4 -p 11211 -v"},
+		"warm":           {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
+		"stable":         {aPool(stable), "-m $(MEMORY) -I 1048576 -c 1024 -t 4 -p 11211"},
+		"users":          {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s"} }), basic + " -Y /etc/memcached/auth/users"},
 		"a certificate": {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }),
 			basic + " -Z -o ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key -l $(POD_IP),127.0.0.1,notls:127.0.0.1:11210"},
 	} {

@@ -4,7 +4,7 @@
 //
 // # The promise
 //
-//   - A change that empties caches is told first: it is in status.upgrade, and
+//   - A change that empties caches is announced first: it is in status.upgrade, and
 //     in an event, before the first server is touched.
 //   - A warm change restarts each server in its pod, with its address and its
 //     items, one at a time, and only when nothing is left to wait for: the
@@ -60,7 +60,7 @@
 // # How a cold change goes
 //
 // What cannot be changed in place has a hash in the pods (replaceAnnotation). If
-// it differs, the partition goes to 0 once status has told, and the controller
+// it differs, the partition goes to 0 once status has announced it, and the controller
 // of the StatefulSet replaces the pods. It is at 0 also where there is no pod,
 // until the new template is the present one: what is made is of that one then.
 // A Deployment's changes are always cold.

@@ -13,8 +13,8 @@ import (
 	"example.com/fairlead/internal/kit/status"
 )
 
-// tell is about a change of status, when it is one to tell.
-func tell(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
+// announce is about a change of status, when it is one to tell.
+func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
 	events := tellUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
 	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)

@@ -67,7 +67,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			}
 			return
 		case next.upgrade.Kind == v1alpha1.Warm && lostCache(named) != "":
-			// That is told before another server is touched.
+			// That is reported before another server is touched.
 			next.upgrade.Kind, next.upgrade.Server = v1alpha1.Cold, ""
 			next.upgrade.Message += "; but " + lostCache(named)
 			return
@@ -128,12 +128,12 @@ func revisionOf(mc *v1alpha1.Memcached, seen observation) string {
 
 // namedServer is the server that status names for this very change.
 func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *corev1.Pod {
-	told := mc.Status.Upgrade
-	if told == nil || told.Revision != t.revision || told.Server == "" {
+	announced := mc.Status.Upgrade
+	if announced == nil || announced.Revision != t.revision || announced.Server == "" {
 		return nil
 	}
 	for _, pod := range live {
-		if pod.Name == told.Server {
+		if pod.Name == announced.Server {
 			return pod
 		}
 	}

@@ -64,7 +64,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 		mc.Status = summarize(mc, seen, next, did.Failure)
 	},
 	Conditions: func(mc *v1alpha1.Memcached) *[]metav1.Condition { return &mc.Status.Conditions },
-	Tell:       tell,
+	Announce:   announce,
 	Words: map[string]string{
 		"spec.replicas": "size",
 		"spec.template.spec.containers[" + serverContainer + "].image": "image",

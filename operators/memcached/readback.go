@@ -23,7 +23,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file reads back how much memory a server has for items, after it was told
+// This file reads back how much memory a server has for items, after it was given
 // to take more while it runs. Nothing that Kubernetes reports tells that, so it is
 // asked for over the network, as a client would.
 

@@ -11,7 +11,7 @@ import (
 )
 
 // This file is about memory that grows while a server runs: the container gets
-// more first, then memcached is told.
+// more first, then memcached is asked to use it.
 
 // canGrow says whether a pod can get from the memory that it has to that of the
 // template while it runs.

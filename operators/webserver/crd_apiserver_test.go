@@ -13,7 +13,7 @@ import (
 // what would be right.
 func TestValidation(t *testing.T) {
 	testkit.CheckSpecs(t, map[string]testkit.SpecCase{
-		"the tutorial's":                 {Spec: "image: 'nginx:1.23.1', replicas: 3"},
+		"the tutorial's":              {Spec: "image: 'nginx:1.23.1', replicas: 3"},
 		"an image only":               {Spec: "image: nginx"},
 		"no replicas":                 {Spec: "image: nginx, replicas: 0"},
 		"a port":                      {Spec: "image: nginx, port: 65535"},

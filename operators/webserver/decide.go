@@ -251,11 +251,11 @@ func emptyCopy(kind string) client.Object {
 	return &corev1.ConfigMap{}
 }
 
-// differencesTold is how many fields of an adopted template are named.
-const differencesTold = 8
+// differencesShown is how many fields of an adopted template are named.
+const differencesShown = 8
 
 func tooMany(fields []string) string {
-	if more := len(fields) - differencesTold; more > 0 {
+	if more := len(fields) - differencesShown; more > 0 {
 		return fmt.Sprintf(" and %d more", more)
 	}
 	return ""

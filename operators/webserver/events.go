@@ -13,8 +13,8 @@ import (
 	"example.com/fairlead/internal/kit/status"
 )
 
-// tell is about a change of status, when it is one to tell.
-func tell(ctx context.Context, before, after *webv1.WebServer) []loop.Event {
+// announce is about a change of status, when it is one to tell.
+func announce(ctx context.Context, before, after *webv1.WebServer) []loop.Event {
 	if failed := after.Status.FailedRollout; failed != nil && (before.Status.FailedRollout == nil || *before.Status.FailedRollout != *failed) {
 		rollbacks.WithLabelValues(failed.Reason).Inc()
 	}

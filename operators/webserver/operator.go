@@ -42,7 +42,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 		ws.Status = summarize(ws, seen, next, did.Failure)
 	},
 	Conditions: func(ws *webv1.WebServer) *[]metav1.Condition { return &ws.Status.Conditions },
-	Tell:       tell,
+	Announce:   announce,
 	Settled:    []string{"nodePort", "replicas"}, // by the API server, by an autoscaler
 	Words: map[string]string{
 		"spec.replicas": "replicas",

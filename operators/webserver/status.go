@@ -266,16 +266,16 @@ func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
 
 // adoptedMessage tells what the next change of the spec will change besides.
 func adoptedMessage(seen observation, desired podTemplate) string {
-	told := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
+	message := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
 	if !drains(seen.deployment()) {
-		told += " They do not drain: the first change may fail some requests."
+		message += " They do not drain: the first change may fail some requests."
 	}
 	if desired.isNone() {
-		return told
+		return message
 	}
 	fields := templateDifferences(desired, seen.deployment())
 	if len(fields) == 0 {
-		return told
+		return message
 	}
-	return fmt.Sprintf("%s Then they get, too: %s%s", told, strings.Join(fields[:min(len(fields), differencesTold)], ", "), tooMany(fields))
+	return fmt.Sprintf("%s Then they get, too: %s%s", message, strings.Join(fields[:min(len(fields), differencesShown)], ", "), tooMany(fields))
 }

@@ -112,7 +112,7 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 		check := corev1.Container{
 			Name: checkContainer, Image: server.Image, ImagePullPolicy: server.ImagePullPolicy, Command: in.check,
 			Env: server.Env, EnvFrom: server.EnvFrom, VolumeMounts: server.VolumeMounts, SecurityContext: server.SecurityContext,
-			// What it prints is what the user is told.
+			// What it prints is what the user reads.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}
 		if in.as != asOf001 { // a quota may want them of every container

@@ -31,8 +31,8 @@ type Caller struct {
 	Live   client.Reader
 	// Wrote has the loop wait for the cache to show this object.
 	Wrote func(client.Object)
-	// Tell reports an event about the owner.
-	Tell func(Event)
+	// Emit reports an event about the owner.
+	Emit func(Event)
 }
 
 // Failure is a write that failed.
@@ -163,7 +163,7 @@ func (r *round) send(ctx context.Context, w Write) error {
 	case Delete:
 		return r.delete(ctx, w)
 	case Call:
-		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Tell: r.tell})
+		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Emit: r.emit})
 	}
 	return fmt.Errorf("no such verb: %q", w.Verb)
 }
@@ -233,7 +233,7 @@ func (r *round) apply(ctx context.Context, w Write) error {
 		r.did.Children = r.did.Children.With(seen)
 	}
 	if outcome.TakenBack {
-		r.tell(Event{Reason: "TakenBack", Action: "Repair",
+		r.emit(Event{Reason: "TakenBack", Action: "Repair",
 			Note: fmt.Sprintf("Restored the owner reference or labels of %s %q", kind, seen.GetName())})
 	}
 	return nil
@@ -276,10 +276,10 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	return nil
 }
 
-// tell reports an event about the owner.
-func (r *round) tell(e Event) { tell(r.events, r.owner, e) }
+// emit reports an event about the owner.
+func (r *round) emit(e Event) { emit(r.events, r.owner, e) }
 
-func tell(events recorder.EventRecorder, about client.Object, e Event) {
+func emit(events recorder.EventRecorder, about client.Object, e Event) {
 	if e.Type == "" {
 		e.Type = corev1.EventTypeNormal
 	}

@@ -51,9 +51,9 @@ type Kind[T client.Object, S any, P Planner] struct {
 	Summarize func(obj T, seen S, plan P, did Did)
 	// Conditions are those of the status.
 	Conditions func(T) *[]metav1.Condition
-	// Tell, if set, is about a status that was stored: it logs what there is to log,
+	// Announce, if set, is about a status that was stored: it logs what there is to log,
 	// and returns the events.
-	Tell func(ctx context.Context, before, after T) []Event
+	Announce func(ctx context.Context, before, after T) []Event
 
 	// Forget, if set, drops what the functions keep in memory about an object that
 	// is gone.

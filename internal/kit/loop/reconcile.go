@@ -190,11 +190,11 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 		return err
 	}
 	l.executor.memory.Note(l.gvk.Kind, obj)
-	if l.kind.Tell == nil {
+	if l.kind.Announce == nil {
 		return nil
 	}
-	for _, e := range l.kind.Tell(ctx, before, obj) {
-		tell(l.executor.events, obj, e)
+	for _, e := range l.kind.Announce(ctx, before, obj) {
+		emit(l.executor.events, obj, e)
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func TestFoundIsDecidedAnew(t *testing.T) {
 // TestEventsAfterTheStatus: what was not stored is not announced.
 func TestEventsAfterTheStatus(t *testing.T) {
 	b := newBench(t)
-	b.kind.Tell = func(context.Context, *corev1.Service, *corev1.Service) []Event {
+	b.kind.Announce = func(context.Context, *corev1.Service, *corev1.Service) []Event {
 		return []Event{{Reason: "Done", Action: "Work", Note: "all is done"}}
 	}
 	b.refuse["status Service"] = apierrors.NewInternalError(errors.New("etcd"))
