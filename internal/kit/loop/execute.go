@@ -318,12 +318,8 @@ func (r *round) isHidden(ctx context.Context, w Write) bool {
 	if w.Verb != Apply || w.Object.GetUID() != "" {
 		return false
 	}
-	named, ok := w.Want.(interface{ GetName() *string })
-	if !ok || named.GetName() == nil {
-		return false
-	}
 	hidden := w.Object.DeepCopyObject().(client.Object)
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: *named.GetName()}, hidden)
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: w.objectName()}, hidden)
 	if err != nil || !r.owns(r.owner, hidden) {
 		return false
 	}

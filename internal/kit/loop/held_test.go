@@ -78,3 +78,16 @@ func TestRefusalsAreAskedForEverMoreSlowly(t *testing.T) {
 		t.Errorf("%d owners are left", len(h.byOwner))
 	}
 }
+
+// TestRefusalsOfTwo: two children of a kind wait each for themselves.
+func TestRefusalsOfTwo(t *testing.T) {
+	h := newHeld(time.Second, time.Minute)
+	for _, name := range []string{"a", "b"} {
+		h.note(anOwner(), serviceOf(name), errors.New("quota"), noon)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, held := h.back(anOwner(), serviceOf(name), noon); !held {
+			t.Errorf("the Service %q is not held back", name)
+		}
+	}
+}

@@ -104,11 +104,17 @@ func (w Write) Name() string {
 }
 
 // String is the name with that of the object.
-func (w Write) String() string {
-	if w.Object == nil || w.Object.GetName() == "" {
-		return w.Name()
+func (w Write) String() string { return strings.TrimSpace(w.Name() + " " + w.objectName()) }
+
+// objectName is empty for a Call about nothing in particular.
+func (w Write) objectName() string {
+	if w.Object != nil && w.Object.GetName() != "" {
+		return w.Object.GetName()
 	}
-	return w.Name() + " " + w.Object.GetName()
+	if want, ok := w.Want.(interface{ GetName() *string }); ok && want.GetName() != nil {
+		return *want.GetName()
+	}
+	return ""
 }
 
 type nameKey struct{}
