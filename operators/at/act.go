@@ -36,7 +36,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		next.Writes = []loop.Write{{Verb: loop.Create, Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)}}
 	case release:
 		next.Writes = []loop.Write{{Verb: loop.Call, Object: next.pod, Part: string(release), Do: func(ctx context.Context, c loop.Caller) error {
-			return o.openGate(ctx, c, at, next.pod)
+			return o.removeGate(ctx, c, at, next.pod)
 		}}}
 	case discard:
 		why := "the At was changed after it was made"
@@ -69,12 +69,12 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	return nil
 }
 
-// openGate lets the claimed pod run. An update costs the API server much less than
+// removeGate removes the scheduling gate of the claimed pod. An update costs the API server much less than
 // a patch, and nothing else is as dear when many Ats are due at once. It is refused
 // where the cache is late, or where the pod has fields that this program is too
 // old to know; then a patch does it, which tests the UID and the place of the
 // gate. So it is this pod in any case, and nothing is done twice.
-func (o *observer) openGate(ctx context.Context, c loop.Caller, at *atv1alpha1.At, pod *corev1.Pod) error {
+func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1.At, pod *corev1.Pod) error {
 	index := gateIndex(pod)
 	now := o.now()
 	open := pod.DeepCopy()
@@ -98,7 +98,7 @@ func (o *observer) openGate(ctx context.Context, c loop.Caller, at *atv1alpha1.A
 		return client.IgnoreNotFound(err) // so is that of its deletion
 	}
 	c.Wrote(open)
-	log.FromContext(ctx).Info("pod may run", "pod", pod.Name)
+	log.FromContext(ctx).Info("scheduling gate removed", "pod", pod.Name)
 	if at.Status.Attempts == 1 && at.Status.ScheduledTime != nil {
 		lateness.WithLabelValues(o.group.gvk.Group).Observe(max(0, now.Sub(at.Status.ScheduledTime.Time).Seconds()))
 	}

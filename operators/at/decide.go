@@ -22,7 +22,7 @@ const (
 	// that doubles, within these bounds.
 	firstRefusal, longestRefusal = 5 * time.Second, time.Minute
 
-	// trouble is how long a claimed pod may take to start its command before
+	// problem is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.
 	problem = 10 * time.Second
 	// slowStart is the same where all goes well, but slowly.

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"slices"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 // This file is about pods of which somebody has changed an image while they run.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +12,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -32,7 +31,7 @@ type plan struct {
 	// upgrade is what status is to say about a change of the servers: nil if
 	// there is none. What it names first, the next step carries out.
 	upgrade *v1alpha1.UpgradeStatus
-	// trouble is what keeps an upgrade from going on, and waits is what it
+	// problem is what keeps an upgrade from going on, and waits is what it
 	// waits for.
 	problem *problem
 	waits   string

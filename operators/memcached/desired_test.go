@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 func TestArguments(t *testing.T) {

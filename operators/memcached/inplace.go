@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 // This file decides the steps of a change in place; doc.go has the order.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +20,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
 )

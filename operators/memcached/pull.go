@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 )
 

@@ -10,14 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 )
 

@@ -102,7 +102,7 @@ type inputs struct {
 	stale []staleCopy
 	// missing is true when a copy cannot be made and there is none yet.
 	missing bool
-	// trouble is what is wrong with the first Secret that has something wrong.
+	// problem is what is wrong with the first Secret that has something wrong.
 	problem *problem
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -16,6 +14,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 )
 

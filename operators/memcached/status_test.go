@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/internal/kit/contents"
-
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +16,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/status"
 )
 

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -23,6 +21,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"

@@ -24,7 +24,7 @@ type inputs struct {
 	check []string
 	// as is the version whose template is wanted.
 	as rendering
-	// trouble is why there can be no pod template, if there cannot.
+	// problem is why there can be no pod template, if there cannot.
 	problem *problem
 }
 

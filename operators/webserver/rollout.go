@@ -21,7 +21,7 @@ import (
 type rollout struct {
 	// complete is true when all pods have it and are available.
 	complete bool
-	// trouble is what keeps a pod from serving; nil if nothing is known.
+	// problem is what keeps a pod from serving; nil if nothing is known.
 	problem *problem
 	// failure is set when the rollout is to be given up.
 	failure *webv1.FailedRollout
