@@ -25,7 +25,7 @@ func goodMachine() machine {
 		},
 		files: map[string]string{
 			"etc/os-release":                    "ID=debian\n",
-			"proc/meminfo":                      "MemTotal: 4000000 kB\nMemAvailable: 3900000 kB\nSwapFree: 1000000 kB\n",
+			"proc/meminfo":                      "MemTotal: 6000000 kB\nMemAvailable: 5900000 kB\nSwapFree: 1000000 kB\n",
 			"proc/filesystems":                  "nodev\toverlay\n",
 			"proc/mounts":                       "",
 			"sys/fs/cgroup/cgroup.controllers":  "cpuset cpu io memory hugetlb pids rdma\n",

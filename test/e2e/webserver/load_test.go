@@ -181,10 +181,23 @@ spec:
 		})
 		wantDeployment(t, ns, "busy", step.replicas)
 		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "webserver/busy")
-		time.Sleep(pace.Scale(8 * time.Second)) // what is left drains
+		wantNoneLeaving(t, ns, "busy")
 		t.Logf("%s: %d answered so far, %d failed in this step", step.name, l.answered.Load(), l.failed.Load()-failed)
 	}
 	l.end(t)
+}
+
+// wantNoneLeaving waits until all pods that were to go are gone. While no pod is ready,
+// requests go to all that are leaving, also to the one that ends first.
+func wantNoneLeaving(t *testing.T, namespace, name string) {
+	t.Helper()
+	pace.Eventually(t, 2*time.Minute, func() error {
+		if left := e2e.Kubectl(t, "get", "pods", "-n", namespace, "-l", "webserver_cr="+name,
+			"-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`); left != "" {
+			return fmt.Errorf("pods that are leaving: %s", left)
+		}
+		return nil
+	})
 }
 
 // TestWebServerRollsBack: an image that cannot be had, and a configuration that
