@@ -26,6 +26,9 @@ const (
 	// a run is over. The longest they are silent with work at hand is when a
 	// fresh one waits for its caches, which client-go looks at every 100 ms.
 	quiet = 250 * time.Millisecond
+	// afterConflict is how long the loop waits for the event that tells of the
+	// other's write, which after a conflict made up here never comes.
+	afterConflict = time.Second
 	// calmPolls is how often the scenario must be seen settled during the
 	// second half of that: on a machine that is too busy to answer that many
 	// questions, an operator may only be waiting for its turn.
@@ -148,6 +151,9 @@ func (pl *play) story(v variant) error {
 		pl.log.add("user", name)
 	}
 	calm, needed := 0, v.quiet(pl.sweep.delay())
+	if pl.wire.plan.fault == Conflict {
+		needed += afterConflict
+	}
 	settled := func(ctx context.Context, r *Run) error {
 		silent := pl.wire.silentFor()
 		if silent < needed/2 { // ask nobody as long as the answer may change
