@@ -58,9 +58,9 @@ var children = []loop.Child[*webv1.WebServer]{
 	{Empty: &autoscalingv2.HorizontalPodAutoscaler{}, Name: childName},
 	{Empty: &networkingv1.Ingress{}, Name: childName},
 	{Empty: unstructuredOf(httpRouteKind), Name: childName,
-		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
+		Requested: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
 	{Empty: unstructuredOf(routeKind), Name: childName,
-		Asked: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
+		Requested: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
 	{Empty: &appsv1.ControllerRevision{}},     // what can be gone back to
 	{Empty: contents.Metadata(configMapKind)}, // the copies of what pods are given
 	{Empty: contents.Metadata(secretKind)},

@@ -18,9 +18,9 @@ type Child[T client.Object] struct {
 	// Name is that of the one child of this kind; nil if there may be several,
 	// which Observe lists.
 	Name func(T) string
-	// Asked is for a kind that not every cluster has: whether the object needs
+	// Requested is for a kind that not every cluster has: whether the object needs
 	// it. Such a kind is watched once the API server serves it.
-	Asked func(T) bool
+	Requested func(T) bool
 }
 
 func (c Child[T]) empty() client.Object { return c.Empty.DeepCopyObject().(client.Object) }
@@ -65,7 +65,7 @@ func KindOf(obj client.Object) string {
 func NoChildren[T client.Object](kinds []Child[T]) Children {
 	none := Children{}
 	for _, child := range kinds {
-		if child.Name != nil && child.Asked == nil {
+		if child.Name != nil && child.Requested == nil {
 			none[KindOf(child.Empty)] = child.empty()
 		}
 	}

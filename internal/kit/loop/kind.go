@@ -118,7 +118,7 @@ func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func
 	}
 	for _, child := range static.Children {
 		_, isMetadata := child.Empty.(*metav1.PartialObjectMetadata)
-		if child.Asked == nil && !isMetadata {
+		if child.Requested == nil && !isMetadata {
 			declared.Owns = append(declared.Owns, child.Empty)
 		}
 	}
@@ -179,7 +179,7 @@ func setUp[T client.Object, S any, P Planner](mgr ctrl.Manager, kind Kind[T, S, 
 		return err
 	}
 	for _, child := range kind.Children {
-		if child.Asked != nil {
+		if child.Requested != nil {
 			l.executor.optional[KindOf(child.Empty)] = &optional{
 				object: child.Empty, server: server,
 				watch:   func() error { return watch(child.empty(), owner) },
@@ -207,7 +207,7 @@ func setUp[T client.Object, S any, P Planner](mgr ctrl.Manager, kind Kind[T, S, 
 		return err
 	}
 	for _, child := range kind.Children {
-		if child.Asked == nil {
+		if child.Requested == nil {
 			if err := watch(child.empty(), owner); err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func setUp[T client.Object, S any, P Planner](mgr ctrl.Manager, kind Kind[T, S, 
 		}
 	}
 	for _, kind := range l.executor.optional {
-		// What was asked for earlier may have to be removed now.
+		// What was requested earlier may have to be removed now.
 		if _, err := kind.served(context.Background()); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func (l *loop[T, S, P]) readChildren(ctx context.Context, r *Reader, obj T) erro
 		}
 		kind := KindOf(child.Empty)
 		if o := l.executor.optional[kind]; o != nil && !o.isFound() {
-			if !child.Asked(obj) {
+			if !child.Requested(obj) {
 				continue
 			}
 			served, err := o.served(ctx)
