@@ -47,8 +47,8 @@ func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 }
 
 // missingLasts is for how long servers may be missing until that is reported, and
-// looked into.
-const missingLasts = 15 * time.Second
+// looked into. A variable, so that tests need not wait.
+var missingLasts = 15 * time.Second
 
 // untilReported is how long to wait for that: 0 or less once it is time.
 func untilReported(seen observation) time.Duration {

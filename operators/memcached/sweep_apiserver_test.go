@@ -22,6 +22,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
@@ -43,6 +44,8 @@ func TestMain(m *testing.M) {
 // TestSweep kills the operator at every write of every story, and shows the
 // promise of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
+	defer func(lasts time.Duration) { missingLasts = lasts }(missingLasts)
+	missingLasts = time.Second
 	sweep := &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: kind.Writes,
@@ -51,7 +54,7 @@ func TestSweep(t *testing.T) {
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"pods"},
 	}
-	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers(), takesOver())
+	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), losesLabelsAndRoom(), rotatesUsers(), takesOver())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -233,6 +236,33 @@ func changesIdentity() testkit.Scenario {
 		}},
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 		Check:   nothingLeft(0, 1, 0),
+		Timeout: time.Minute,
+	}
+}
+
+// losesLabelsAndRoom has a server whose labels somebody removes, then more memory
+// than the node has for it, and then another identity.
+func losesLabelsAndRoom() testkit.Scenario {
+	hasItsLabel := func(ctx context.Context, r *testkit.Run) error {
+		pod, err := read(ctx, r, "cache-0", &corev1.Pod{})
+		if err == nil && pod.Labels[run.ManagedByLabel] != managedBy {
+			err = errors.New("cache-0 does not have its label")
+		}
+		return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))
+	}
+	return testkit.Scenario{
+		Name: "loses-labels-and-room", Pods: behaves, Arrange: arranged(stable),
+		Steps: []testkit.Step{
+			{Name: "no label", When: hasItsLabel, Do: func(ctx context.Context, r *testkit.Run) error {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "cache-0"}}
+				return r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+run.ManagedByLabel+`":null}}}`)))
+			}},
+			{Name: "more memory than there is", When: hasItsLabel, Do: patched(`{"spec":{"memory":"2Gi"}}`)},
+			{Name: "random", When: hasMemory("2Gi", 1), Do: patched(`{"spec":{"identity":"Random"}}`)},
+		},
+		Settled: func(ctx context.Context, r *testkit.Run) error {
+			return errors.Join(nothingLeft(1, 0, 0)(ctx, r), hasMemory("2Gi", 1)(ctx, r))
+		},
 		Timeout: time.Minute,
 	}
 }
