@@ -41,11 +41,12 @@
 // variant faults kills nobody: there the n-th write meets one [Fault], such as
 // a conflict, a server that is too busy, or an answer that is lost.
 //
-// Plain cuts every write in both ways. The others share what is left of two cores'
-// time: late-all and twins cut every write in one way, before or after in turns; the
-// late-<resource> do so with a write of each that there are of them; a write meets
-// a conflict, a lost answer, and in turns one of the other faults. SWEEP_ALL=1 in
-// the environment asks for all of it.
+// Plain cuts the first write before it, and every write after it, which is also
+// before the next. The others share what is left of two cores' time: late-all and
+// twins cut every write in one way, before or after in turns; the late-<resource> do
+// so with a write of each that there are of them; the answer of every write is lost,
+// and it meets one of the other faults in turns. SWEEP_ALL=1 in the environment
+// plays all of it, with both cuts of every write.
 //
 // While a scenario plays, every version of every object of the listed kinds is
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for

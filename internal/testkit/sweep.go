@@ -78,6 +78,7 @@ type variant struct {
 	late      func(Request) bool // nil: nothing is
 	isOneLate bool               // no more than one kind of objects is
 	faults    bool               // instead of kills
+	afterOnly bool               // what is before a write is after the one before it
 	turn      *turn              // nil: everything is done to every write
 }
 
@@ -87,7 +88,7 @@ type turn struct{ mine, of int }
 
 // variants are those named, or all.
 func (s *Sweep) variants(names ...string) []variant {
-	all := []variant{{name: "plain", operators: 1}}
+	all := []variant{{name: "plain", operators: 1, afterOnly: true}}
 	if len(s.Late) > 0 {
 		all = append(all, variant{name: "late-all", operators: 1, turn: &turn{0, 1}, late: func(Request) bool { return true }})
 	}
@@ -100,7 +101,7 @@ func (s *Sweep) variants(names ...string) []variant {
 		variant{name: "faults", operators: 1, turn: &turn{0, 1}, faults: true})
 	if os.Getenv(allVariable) != "" {
 		for i := range all {
-			all[i].turn = nil
+			all[i].turn, all[i].afterOnly = nil, false
 		}
 	}
 	if len(names) == 0 {
@@ -137,6 +138,8 @@ func (v variant) points(n int) []plan {
 	}
 	cuts := []plan{{n: n, cut: before}, {n: n, cut: afterwards}}
 	switch turn := v.turn; {
+	case v.afterOnly && n > 1:
+		return cuts[1:]
 	case turn == nil:
 		return cuts
 	case n%turn.of != turn.mine:
