@@ -118,13 +118,18 @@ func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func
 	}
 	for _, child := range static.Children {
 		_, isMetadata := child.Empty.(*metav1.PartialObjectMetadata)
-		if child.Requested == nil && !isMetadata {
+		switch {
+		case isMetadata:
+			declared.Watches = append(declared.Watches, child.Empty)
+		case child.Requested == nil:
 			declared.Owns = append(declared.Owns, child.Empty)
 		}
 	}
 	for _, watch := range static.Watches {
 		if watch.Labelled {
 			declared.Owns = append(declared.Owns, watch.Object)
+		} else {
+			declared.Watches = append(declared.Watches, watch.Object)
 		}
 	}
 	return declared

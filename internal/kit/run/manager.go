@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -55,6 +56,9 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 			return nil, err
 		}
 	}
+	if err := canShareCaches(scheme, operators); err != nil {
+		return nil, err
+	}
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                 scheme,
@@ -89,6 +93,38 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		return nil, err
 	}
 	return mgr, mgr.Add(starter)
+}
+
+// canShareCaches returns an error if one operator needs all objects of a kind in the
+// cache and another only its own: the cache has one selection for each kind, also
+// for objects that are read as metadata only.
+func canShareCaches(scheme *runtime.Scheme, operators []Operator) error {
+	owners := map[schema.GroupVersionKind]string{}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			for _, object := range kind.Owns {
+				gvk, err := apiutil.GVKForObject(object, scheme)
+				if err != nil {
+					return err
+				}
+				owners[gvk] = operator.Name
+			}
+		}
+	}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			for _, object := range kind.Watches {
+				gvk, err := apiutil.GVKForObject(object, scheme)
+				if err != nil {
+					return err
+				}
+				if owner := owners[gvk]; owner != "" {
+					return fmt.Errorf("operator %s watches every %s, and operator %s only its own: that one has to name it as metadata", operator.Name, gvk.Kind, owner)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // cacheOptions keeps the caches small: of the kinds that the operators own only

@@ -42,6 +42,10 @@ type Kind struct {
 	// Owns has one object of every kind of child that it watches, as far as every
 	// cluster has it.
 	Owns []client.Object
+	// Watches has one object of every kind of which it watches all objects, also
+	// those without its label. No operator beside it in a manager can have the kind in Owns:
+	// the two share a cache.
+	Watches []client.Object
 	// SetUp adds the controller of the kind to the manager. It is called once
 	// the API server serves the kind.
 	SetUp func(ctrl.Manager) error
