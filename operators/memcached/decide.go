@@ -51,9 +51,10 @@ func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
 }
 
-// remove deletes what is not needed any more.
+// remove deletes what is not needed any more. An operator whose cache has the object
+// and not yet the edit that needs it must not: so the Memcached has to be current.
 func (p *plan) remove(obj client.Object) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "the spec does not request it any more"})
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "the spec does not request it any more", IfCurrent: true})
 }
 
 // change is a server, and what it is to become in place.

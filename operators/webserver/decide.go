@@ -123,8 +123,10 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	return next, nil
 }
 
+// remove deletes a child that nothing needs. An operator whose cache has the child
+// and not yet the edit that needs it must not: so the WebServer has to be current.
 func remove(child client.Object) loop.Write {
-	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more"}
+	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more", IfCurrent: true}
 }
 
 // tutorialPortRefused is for a Service that asks for the tutorial's port and does not get it: the
