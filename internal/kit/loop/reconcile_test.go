@@ -191,6 +191,29 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
+// TestIfCurrent: a write that depends on the object being the newest is not sent when
+// only the cache is behind.
+func TestIfCurrent(t *testing.T) {
+	b := newBench(t, configMap("s"))
+	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
+		return &Plan{Writes: []Write{{Verb: Delete, Object: configMap("s"), IfCurrent: true}}}, nil
+	}
+	newer := newBench(t, configMap("s"))
+	if _, _, err := newer.reconcile(); err != nil { // another version of the Service
+		t.Fatal(err)
+	}
+	b.executor.live = newer.client
+	if _, _, err := b.reconcile(); err != nil {
+		t.Error(err)
+	}
+	b.expectSent()
+	b.executor.live = b.client
+	if _, _, err := b.reconcile(); err != nil {
+		t.Error(err)
+	}
+	b.expectSent("delete ConfigMap", "status Service")
+}
+
 // TestRefusedIsHeldBack: whatever wakes the loop, what was refused waits for its time.
 func TestRefusedIsHeldBack(t *testing.T) {
 	b := newBench(t)
