@@ -43,8 +43,8 @@ const (
 	secretKind     = "Secret"
 )
 
-// optional are the kinds that not every cluster has: the field that asks for one,
-// and what brings it.
+// optional are the kinds that not every cluster has: the field that requests one, and
+// what installs it.
 var optional = map[string]struct{ group, field, from string }{
 	httpRouteKind: {"gateway.networking.k8s.io", "spec.gateway", "the Gateway API"},
 	routeKind:     {"route.openshift.io", "spec.route", "OpenShift's router"},

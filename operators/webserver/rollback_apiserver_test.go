@@ -52,7 +52,7 @@ func TestRollsBackAfterAScaleUp(t *testing.T) {
 	s.settled(reasonRolledBack, "nginx:1")
 }
 
-// TestTriesAgain: with another deadline, or when an annotation asks for it, and not
+// TestTriesAgain: with another deadline, or when an annotation requests it, and not
 // because of other replicas.
 func TestTriesAgain(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
@@ -139,9 +139,9 @@ func TestAFixIsNotCondemned(t *testing.T) {
 	}
 }
 
-// TestACrashLoopIsOneMessage: a server that becomes ready and crashes again and
-// again does not have a condition that goes back and forth. It changes with each
-// crash, has the program's words, and there is one event.
+// TestACrashLoopIsOneMessage: the condition of a server that becomes ready and then is
+// crash-looping does not go back and forth. It changes with each crash, has the program's
+// words, and there is one event.
 func TestACrashLoopIsOneMessage(t *testing.T) {
 	outcome := testkit.Fails(1500*time.Millisecond, 1)
 	outcome.InPlace = true

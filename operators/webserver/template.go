@@ -95,8 +95,8 @@ func (t podTemplate) copies() []string {
 	return all
 }
 
-// desiredTemplate is the pod template that a WebServer asks for: the user's
-// with the server put in, and what keeps requests safe put around it.
+// desiredTemplate is the pod template that a WebServer requests: the user's with the
+// server added, and with what keeps requests safe around it.
 func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	pod := podtemplate.From(ws.Spec.PodTemplate, labels(ws))
 	spec := &pod.Spec
@@ -133,9 +133,9 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	return templateFrom(string(data)), nil
 }
 
-// requestedTemplate is the template that the spec asks for now. Where one of an earlier
-// version of the operator is in force, that is the one, until the spec changes: an
-// upgrade of the operator restarts no pod.
+// requestedTemplate is the template that the spec requests now. A template of an earlier
+// version of the operator that is in force stays, until the spec changes: an upgrade of
+// the operator restarts no pod.
 func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
