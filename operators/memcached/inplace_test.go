@@ -18,7 +18,7 @@ import (
 func TestInPlace(t *testing.T) {
 	old := aPool(warm, version("1.6.18"))
 	now := aPool(warm)
-	named := func(server string) *v1alpha1.Memcached { return aPool(warm, told(v1alpha1.Warm, server)) }
+	named := func(server string) *v1alpha1.Memcached { return aPool(warm, announced(v1alpha1.Warm, server)) }
 	all := func(options ...seenOption) observation {
 		return somethingSeen(append([]seenOption{aStatefulSet(now)}, options...)...)
 	}
@@ -149,7 +149,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-1"},
 		},
 		"settings only, the one that was named has crashed: the others do not wait": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
 			want: step{Named: "cache-1"},
 		},
@@ -169,7 +169,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Waits: "cache-2 is restarting"},
 		},
 		"another change, while one that was named is being restarted": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, restartedAt(noon))),
 			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
 		},
@@ -189,7 +189,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-2"},
 		},
 		"another change, and the restarted one does not come back": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, over)),
 			want: step{Named: "cache-2", Change: "cache-2"},
 		},
@@ -294,7 +294,7 @@ func TestChanged(t *testing.T) {
 // TestMemoryGrows: the container gets more memory first, then memcached.
 func TestMemoryGrows(t *testing.T) {
 	was, is := aPool(stable, size(1)), aPool(stable, size(1), memory("128Mi"))
-	named := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	named := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
 	limit := func(m string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
 	}

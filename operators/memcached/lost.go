@@ -15,9 +15,9 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// This file is about servers that are there and do not show: the cache has only
-// pods with the operator's label, which anybody may take away. A StatefulSet whose
-// pod has lost its label cannot make it anew, and has no event that says so.
+// This file is about servers that are there and not in the cache: the cache has only pods
+// with the operator's label, which any user may remove. A StatefulSet whose pod has lost
+// its label cannot make it again, and has no event that says so.
 
 const (
 	// lostPause is how often it is looked for servers that are missing.

@@ -21,7 +21,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// observation is all that decide goes by, besides the Memcached.
+// observation is all that decide reads, besides the Memcached.
 type observation struct {
 	now time.Time
 	// children are the children by kind; an empty object where there is none.
