@@ -33,9 +33,9 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// hasOutput says whether the command has ended, and has been there to write
-// something: of a container that never was, or that the node has lost, the
-// kubelet tells an end without an ID.
+// hasOutput says whether the command has ended, and has been there to write something: of
+// a container that never was, or that the node has lost, the kubelet reports an end
+// without an ID.
 func hasOutput(pod *corev1.Pod) bool {
 	end := terminated(pod)
 	return end != nil && end.ContainerID != ""
@@ -55,7 +55,7 @@ func started(pod *corev1.Pod) bool {
 	return command != nil && (command.State.Running != nil || command.State.Terminated != nil)
 }
 
-// endOf is when the command ended, or otherwise if the pod does not tell.
+// endOf is when the command ended, or otherwise if the pod does not say.
 func endOf(pod *corev1.Pod, otherwise time.Time) time.Time {
 	if end := terminated(pod); end != nil && !end.FinishedAt.IsZero() {
 		return end.FinishedAt.Time
@@ -121,7 +121,7 @@ func isWithdrawn(pod *corev1.Pod) bool {
 // status.
 func micros(t time.Time) string { return ceilMicro(t.UTC()).Format(metav1.RFC3339Micro) }
 
-// releasedAt is when the gate of a pod was removed, zero if the pod does not tell.
+// releasedAt is when the gate of a pod was removed, zero if the pod does not say.
 func releasedAt(pod *corev1.Pod) time.Time {
 	released, err := time.Parse(metav1.RFC3339Micro, pod.Annotations[releasedAnnotation])
 	if err != nil {

@@ -30,7 +30,7 @@ func TestGateOfAWithdrawnPodStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := desiredPod(anAt(), atExample.gvk, name, noon)
 			pod.Namespace = namespace
-			pod.OwnerReferences = nil // the At is not there, so the garbage collector would take the pod along
+			pod.OwnerReferences = nil // the At is not there, so the garbage collector would delete the pod
 			change(pod)
 			if err := c.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)

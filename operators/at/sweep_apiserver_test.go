@@ -251,7 +251,7 @@ func editedAfterItsPod() testkit.Scenario {
 
 const onlyLatePods = "an update fails for ever only where the cache of pods is later than the changes are apart"
 
-// changedByOthers has a pod that somebody keeps changing while it waits for its
+// changedByOthers has a pod that another writer keeps changing while it waits for its
 // gate, faster than a late cache shows: no update of it gets through.
 func changedByOthers() testkit.Scenario {
 	key := func(r *testkit.Run) client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: "at"} }
