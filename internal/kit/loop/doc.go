@@ -35,8 +35,8 @@
 //
 // # Names
 //
-// Every write has a name: its verb, the kind, and for those that change a part of
-// an object what that is, such as "apply Deployment" or "patch Pod/restart". It is
-// in the context of each request that the write makes, see [NameOf], so that a
-// test can tell which writes it has seen.
+// Every write has a name: its verb, the kind, and for those that change a part of an
+// object what that is, such as "apply Deployment" or "patch Pod/restart". It is in the
+// context of each request that the write makes, see [NameOf], so that a test knows which
+// writes it has seen.
 package loop
