@@ -140,8 +140,8 @@ func lookAgain(seen observation, wakeAt time.Time) time.Time {
 	return wakes.time
 }
 
-// isClaimed says whether an attempt is under way: its pod is the only one whose gate is
-// removed.
+// isClaimed says whether an attempt is under way: its pod is the only one whose gate may
+// be removed.
 func isClaimed(at *atv1alpha1.At) bool {
 	return at.Status.Phase == atv1alpha1.Running && at.Status.NextAttemptTime == nil
 }

@@ -34,7 +34,7 @@
 //  4. store the result in status.
 //
 // A gate is not removed after a deadline: the operator that claimed its pod may have
-// ended hours ago. The pod is then withdrawn, by three writes: a mark on the pod, under
+// died hours ago. The pod is then withdrawn, by three writes: a mark on the pod, under
 // the resourceVersion at which it was seen to be gated, with the reason of the result;
 // the result in status; and the deletion of the pod. No operator removes the gate of a
 // pod with the mark: an update by an older view is a conflict, and the patch tests for

@@ -45,8 +45,7 @@ func phaseIsFinal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ended says whether the command will not run, or go on running, in pod.
-// Sidecars may still do.
+// ended says whether the command will not run, or continue to run, in pod. Sidecars may.
 func ended(pod *corev1.Pod) bool { return terminated(pod) != nil || phaseIsFinal(pod) }
 
 // started says whether the command has started in pod.
@@ -106,13 +105,13 @@ func pendingTooLong(at *atv1alpha1.At, why, message string) result {
 	}
 }
 
-// gateIndex is where our gate stands among the scheduling gates of a pod, and
-// below zero if it is open.
+// gateIndex is where the operator's gate is among the scheduling gates of a pod, and
+// below zero if it was removed.
 func gateIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gateName })
 }
 
-// isWithdrawn says whether a pod is behind our gate and must stay there.
+// isWithdrawn says whether a pod is behind the operator's gate and must stay there.
 func isWithdrawn(pod *corev1.Pod) bool {
 	return pod.Annotations[withdrawnAnnotation] != "" && gateIndex(pod) >= 0
 }

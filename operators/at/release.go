@@ -12,7 +12,7 @@ import (
 // until when what may last.
 
 // releaseOrWithdraw removes the gate of a claimed pod, unless it is too late for that by
-// now: the operator that claimed it may have ended hours ago. Then the pod is withdrawn.
+// now: the operator that claimed it may have died hours ago. Then the pod is withdrawn.
 func releaseOrWithdraw(at *atv1alpha1.At, seen observation) step {
 	now := seen.now
 	var wakes earliest

@@ -148,7 +148,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	return st
 }
 
-// claimed writes an attempt into status: from now on only its pod's gate is removed.
+// claimed writes an attempt into status: from now on only its pod's gate may be removed.
 func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.Attempts = at.Status.Attempts + 1
 	st.PodName = seen.pod.Name

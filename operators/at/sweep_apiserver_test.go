@@ -281,7 +281,7 @@ func changedByOthers() testkit.Scenario {
 	}
 }
 
-// outlived has a sidecar that goes on, and a time to live.
+// outlived has a sidecar that continues, and a time to live.
 func outlived() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     "outlived-and-removed",

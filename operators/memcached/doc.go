@@ -12,9 +12,10 @@
 //   - Bad users and certificates never reach a server.
 //   - What status reports of a server is what the server has.
 //   - Every field that the operator sets, and every child that it made, is
-//     repaired, also a pod that has lost its labels (lost.go). Fields that others set are left to them.
-//   - No finalizer: owner references take everything along, also when no
-//     operator runs.
+//     repaired, also a pod that has lost its labels (lost.go). Fields that
+//     others set are left to them.
+//   - No finalizer: owner references delete the children, also when no operator
+//     runs.
 //
 // # How a warm change goes
 //

@@ -34,7 +34,7 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 		}
 		return err
 	})
-	// The other one is next, so nobody may go until that is over.
+	// The other one is next, so none may be evicted until that is over.
 	if err := evict("cache-0"); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("while cache-1 is restarted, cache-0 is evicted (%v)", err)
 	}

@@ -298,7 +298,7 @@ func TestMemoryGrows(t *testing.T) {
 	limit := func(m string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
 	}
-	asked := func(pod *corev1.Pod) {
+	requested := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests = limit("224Mi"), limit("224Mi")
 	}
 	has := func(m string) func(*corev1.Pod) {
@@ -324,10 +324,10 @@ func TestMemoryGrows(t *testing.T) {
 	}{
 		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
 		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
-		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
-		"until there is room":             {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
-		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
-		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
+		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
+		"until there is room":             {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
+		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){requested, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
+		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), refused}, kind: v1alpha1.Cold},
 		"refused at once: cold":           {mc: named, pod: []func(*corev1.Pod){has("144Mi"), atOnce}, kind: v1alpha1.Cold},
 		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
 	} {

@@ -159,7 +159,7 @@ func TestRepair(t *testing.T) {
 			var events corev1.EventList
 			s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 			if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
-				t.Error("no event says that a child was repaired after a change by another writer")
+				t.Error("no event says that the owner reference or labels of a child were restored")
 			}
 		})
 	}

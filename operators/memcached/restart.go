@@ -29,7 +29,7 @@ const (
 	firstBackOff, longestBackOff = 10 * time.Second, 5 * time.Minute
 )
 
-// isAvailable says whether a server is ready, and no restart of it is under way.
+// isAvailable says whether a server is there and ready, and not being restarted.
 func isAvailable(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && isReady(pod)
 }

@@ -37,8 +37,8 @@ func hasReplicas(s *stage, want int32) func() error {
 	}
 }
 
-// TestAutoscaling: our own autoscaler sets the replicas, nobody takes them
-// back, and turning it on or off does not drop them to one.
+// TestAutoscaling: the operator's own autoscaler sets the replicas, no other writer
+// changes them back, and turning it on or off does not drop them to one.
 func TestAutoscaling(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))

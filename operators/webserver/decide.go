@@ -99,7 +99,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
 			next.Writes = append(next.Writes, write)
 		} else {
-			// What can be gone back to is kept before it is left.
+			// The template for a rollback is kept before the Deployment gets another one.
 			next.Writes = append([]loop.Write{{Verb: loop.Apply, Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
 			next.Then = append(next.Then, write)
 		}
@@ -222,8 +222,8 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	return nil
 }
 
-// useless are the copies that no pod can need any more, and the templates that
-// nothing goes back to.
+// useless are the copies that no pod can need any more, and the templates that no
+// rollback needs.
 func useless(seen observation, next *plan) []client.Object {
 	if !next.rollout.complete || next.chosen.adopted || !currentTemplate(seen).is(next.chosen.template) {
 		return nil

@@ -63,7 +63,7 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	return d, nil
 }
 
-// kept is what keeps a template that can be gone back to: it outlives the Deployment.
+// kept is what keeps a template for a rollback: it outlives the Deployment.
 func kept(ws *webv1.WebServer, seen observation, good podTemplate) *appsv1ac.ControllerRevisionApplyConfiguration {
 	var last int64
 	for _, r := range seen.revisions {

@@ -102,9 +102,9 @@ func TestTriesAgain(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, time.Second))
 }
 
-// TestAFixIsNotCondemned: a rollout failed while no operator was there, and the
-// spec goes back to an image that there was before. The Deployment then shows the
-// deadline of the failed one for a moment.
+// TestAFixIsNotCondemned: a rollout failed while no operator ran, and the spec names an
+// earlier image again. The Deployment then shows the deadline of the failed one for a
+// moment.
 func TestAFixIsNotCondemned(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.R)

@@ -107,8 +107,8 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 	}
 }
 
-// nothingTwice holds at the end of every story: there is one of each child, no copy
-// that nobody needs, and, once there was a rollout, what can be gone back to.
+// nothingTwice holds at the end of every story: there is one of each child, no copy that
+// nobody needs, and, once there was a rollout, the template for a rollback.
 func nothingTwice(revisions int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		for _, kind := range []struct {

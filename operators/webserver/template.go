@@ -151,7 +151,7 @@ func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, erro
 	if failed := ws.Status.FailedRollout; failed != nil {
 		inForce = append(inForce, failed.Revision)
 	}
-	// What may have to be gone back to comes after what there is.
+	// The template for a rollback comes after those in force.
 	for _, revisions := range [][]string{inForce, {seen.good.revision}} {
 		for _, template := range all {
 			if slices.Contains(revisions, template.revision) {
@@ -191,13 +191,13 @@ func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
 	if server.Lifecycle.PreStop == nil {
-		// The server goes on while everybody learns that it is leaving. Built
+		// The server continues to serve while all clients learn that it is leaving. Built
 		// into the kubelet, so the image needs no shell.
 		server.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}
 	}
 }
 
-// drains says whether the pods of a Deployment go on serving while they leave.
+// drains says whether the pods of a Deployment continue to serve while they leave.
 func drains(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 		return c.Lifecycle != nil && c.Lifecycle.PreStop != nil
