@@ -69,7 +69,7 @@ func StartAPIServer(o Options) (*APIServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A port that was free may be taken a moment later by somebody else.
+	// A port that was free may be taken a moment later by another process.
 	for attempt := 0; ; attempt++ {
 		s, err := startOnce(assets, o)
 		if err == nil || attempt == 2 || !strings.Contains(err.Error(), "address already in use") {
@@ -99,8 +99,8 @@ func (s *APIServer) Minor(t testing.TB) int {
 	return minor
 }
 
-// NewNamespace makes a namespace for one test, with its default ServiceAccount
-// in place so that pods are admitted. It goes away with the server.
+// NewNamespace makes a namespace for one test, with its default ServiceAccount in place
+// so that pods are admitted. It ends with the server.
 func (s *APIServer) NewNamespace(t testing.TB) string {
 	t.Helper()
 	name, err := s.newNamespace(t.Context(), t.Name())
@@ -235,11 +235,11 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 		"--secure-port=0",
 		"--kube-api-qps=2000",
 		"--kube-api-burst=4000",
-		// The Deployment controller tries again ten times a second at most, over
-		// all namespaces. A sweep's many runs make it fail more often: each status
-		// that it writes from an old cache is a conflict. What waits for its turn
-		// then stands still for a minute. One worker lets the cache catch up and
-		// halves the conflicts; a resync ends the wait of what is left.
+		// The Deployment controller tries again ten times a second at most, over all
+		// namespaces. A sweep's many runs make it fail more often: each status that it
+		// writes from an old cache is a conflict. What waits for its turn then stands
+		// still for a minute. One worker lets the cache catch up and halves the
+		// conflicts; a resync ends the wait of the rest.
 		"--concurrent-deployment-syncs=1",
 		"--min-resync-period=5s",
 		"--profiling=false",

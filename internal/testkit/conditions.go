@@ -105,13 +105,13 @@ func CheckConditions(obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	var wrong []error
+	var problems []error
 	for _, rule := range conditionRules {
 		if text := rule(r); text != "" {
-			wrong = append(wrong, fmt.Errorf("%s %s: %s", r.Kind, r.Name, text))
+			problems = append(problems, fmt.Errorf("%s %s: %s", r.Kind, r.Name, text))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 // CheckTransition says what no change of an object's status may do: forget a
@@ -127,9 +127,9 @@ func CheckTransition(before, after runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	var wrong []error
+	var problems []error
 	complain := func(format string, args ...any) {
-		wrong = append(wrong, fmt.Errorf("%s %s: "+format, append([]any{now.Kind, now.Name}, args...)...))
+		problems = append(problems, fmt.Errorf("%s %s: "+format, append([]any{now.Kind, now.Name}, args...)...))
 	}
 	if now.Status.ObservedGeneration < old.Status.ObservedGeneration {
 		complain("status.observedGeneration went back from %d to %d", old.Status.ObservedGeneration, now.Status.ObservedGeneration)
@@ -148,7 +148,7 @@ func CheckTransition(before, after runtime.Object) error {
 				c.Type, c.Status, was.LastTransitionTime.UTC(), c.LastTransitionTime.UTC())
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 func readReported(obj runtime.Object) (*reported, error) {
@@ -168,13 +168,13 @@ func readReported(obj runtime.Object) (*reported, error) {
 
 func each(check func(*reported, metav1.Condition) string) rule {
 	return func(r *reported) string {
-		var wrong []string
+		var problems []string
 		for _, c := range r.Status.Conditions {
 			if text := check(r, c); text != "" {
-				wrong = append(wrong, fmt.Sprintf("condition %s %s", c.Type, text))
+				problems = append(problems, fmt.Sprintf("condition %s %s", c.Type, text))
 			}
 		}
-		return strings.Join(wrong, "; ")
+		return strings.Join(problems, "; ")
 	}
 }
 

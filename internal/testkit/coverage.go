@@ -76,25 +76,25 @@ func (c *coverage) gaps() []gap {
 func (c *coverage) judge(names []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var wrong []error
+	var problems []error
 	isOf := func(sort, name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") }
 	made := slices.Sorted(maps.Keys(c.sorts))
 	for _, name := range names {
 		if !slices.ContainsFunc(made, func(sort string) bool { return isOf(sort, name) }) {
-			wrong = append(wrong, fmt.Errorf("%s: no scenario gets there", name))
+			problems = append(problems, fmt.Errorf("%s: no scenario gets there", name))
 		}
 	}
 	for _, sort := range made {
 		switch m := c.sorts[sort]; {
 		case !slices.ContainsFunc(names, func(name string) bool { return isOf(sort, name) }):
-			wrong = append(wrong, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
+			problems = append(problems, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
 		case !m.before && !m.after:
-			wrong = append(wrong, fmt.Errorf("%s: never cut", sort))
+			problems = append(problems, fmt.Errorf("%s: never cut", sort))
 		case !m.before:
-			wrong = append(wrong, fmt.Errorf("%s: never cut before the write", sort))
+			problems = append(problems, fmt.Errorf("%s: never cut before the write", sort))
 		case !m.after:
-			wrong = append(wrong, fmt.Errorf("%s: never cut after the write", sort))
+			problems = append(problems, fmt.Errorf("%s: never cut after the write", sort))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }

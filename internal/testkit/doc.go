@@ -4,7 +4,7 @@
 //
 // # The server
 //
-// A test binary has one server, started when the first test asks for it:
+// A test binary has one server, started when the first test requests it:
 //
 //	func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}}) }
 //
@@ -15,9 +15,9 @@
 //
 // # The crash-point sweep
 //
-// A [Scenario] says what a user does, what must come of it, and what must never
-// be seen. A [Sweep] plays it again and again, each time in a namespace of its
-// own with an operator of its own, and each time with one thing going wrong:
+// A [Scenario] says what a user does, what must come of it, and what must never be seen.
+// A [Sweep] plays it many times, each time in a namespace of its own with an operator of
+// its own, and each time with one thing going wrong:
 //
 //	n = 1, 2, 3, … until a run ends without an n-th write:
 //	    before n: the n-th write is not sent
@@ -26,23 +26,22 @@
 //	    through, watches and deferred code included; its context ends;
 //	    a fresh operator starts in its place
 //	    wait until the scenario is settled, and until for a while no operator
-//	    has sent anything or been told anything
+//	    has sent or received anything
 //	    check the invariants
 //
 // A write is any request that is not a GET; events, leases and access reviews
 // are left out, because nothing depends on them. Writes are counted over all
 // operators of a run, in the order in which they were sent.
 //
-// That is done once for every variant: plain; late-all and late-<resource>,
-// where the operator hears of changes a while after they happened, of all
-// kinds or of one only, so that its cache is stale when it acts (and where its
-// objects are touched after a write, so that it does act); twins, where two
-// operators work at the same time and neither knows of the other. The
-// variant faults kills nobody: there the n-th write meets one [Fault], such as
-// a conflict, a server that is too busy, or an answer that is lost.
+// That is done once for every variant: plain; late-all and late-<resource>, where the
+// operator gets events a while after the changes, of all kinds or of one only, so that
+// its cache is stale when it acts (and where its objects are touched after a write, so
+// that it does act); twins, where two operators work at the same time and neither knows
+// of the other. The variant faults kills nobody: there the n-th write meets one [Fault],
+// such as a conflict, a server that is too busy, or an answer that is lost.
 //
 // Plain cuts the first write before it, and every write after it, which is also
-// before the next. The others share what is left of two cores' time: late-all and
+// before the next. The others share the remaining time of two cores: late-all and
 // twins cut every write in one way, before or after in turns; the late-<resource> do
 // so with a write of each that there are of them; the answer of every write is lost,
 // and it meets one of the other faults in turns. SWEEP_ALL=1 in the environment

@@ -19,9 +19,9 @@ import (
 type Fault string
 
 const (
-	// Conflict answers 409 without doing anything, as after somebody else's write.
+	// Conflict answers 409 without doing anything, as after another write.
 	Conflict Fault = "conflict"
-	// LostAnswer does what was asked and then breaks the connection.
+	// LostAnswer does what was requested and then breaks the connection.
 	LostAnswer Fault = "lost-answer"
 	// TooManyRequests answers 429 without doing anything and without saying
 	// when to try again: client-go would wait and the operator never know.

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Fields is the test of a CRD's promise at the door: whatever a field of the
-// spec is changed to, the API server refuses it with a message, or the operator
-// converges or explains. When the old value comes back, so does the old state.
+// Fields is the test of a CRD's promise at the door: whatever a field of the spec is
+// changed to, the API server refuses it with a message, or the operator converges or
+// explains. When the old value is restored, so is the old state.
 type Fields struct {
 	// CRD is the file of the definition.
 	CRD   string
@@ -40,8 +40,8 @@ type Fields struct {
 	// Exclusive is the path of a field of the sample that one object at a time can
 	// have, such as spec, service, nodePort: it is left out.
 	Exclusive []string
-	// Once is for a kind whose objects run to an end: every edit gets an object
-	// of its own, and nothing comes back.
+	// Once is for a kind whose objects run to an end: every edit gets an object of its
+	// own, and nothing is restored.
 	Once bool
 	// FromTemplates is how many edits below a pod template are drawn, 40 by default.
 	FromTemplates int
@@ -187,7 +187,7 @@ func (f *Fields) edit(t *testing.T, seed uint64, edits []Edit, object func(names
 		}
 	}
 	if err := counter.Silence(ctx, 2*time.Second); err != nil {
-		t.Errorf("after all is as it was: %v", err)
+		t.Errorf("after all is restored: %v", err)
 	}
 }
 
@@ -287,7 +287,7 @@ func (w *fieldsWorker) until(ctx context.Context, done func(reported) error) err
 	})
 }
 
-// isExplained: what the spec now says was seen, and Ready tells what became of it.
+// isExplained: what the spec now says was seen, and Ready says what became of it.
 func isExplained(r reported) error {
 	ready, ok := r.condition("Ready")
 	switch {

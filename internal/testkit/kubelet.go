@@ -60,11 +60,11 @@ type podCare struct {
 	cancel  context.CancelFunc // when the pod is gone
 }
 
-// StartKubelet starts a kubelet for one namespace. It ends with the context;
-// behave is asked once for each start of a pod. If it is nil, a pod that is to
-// be restarted always stays, and any other succeeds at once.
+// StartKubelet starts a kubelet for one namespace. It ends with the context; behave is
+// called once for each start of a pod. If it is nil, a pod that is to be restarted always
+// stays, and any other succeeds at once.
 func StartKubelet(ctx context.Context, cfg *rest.Config, namespace string, behave func(*corev1.Pod) Outcome) (*Kubelet, error) {
-	// A mapper of its own would ask the API server for all its kinds.
+	// A mapper of its own would request all kinds from the API server.
 	pods := meta.NewDefaultRESTMapper(nil)
 	pods.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme.Scheme, Mapper: pods})

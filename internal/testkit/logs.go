@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Logs returns a copy of the config whose clients can read the logs of this
-// kubelet's pods, which are their outcomes' Log. The API server would ask the
-// pod's node, and there is none. Operators of a sweep have such a config.
+// Logs returns a copy of the config whose clients can read the logs of this kubelet's
+// pods, which are their outcomes' Log. The API server would request them from the pod's
+// node, and there is none. Operators of a sweep have such a config.
 func (k *Kubelet) Logs(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {

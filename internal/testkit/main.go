@@ -22,8 +22,8 @@ var shared struct {
 	err     error
 }
 
-// Main is the whole of a TestMain: it runs the tests and then ends the server,
-// if a test asked for it.
+// Main is the whole of a TestMain: it runs the tests and then ends the server, if a test
+// requested it.
 func Main(m *testing.M, o Options) {
 	shared.options = o
 	// A killed operator's client libraries complain at length; what the

@@ -27,7 +27,7 @@ type Outcome struct {
 	// as a kubelet does. Otherwise it is Failed or Succeeded for a moment, and
 	// whoever controls it may replace it.
 	InPlace bool
-	// Outlive names containers that go on when the others have ended.
+	// Outlive names containers that continue when the others have ended.
 	Outlive []string
 
 	// ExitCode, Reason and Message are the ended containers' termination

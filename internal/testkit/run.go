@@ -22,16 +22,16 @@ const (
 	runTimeout = 30 * time.Second
 	// endTimeout is how long a dead operator may take to notice.
 	endTimeout = 15 * time.Second
-	// quiet is how long operators must send nothing and be told nothing before
-	// a run is over. The longest they are silent with work at hand is when a
-	// fresh one waits for its caches, which client-go looks at every 100 ms.
+	// quiet is how long operators must send and receive nothing before a run is over. The
+	// longest they are silent with work at hand is when a fresh one waits for its caches,
+	// which client-go looks at every 100 ms.
 	quiet = 250 * time.Millisecond
-	// afterConflict is how long the loop waits for the event that tells of the
-	// other's write, which after a conflict made up here never comes.
+	// afterConflict is how long the loop waits for the event of the other write, which
+	// after a conflict made up here never comes.
 	afterConflict = time.Second
-	// calmPolls is how often the scenario must be seen settled during the
-	// second half of that: on a machine that is too busy to answer that many
-	// questions, an operator may only be waiting for its turn.
+	// calmPolls is how often the scenario must be seen settled during the second half of
+	// that: on a machine that is too busy to answer that many requests, an operator may
+	// only be waiting for its turn.
 	calmPolls = 4
 )
 
@@ -156,7 +156,7 @@ func (pl *play) story(v variant) error {
 	}
 	settled := func(ctx context.Context, r *Run) error {
 		silent := pl.wire.silentFor()
-		if silent < needed/2 { // ask nobody as long as the answer may change
+		if silent < needed/2 { // no poll as long as the answer may change
 			calm = 0
 			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent.Round(time.Millisecond))
 		}
@@ -196,7 +196,7 @@ func (pl *play) startOperator(because string) {
 	cfg.Wrap(pl.wire.wrap(inst))
 	cfg.UserAgent = fmt.Sprintf("operator-%d", inst.number)
 	logger := funcr.New(func(prefix, args string) {
-		if life.Err() == nil { // the dead are not asked
+		if life.Err() == nil { // the dead log nothing
 			pl.log.add(fmt.Sprintf("operator %d", inst.number), prefix+" "+strings.TrimPrefix(args, `"level"=0 `))
 		}
 	}, funcr.Options{})
@@ -212,11 +212,11 @@ func (pl *play) startOperator(because string) {
 
 var errEnded = errors.New("its Start returned before its context ended")
 
-// nudge touches the operator's objects whenever it is told to: in the late
-// variants after each new sort of write, because a stale cache does harm only
-// if something makes the operator look at it.
-func (pl *play) nudge(told <-chan struct{}) {
-	for n := 1; await(pl.ctx, told, nil); n++ {
+// nudge touches the operator's objects at each signal: in the late variants after each
+// new sort of write, because a stale cache does harm only if something makes the operator
+// look at it.
+func (pl *play) nudge(signals <-chan struct{}) {
+	for n := 1; await(pl.ctx, signals, nil); n++ {
 		for _, kind := range pl.sweep.Kinds {
 			list, err := listOf(kind, pl.Client.Scheme())
 			if err == nil {

@@ -25,9 +25,9 @@ type Scenario struct {
 	// Steps are what the user does later, one after the other.
 	Steps []Step
 
-	// Settled returns nil once all that should happen has happened, and until
-	// then what is still missing. It is polled. A run goes on for a moment
-	// after that, so Settled need not wait for the last write.
+	// Settled returns nil once all that should happen has happened, and until then what
+	// is still missing. It is polled. A run continues for a moment after that, so Settled
+	// need not wait for the last write.
 	Settled func(ctx context.Context, r *Run) error
 
 	// Check returns what is wrong at the end of a run.

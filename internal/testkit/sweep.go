@@ -40,21 +40,21 @@ type Sweep struct {
 	// Kinds are the kinds whose status must never lie, such as &v1alpha1.At{}.
 	Kinds []client.Object
 
-	// Each is asked about every version of every object of those kinds; before
-	// is nil for the first. It may keep nothing.
+	// Each is called for every version of every object of those kinds; before is nil for
+	// the first. It may keep nothing.
 	Each func(before, now *unstructured.Unstructured) error
 
-	// Late are the resources that the operator watches, such as "pods". Each
-	// gets a variant in which the operator hears of it late.
+	// Late are the resources that the operator watches, such as "pods". Each gets a
+	// variant in which the operator gets its events late.
 	Late []string
 
 	// Delay is by how much late is; 200 ms if 0.
 	Delay time.Duration
 
-	// Parallel is how many runs go on at a time; 16 if 0. They mostly wait.
+	// Parallel is how many runs there are at a time; 16 if 0. They mostly wait.
 	Parallel int
 
-	client client.WithWatch // of all runs, because each client asks for all kinds anew
+	client client.WithWatch // of all runs, because each client requests all kinds anew
 	slots  chan struct{}    // one for each run that may go on
 	seen   coverage
 }
@@ -67,7 +67,7 @@ const (
 	// mostFailures is when a variant is given up: what else fails would say
 	// the same again, and failing takes long.
 	mostFailures = 3
-	// allVariable asks for both cuts of each write in all variants.
+	// allVariable requests both cuts of each write in all variants.
 	allVariable = "SWEEP_ALL"
 )
 

@@ -210,12 +210,12 @@ func TestSweepFindsALie(t *testing.T) {
 				if err := r.Client.Get(ctx, client.ObjectKeyFromObject(tea(r)), order); err != nil {
 					return err
 				}
-				told := order.DeepCopy()
-				tc.tell(told)
+				lying := order.DeepCopy()
+				tc.tell(lying)
 				return errors.Join(
-					r.Client.Patch(ctx, told.DeepCopy(), client.MergeFrom(order)),
-					r.Client.Status().Patch(ctx, told.DeepCopy(), client.MergeFrom(order)),
-					r.Client.Status().Patch(ctx, order.DeepCopy(), client.MergeFrom(told)))
+					r.Client.Patch(ctx, lying.DeepCopy(), client.MergeFrom(order)),
+					r.Client.Status().Patch(ctx, lying.DeepCopy(), client.MergeFrom(order)),
+					r.Client.Status().Patch(ctx, order.DeepCopy(), client.MergeFrom(lying)))
 			}}}
 			res := s.play(t.Context(), s.prepare(t), &sc, s.variants("plain")[0], plan{})
 			expect(t, res.err, tc.want)

@@ -61,7 +61,7 @@ type wire struct {
 
 	mu      sync.Mutex
 	writes  []*Write
-	stirred time.Time       // when a living operator last sent or was told something
+	stirred time.Time       // when a living operator last sent or received something
 	pending int             // requests without an answer
 	hit     *Write          // the write that the plan was about
 	sorts   map[string]bool // of writes so far

@@ -50,8 +50,8 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 			return o.takeBack(ctx, c, at, seen)
 		}}}
 	case withdraw:
-		// As long as nobody has changed it: who opens the gate does, and who wants to
-		// open it by an older view is refused.
+		// Under the resource version that was read: whoever removes the gate changes it,
+		// and an older view cannot remove the gate any more.
 		next.Writes = []loop.Write{patch(string(withdraw), "pod withdrawn: its scheduling gate is not removed any more: "+next.news.reason,
 			fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%q}}}`, next.pod.UID, next.pod.ResourceVersion, withdrawnAnnotation, next.news.reason))}
 	case abandon:
@@ -69,11 +69,11 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	return nil
 }
 
-// removeGate removes the scheduling gate of the claimed pod. An update costs the API server much less than
-// a patch, and nothing else is as dear when many Ats are due at once. It is refused
-// where the cache is late, or where the pod has fields that this program is too
-// old to know; then a patch does it, which tests the UID and the place of the
-// gate. So it is this pod in any case, and nothing is done twice.
+// removeGate removes the scheduling gate of the claimed pod. An update costs the API
+// server much less than a patch, and nothing else costs as much when many Ats are due at
+// once. It is refused where the cache is late, or where the pod has fields that this
+// program is too old to know; then a patch does it, which tests the UID and the place of
+// the gate. So it is this pod in any case, and nothing is done twice.
 func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1.At, pod *corev1.Pod) error {
 	index := gateIndex(pod)
 	now := o.now()
@@ -92,10 +92,10 @@ func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1
 		err = c.Client.Patch(ctx, open, client.RawPatch(types.JSONPatchType, gatePatch(pod, index, now)))
 	}
 	if apierrors.IsInvalid(err) && !isAsTested(ctx, c.Live, pod) {
-		return nil // a test failed: the event that tells is on its way
+		return nil // a test failed: the event of the change follows
 	}
 	if err != nil {
-		return client.IgnoreNotFound(err) // so is that of its deletion
+		return client.IgnoreNotFound(err) // so does that of its deletion
 	}
 	c.Wrote(open)
 	log.FromContext(ctx).Info("scheduling gate removed", "pod", pod.Name)

@@ -48,18 +48,17 @@ const (
 	create action = "create"
 	// claim stores the pod's UID in status, and does nothing else.
 	claim action = "claim"
-	// release opens the gate of the claimed pod.
+	// release removes the scheduling gate of the claimed pod.
 	release action = "release"
-	// discard deletes a gated pod that is not claimed, and may not run after
-	// all.
+	// discard deletes a gated pod that is not claimed, and is not to run after all.
 	discard action = "discard"
-	// withdraw marks a claimed pod, unless its gate was opened meanwhile: from
-	// then on nobody opens it. The result is stored next, and then the pod is
-	// deleted, so what was decided outlives a conflict, and the operator.
+	// withdraw marks a claimed pod, unless its gate was removed meanwhile: from then on
+	// no operator removes it. The result is stored next, and then the pod is deleted, so
+	// what was decided outlives a conflict, and the operator.
 	withdraw action = "withdraw"
 	// takeBack restores the marks of a pod by which the operator finds it.
 	takeBack action = "take back"
-	// stop ends what is left of a finished attempt's pod: sidecars, and a
+	// stop ends the remaining containers of a finished attempt's pod: sidecars, and a
 	// command that nobody waits for any more.
 	stop action = "stop"
 	// abandon deletes the pod of a finished attempt that never started.
@@ -89,11 +88,11 @@ type news struct {
 	nextAttempt     time.Time
 }
 
-// decide finds the next step for an At. It is the specification of the
-// operator: all that it goes by is in its arguments.
+// decide finds the next step for an At. It is the specification of the operator: all that
+// it depends on is in its arguments.
 func decide(at *atv1alpha1.At, seen observation) step {
 	if !at.DeletionTimestamp.IsZero() {
-		return step{} // owner references take the pods along
+		return step{} // owner references delete the pods
 	}
 	next := decideFor(at, seen)
 	if seen.hidden {
@@ -130,7 +129,7 @@ func lacksMarks(at *atv1alpha1.At, seen observation) bool {
 	return metav1.GetControllerOf(seen.pod) == nil || !over && !isShown(seen.pod)
 }
 
-// lookAgain is when to look at a pod of which no event tells.
+// lookAgain is when to look at a pod that has no events.
 func lookAgain(seen observation, wakeAt time.Time) time.Time {
 	wait := hiddenPoll
 	if seen.pod != nil && gateIndex(seen.pod) >= 0 {
@@ -141,8 +140,8 @@ func lookAgain(seen observation, wakeAt time.Time) time.Time {
 	return wakes.time
 }
 
-// isClaimed says whether an attempt is under way: its pod is the only one that
-// may run.
+// isClaimed says whether an attempt is under way: its pod is the only one whose gate may
+// be removed.
 func isClaimed(at *atv1alpha1.At) bool {
 	return at.Status.Phase == atv1alpha1.Running && at.Status.NextAttemptTime == nil
 }
@@ -234,7 +233,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	case isWithdrawn(pod):
 		return step{news: withdrawal(at, seen)}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():
-		return letRun(at, seen)
+		return releaseOrWithdraw(at, seen)
 	}
 
 	var wakes earliest
@@ -275,7 +274,7 @@ func isOverdue(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
 	return !ended(pod) && (late || stuck)
 }
 
-// afterwards keeps a finished At finished, ends what is left of its pod, and
+// afterwards keeps a finished At finished, stops the remaining containers of its pod, and
 // removes the At when its time to live is over.
 func afterwards(at *atv1alpha1.At, seen observation) step {
 	var removeAt time.Time

@@ -51,7 +51,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	if at.Spec.ActiveDeadlineSeconds != nil {
 		left := *at.Spec.ActiveDeadlineSeconds
-		if at.Status.StartTime != nil { // a further attempt: what is left
+		if at.Status.StartTime != nil { // a further attempt: the rest
 			left = max(1, int64(activeDeadline(at).Sub(now)/time.Second))
 		}
 		// The field is an int32 on the node, although the API says int64.

@@ -11,7 +11,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// announce is about a change of status: for logs, metrics and, when it is one to tell,
+// announce is about a change of status: for logs, metrics and, when it is one to report,
 // an event.
 func announce(ctx context.Context, group string, before, after *atv1alpha1.AtStatus) []loop.Event {
 	if before.Phase != after.Phase {

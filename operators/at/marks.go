@@ -40,9 +40,9 @@ func markedOwner(pod client.Object, gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// isOwn says whether this operator made a pod for this very At. It goes by two
-// marks: one that names the At, and one that only the operator's pods have. An
-// owner reference alone can be anybody's.
+// isOwn says whether this operator made a pod for this very At. It needs two marks: one
+// that names the At, and one that only the operator's pods have. Any pod can have an
+// owner reference alone.
 func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool {
 	if hasUID(pod, at.Status.PodUID) {
 		return true
@@ -54,7 +54,7 @@ func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool
 // isShown says whether a pod has the label without which no cache shows it.
 func isShown(pod *corev1.Pod) bool { return pod.Labels[run.ManagedByLabel] == run.ManagedBy(name) }
 
-// missingMarks are those marks that a pod has lost. A controller of somebody else's
+// missingMarks are those marks that a pod has lost. Another owner's controller reference
 // stays: there can be only one.
 func missingMarks(pod *corev1.Pod) (missing []string) {
 	if !isShown(pod) {
@@ -69,7 +69,7 @@ func missingMarks(pod *corev1.Pod) (missing []string) {
 // lostForGood is how long a finished At leaves alone what cannot be restored.
 const lostForGood = 24 * time.Hour
 
-// takeBackPatch puts the marks of a pod back, as long as nobody has changed it.
+// takeBackPatch restores the marks of a pod, as long as nobody has changed it.
 func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) ([]byte, error) {
 	metadata := map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
@@ -82,9 +82,9 @@ func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKi
 	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
-// takeBack puts the marks of a pod back that it has lost. Should that be refused,
-// or should they be gone again at once, it is not tried again for a while: the pod
-// is looked at from time to time instead.
+// takeBack restores the marks that a pod has lost. If that is refused, or if they are
+// removed again at once, it is not tried again for a while: the pod is looked at from
+// time to time instead.
 func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.At, seen observation) error {
 	missing := strings.Join(missingMarks(seen.pod), " and ")
 	patch, err := takeBackPatch(seen.pod, at, o.group.gvk)

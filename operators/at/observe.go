@@ -14,11 +14,11 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// outputPatience is how long after the end of a command its output is asked
-// for again, when the node does not hand it out. The result then goes without.
+// outputPatience is how long after the end of a command its output is requested again,
+// when the node does not return it. The result then goes without.
 const outputPatience = 30 * time.Second
 
-// observation is all that decide goes by, besides the At.
+// observation is all that decide reads, besides the At.
 type observation struct {
 	// now is the wall clock's time.
 	now time.Time
@@ -35,8 +35,8 @@ type observation struct {
 	output string
 	// takenBackUntil is until when lost marks of the pod are not restored again.
 	takenBackUntil time.Time
-	// hidden is true when the cache does not show a pod, and never will as it is:
-	// no event tells of it.
+	// hidden is true when the cache does not show a pod, and never will as it is: it has
+	// no events.
 	hidden bool
 }
 

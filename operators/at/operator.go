@@ -93,8 +93,8 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			pod, ok := child.(*corev1.Pod)
 			return ok && isOwn(pod, g.view(obj), g.gvk)
 		},
-		// Retries after an error of the API server start fast, and stay fast enough
-		// that a run is not much later than the API server is back. A pod that was
+		// Retries after an error of the API server start fast, and stay fast enough that
+		// a run is not much later than the API server is available again. A pod that was
 		// refused, or whose name is taken, is another matter.
 		Retry:         loop.Backoff{First: 50 * time.Millisecond, Longest: 10 * time.Second},
 		Refusals:      loop.Backoff{First: firstRefusal, Longest: longestRefusal},

@@ -27,8 +27,8 @@ const (
 	retryPriority
 )
 
-// atEvents wakes an At that changed. Its status writes come back here too: after
-// a claim it is time to release the pod.
+// atEvents wakes an At that changed. Its status writes arrive here too: after a claim it
+// is time to release the pod.
 func atEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

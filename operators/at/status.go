@@ -126,7 +126,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	if say.result != nil || say.reason != at.Status.Reason {
 		allowed(&st, seen.pod)
 	}
-	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but not let run
+	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but its gate was not removed
 		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
 	}
 	st.NextAttemptTime = nil
@@ -148,8 +148,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	return st
 }
 
-// claimed writes an attempt into status: from now on its pod is the only one
-// that may run.
+// claimed writes an attempt into status: from now on only its pod's gate may be removed.
 func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.Attempts = at.Status.Attempts + 1
 	st.PodName = seen.pod.Name
@@ -210,7 +209,7 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 // a user can do something about, and what lasts.
 func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError
-	var write *loop.Failure
+	var write *loop.WriteError
 	if errors.As(failure, &write) {
 		failure = write.Err
 	}

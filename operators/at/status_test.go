@@ -201,7 +201,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 				t.Errorf("exit code (-want +got):\n%s", diff)
 			}
 			if missed := got.Phase == atv1alpha1.Missed; missed && (got.StartTime != nil || got.Attempts != 0 || got.PodName != "") {
-				t.Errorf("MISSED, and a start is told: %+v", got)
+				t.Errorf("MISSED, and status has a start: %+v", got)
 			}
 			if got.Phase.Finished() && got.CompletionTime == nil {
 				t.Error("finished without a completion time")

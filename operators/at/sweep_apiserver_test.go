@@ -251,7 +251,7 @@ func editedAfterItsPod() testkit.Scenario {
 
 const onlyLatePods = "an update fails for ever only where the cache of pods is later than the changes are apart"
 
-// changedByOthers has a pod that somebody keeps changing while it waits for its
+// changedByOthers has a pod that another writer keeps changing while it waits for its
 // gate, faster than a late cache shows: no update of it gets through.
 func changedByOthers() testkit.Scenario {
 	key := func(r *testkit.Run) client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: "at"} }
@@ -281,7 +281,7 @@ func changedByOthers() testkit.Scenario {
 	}
 }
 
-// outlived has a sidecar that goes on, and a time to live.
+// outlived has a sidecar that continues, and a time to live.
 func outlived() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     "outlived-and-removed",

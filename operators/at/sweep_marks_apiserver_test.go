@@ -20,7 +20,7 @@ import (
 	"example.com/fairlead/internal/testkit/standalone"
 )
 
-// The stories of pods that others make look like somebody else's, or like ours.
+// The stories of pods that others make look like another owner's, or like the operator's.
 
 func podOfStory(r *testkit.Run) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "at"}}

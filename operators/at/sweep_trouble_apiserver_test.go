@@ -98,13 +98,13 @@ func keptGated() testkit.Scenario {
 func isGone(ctx context.Context, r *testkit.Run) error {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the pod that may not run is still there: %w", err)
+		return fmt.Errorf("the pod that is not to run is still there: %w", err)
 	}
 	return nil
 }
 
-// outlastsItsDeadline has a command that says that it succeeded when it is told
-// to stop.
+// outlastsItsDeadline has a command that says that it succeeded when it gets a signal to
+// stop.
 func outlastsItsDeadline() testkit.Scenario {
 	return testkit.Scenario{
 		Name:    "outlasts-its-deadline",
@@ -119,8 +119,8 @@ func outlastsItsDeadline() testkit.Scenario {
 // keepGated is the annotation by which keepGates knows its pods.
 const keepGated = "keep-gated"
 
-// keepGates makes the API server refuse that a gate is opened, and waits until it
-// does. One policy is enough for all runs.
+// keepGates makes the API server refuse to remove a gate, and waits until it does. One
+// policy is enough for all runs.
 func keepGates(ctx context.Context, r *testkit.Run) error {
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: keepGated},

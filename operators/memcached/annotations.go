@@ -47,8 +47,8 @@ const (
 	// generationAnnotation has the generation of the Memcached that it was written
 	// for.
 	generationAnnotation = "memcached-operator/generation"
-	// openAnnotation of a StatefulSet has the revision that its controller was
-	// let replace pods for. Without it, an open partition is somebody else's.
+	// openAnnotation of a StatefulSet has the revision for which the operator has opened
+	// the partition. Without it, another writer has opened it.
 	openAnnotation = "memcached-operator/open-for"
 )
 

@@ -11,11 +11,11 @@ import (
 	"example.com/fairlead/internal/kit/podtemplate"
 )
 
-// This file is about pods of which somebody has changed an image while they run.
-// An image that admission has replaced, of a mirror for example, is left alone:
-// it belongs to whoever sent the request, so to the pod's maker or to us.
+// This file is about running pods in which another writer has changed an image. An image
+// that admission has replaced, with that of a mirror for example, is left alone: its
+// field manager is the sender of the request, which is the pod's maker or the operator.
 
-// isByHand says whether somebody else has changed an image of a running pod.
+// isByHand says whether another writer has changed an image of a running pod.
 func isByHand(pod *corev1.Pod, t podTemplate) bool {
 	return slices.ContainsFunc(t.Spec.Containers, func(want corev1.Container) bool {
 		have := podtemplate.Container(&pod.Spec, want.Name)
@@ -50,8 +50,8 @@ func ownersOf(pod *corev1.Pod, name string) (made, image string) {
 	return made, image
 }
 
-// onlyByHand says whether the servers are as the template has them, but for what
-// somebody has changed by hand.
+// onlyByHand says whether the servers are as the template has them, but for images that
+// were changed by hand.
 func onlyByHand(seen observation, t podTemplate) bool {
 	some := false
 	for _, pod := range seen.pods {

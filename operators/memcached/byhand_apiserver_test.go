@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestImageByHand: the image of a running pod that somebody has changed is
-// changed back, in the same pod.
+// TestImageByHand: the image of a running pod that another writer has changed is changed
+// back, in the same pod.
 func TestImageByHand(t *testing.T) {
 	for name, option := range map[string]mcOption{"random": size(2), "stable": stable, "warm": warm} {
 		t.Run(name, func(t *testing.T) {

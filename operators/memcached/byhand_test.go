@@ -11,8 +11,8 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// TestByHand: an image that somebody has changed in a running pod is changed
-// back, in the pod and in words; one that admission has set is left alone.
+// TestByHand: an image that another writer has changed in a running pod is changed back,
+// in the pod, after status has said so; one that admission has set is left alone.
 func TestByHand(t *testing.T) {
 	fields := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource,
@@ -66,7 +66,7 @@ func TestByHand(t *testing.T) {
 				mc.Status.Upgrade = next.upgrade
 				if server == "" {
 					if next.change != nil {
-						t.Error("it is changed before it was told")
+						t.Error("the pod is changed before status announces it")
 					}
 					mc.Status.Upgrade.Server = "cache-0"
 					continue

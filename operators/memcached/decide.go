@@ -26,7 +26,7 @@ type plan struct {
 	resize *resize
 	// evictable is how many servers may be evicted.
 	evictable int32
-	// serving is the shape that clients are to see.
+	// serving is the identity that clients are to see.
 	serving v1alpha1.Identity
 	// upgrade is what status is to say about a change of the servers: nil if
 	// there is none. What it names first, the next step carries out.
@@ -73,13 +73,13 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		return next, err
 	}
 	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
-		// Without the mark it would be lost sight of. Its pods stay as they are.
+		// Without the label it would not be found again. Its pods stay as they are.
 		next.Again = true
 		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment of another operator is replaced by a StatefulSet",
 			map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc)}, nil)}
 		return next, nil
 	}
-	for _, c := range seen.inputs.stale { // before the pods hear of them
+	for _, c := range seen.inputs.stale { // before the pods get them
 		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
@@ -141,10 +141,10 @@ func isAnnounced(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 	return announced != nil && announced.Revision == planned.Revision && announced.Kind == v1alpha1.Cold
 }
 
-// partition lets the StatefulSet's controller replace pods only where that is
-// what has been announced, and then until the change is over. Where that goes on
-// already, it was announced: the Memcached in the cache may be of before, and a pod
-// that is made while the partition is closed would be one of the old template.
+// partition lets the StatefulSet's controller replace pods only for an announced change,
+// and then until the change is over. Where that is already under way, it was announced:
+// the Memcached in the cache may be an earlier one, and a pod that is made while the
+// partition is closed would be one of the old template.
 func partition(planned *v1alpha1.UpgradeStatus, announced bool, seen observation, t podTemplate) int32 {
 	s := seen.statefulSet()
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
@@ -180,8 +180,8 @@ func stablePods(seen observation) int32 {
 	return n
 }
 
-// servingIdentity is the shape that clients are to see: the one asked for, once
-// its servers are ready, or there are none of the other.
+// servingIdentity is the identity that clients are to see: the requested one, once its
+// servers are ready, or there are none of the other.
 func servingIdentity(mc *v1alpha1.Memcached, seen observation, t podTemplate) v1alpha1.Identity {
 	d, s := seen.deployment(), seen.statefulSet()
 	switch {
@@ -197,8 +197,8 @@ func isComplete(mc *v1alpha1.Memcached, annotations map[string]string, ready int
 	return annotations[revisionAnnotation] == t.revision && observed && ready >= *mc.Spec.Size
 }
 
-// plannedUpgrade is the change that the servers are in for: nil if they are as
-// asked for, or there are none.
+// plannedUpgrade is the change that the servers need: nil if they are as requested, or
+// there are none.
 func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1alpha1.UpgradeStatus {
 	var updated, outdated, restarting int32
 	other := false
@@ -220,9 +220,9 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	if announced != nil && announced.Revision != t.revision {
 		announced = nil
 	}
-	// One that was begun goes on until the last server is back, and the
-	// StatefulSet's controller takes the new template for the present one:
-	// before, a pod that has to be made anew would be one of the old template.
+	// One that was begun continues until the last server is available, and the
+	// StatefulSet's controller takes the new template for the present one: before, a pod
+	// that has to be made again would be one of the old template.
 	s := seen.statefulSet()
 	begun := announced != nil && (restarting > 0 || announced.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
@@ -249,7 +249,7 @@ func workload(mc *v1alpha1.Memcached, seen observation) (client.Object, bool) {
 		d, s = s, d
 	}
 	switch {
-	case isOwned(s, mc): // the other shape, until it is gone
+	case isOwned(s, mc): // the other identity, until it is gone
 		return s, true
 	case isOwned(d, mc):
 		return d, true

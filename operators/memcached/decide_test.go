@@ -74,7 +74,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// TestColdIsToldFirst: nothing is replaced before status has told of it.
+// TestColdIsToldFirst: nothing is replaced before status has announced it.
 func TestColdIsToldFirst(t *testing.T) {
 	was := aPool(warm)
 	more := []mcOption{warm, memory("128Mi")}
@@ -84,8 +84,8 @@ func TestColdIsToldFirst(t *testing.T) {
 		want int32
 	}{
 		"not told":               {aPool(more...), partitionClosed},
-		"told of something else": {aPool(warm, memory("256Mi"), told(v1alpha1.Cold, ""), memory("128Mi")), partitionClosed},
-		"told":                   {aPool(append(more, told(v1alpha1.Cold, ""))...), 0},
+		"told of something else": {aPool(warm, memory("256Mi"), announced(v1alpha1.Cold, ""), memory("128Mi")), partitionClosed},
+		"told":                   {aPool(append(more, announced(v1alpha1.Cold, ""))...), 0},
 	} {
 		next, err := decide(tc.mc, somethingSeen(servers...))
 		if err != nil {
@@ -102,18 +102,18 @@ func TestColdIsToldFirst(t *testing.T) {
 	random, changed := aPool(), aPool(version("1.6.18"))
 	pods := []seenOption{aDeployment(random, 3), aServer(random, 0)}
 	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind) {
-		t.Error("a Deployment is changed before status has told of it")
+		t.Error("a Deployment is changed before status has announced it")
 	}
-	told(v1alpha1.Cold, "")(changed)
+	announced(v1alpha1.Cold, "")(changed)
 	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind) {
-		t.Error("a Deployment is not changed after status has told of it")
+		t.Error("a Deployment is not changed after status has announced it")
 	}
 }
 
-// TestColdGoesOnUntilPromoted: the partition stays open until no pod can come
-// back with the old template.
+// TestColdGoesOnUntilPromoted: the partition stays open until no pod can be made of the
+// old template.
 func TestColdGoesOnUntilPromoted(t *testing.T) {
-	mc := aPool(warm, told(v1alpha1.Cold, ""))
+	mc := aPool(warm, announced(v1alpha1.Cold, ""))
 	pods := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	unpromoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)
 	promoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
@@ -122,25 +122,25 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	}
 	late := aPool(warm)
 	if next, _ := decide(late, unpromoted); partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition before the last pod is there")
+		t.Error("an operator that does not see the announcement yet closes the partition before the last pod is there")
 	}
 	old := aPool(warm, memory("32Mi"))
 	if next, _ := decide(late, somethingSeen(append(pods[:1:1], aServer(old, 1), aStatefulSet(late, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)); partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition under way")
+		t.Error("an operator that does not see the announcement yet closes the partition under way")
 	}
 	grown := aPool(stable, memory("128Mi"))
 	servers := []seenOption{aServer(aPool(stable), 0), aServer(aPool(stable), 1), aServer(grown, 2)} // the last one was refused, and replaced
 	open := func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }
 	opened := func(s *appsv1.StatefulSet) { s.Annotations[openAnnotation] = mustTemplate(grown).revision }
 	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition, because the rest could grow")
+		t.Error("an operator that does not see the announcement yet closes the partition, because the rest could grow")
 	}
 	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != partitionClosed {
-		t.Error("a partition that somebody else opened stays open")
+		t.Error("a partition that another writer opened stays open")
 	}
-	mc.Status.Upgrade.Message = "what was told"
-	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
-		t.Errorf("it tells %q now", next.upgrade.Message)
+	mc.Status.Upgrade.Message = "what was announced"
+	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was announced" {
+		t.Errorf("the message is %q now", next.upgrade.Message)
 	}
 	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != partitionClosed {
 		t.Errorf("after it is promoted: %+v", next.upgrade)
@@ -216,7 +216,7 @@ func TestCopiesOfTheirName(t *testing.T) {
 // TestShapes: clients see the old servers until the new ones are ready.
 func TestShapes(t *testing.T) {
 	random, want := aPool(size(1)), aPool(stable, size(1))
-	told(v1alpha1.Cold, "")(want)
+	announced(v1alpha1.Cold, "")(want)
 	starting := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want))
 	ready := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want, func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }))
 	next, err := decide(want, starting)

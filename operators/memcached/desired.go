@@ -96,9 +96,9 @@ func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error)
 	return template, nil
 }
 
-// service is headless: clients are to see the servers, because it is they who
-// place the keys. The names of stable servers stay in DNS while one is away, so
-// that nobody's ring moves for the second that a restart takes.
+// service is headless: clients are to see the servers, because it is they who place the
+// keys. The names of stable servers stay in DNS while one is unavailable, so that no
+// client's ring moves for the second that a restart takes.
 func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.ServiceApplyConfiguration {
 	pods := selector(mc)
 	pods[identityLabel] = string(serving)
@@ -125,10 +125,10 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 		WithSpec(spec)
 }
 
-// disruptionBudget lets nodes be drained one server at a time. One may go from
-// any pool, so that a pool of one does not block a drain. A server that is not
-// ready serves nobody, and may always go. Shortly before a server is restarted
-// in place, and until it is back, no other one may go.
+// disruptionBudget lets nodes be drained one server at a time. One may be evicted from
+// any pool, so that a pool of one does not block a drain. A server that is not ready
+// serves nobody, and may always be evicted. From shortly before a server is restarted in
+// place until it is available again, no other one may be evicted.
 func disruptionBudget(mc *v1alpha1.Memcached, evictable int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
 		WithLabels(labels(mc)).
@@ -174,7 +174,7 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
 
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-				// A quota may ask for them; a full node should still take it.
+				// A quota may require them; a full node should still run it.
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
 					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},

@@ -45,10 +45,10 @@ func TestPodsAreUnprivileged(t *testing.T) {
 			}
 		}
 	}
-	theirs := mustTemplate(aPool(func(mc *v1alpha1.Memcached) {
+	usersOwn := mustTemplate(aPool(func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(0))}}}
 	})).Spec
-	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, theirs.SecurityContext); diff != "" {
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, usersOwn.SecurityContext); diff != "" {
 		t.Errorf("the template's own security context (-want +got):\n%s", diff)
 	}
 }

@@ -86,9 +86,9 @@ func TestPoolsAreRenderedAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreKept: the kubelet keeps what a container said last, unless the
-// template says otherwise, and where a script asks memcached it starts no
-// process that nobody waits for.
+// TestLastWordsAreKept: the kubelet keeps what a container said last, unless the template
+// says otherwise, and where a script queries memcached it starts no process that nobody
+// waits for.
 func TestLastWordsAreKept(t *testing.T) {
 	mc := aPool(stable, exporting("e:1"), withUsers, func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
@@ -110,9 +110,9 @@ func TestLastWordsAreKept(t *testing.T) {
 	}
 }
 
-// TestAskedEverMoreSlowly runs the script's part that speaks to memcached, which
-// refuses: it logs in as the first user, whatever is in the password, and asks
-// less and less often.
+// TestAskedEverMoreSlowly runs the script's part that speaks to memcached, which refuses:
+// it logs in as the first user, whatever is in the password, and tries less and less
+// often.
 func TestAskedEverMoreSlowly(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
@@ -136,6 +136,6 @@ func TestAskedEverMoreSlowly(t *testing.T) {
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	const once = "set login 0 0 9\r\nme p:a%s:\r\ncache_memlimit 128\r\nquit\r\n"
 	if want := strings.Repeat(once, 5); err != nil || string(asked) != want { // the 1st, 3rd, 6th, 11th and 20th time
-		t.Errorf("asked %q, %v", asked, err)
+		t.Errorf("memcached got %q, %v", asked, err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"example.com/fairlead/internal/kit/status"
 )
 
-// announce is about a change of status, when it is one to tell.
+// announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
-	events := tellUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade)
+	events := announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
 	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
@@ -31,9 +31,9 @@ func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Eve
 	return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
 }
 
-// tellUpgrade tells of a change of the servers before it begins: a cold one waits
+// announceUpgrade announces a change of the servers before it begins: a cold one waits
 // for the status that this follows.
-func tellUpgrade(ctx context.Context, before, is *v1alpha1.UpgradeStatus) []loop.Event {
+func announceUpgrade(ctx context.Context, before, is *v1alpha1.UpgradeStatus) []loop.Event {
 	if is == nil || before != nil && before.Revision == is.Revision && before.Kind == is.Kind {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file names the fields of the spec in which the servers differ from what
-// is asked for. They are read off the pods, not off the spec of before: an edit
-// while a change is under way adds to it.
+// This file names the fields of the spec in which the servers differ from what is
+// requested. They are read from the pods, not from the previous spec: an edit while a
+// change is under way adds to it.
 
 // changedFields is what the servers that are not as the template has them are
 // to be changed from and to, in words.

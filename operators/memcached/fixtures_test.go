@@ -57,8 +57,8 @@ func exporting(image string) mcOption {
 	return func(mc *v1alpha1.Memcached) { mc.Spec.Metrics = &v1alpha1.MetricsSpec{Image: image, Port: 9150} }
 }
 
-// told has a status that tells of the change to what it asks for now.
-func told(kind v1alpha1.UpgradeKind, server string) mcOption {
+// announced has a status that announces the change to what it requests now.
+func announced(kind v1alpha1.UpgradeKind, server string) mcOption {
 	return func(mc *v1alpha1.Memcached) {
 		mc.Status.Upgrade = &v1alpha1.UpgradeStatus{Revision: mustTemplate(mc).revision, Kind: kind, Server: server}
 	}
@@ -85,9 +85,9 @@ func somethingSeen(options ...seenOption) observation {
 	return seen
 }
 
-var ours = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
+var owned = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
 
-// aStatefulSet is ours, was applied as mc asks, and its controller has seen it.
+// aStatefulSet is owned, was applied as mc requests, and its controller has seen it.
 func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) seenOption {
 	return func(seen *observation) {
 		config, err := statefulSet(mc, mustTemplate(mc), partitionClosed)
@@ -102,7 +102,7 @@ func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) 
 		if err != nil {
 			panic(err)
 		}
-		s.UID, s.Generation, s.OwnerReferences = "set-uid", 2, ours
+		s.UID, s.Generation, s.OwnerReferences = "set-uid", 2, owned
 		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "cache-old", UpdateRevision: "cache-new"}
 		for _, option := range options {
 			option(s)
@@ -115,7 +115,7 @@ func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 	return func(seen *observation) {
 		seen.children[deploymentKind] = &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: ours, Labels: labels(mc),
+				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: owned, Labels: labels(mc),
 				Annotations: workloadAnnotations(mc, mustTemplate(mc)),
 			},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
@@ -123,7 +123,7 @@ func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 	}
 }
 
-// aServer is the pod with an ordinal, as mc asks for it, on node n, and ready.
+// aServer is the pod with an ordinal, as mc requests it, on node n, and ready.
 func aServer(mc *v1alpha1.Memcached, ordinal int, options ...func(*corev1.Pod)) seenOption {
 	return func(seen *observation) {
 		t := mustTemplate(mc)
@@ -149,7 +149,7 @@ func restarting(pod *corev1.Pod) {
 	pod.Annotations[replacedAnnotation] = pod.Status.ContainerStatuses[0].ContainerID
 }
 
-// aPull is the pod that pulls the image that mc asks for.
+// aPull is the pod that pulls the image that mc requests.
 func aPull(mc *v1alpha1.Memcached, options ...func(*corev1.Pod)) seenOption {
 	return func(seen *observation) {
 		pod := pullPod(mc, "n", mustTemplate(mc))

@@ -34,7 +34,7 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 		}
 		return err
 	})
-	// The other one is next, so nobody may go until that is over.
+	// The other one is next, so none may be evicted until that is over.
 	if err := evict("cache-0"); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("while cache-1 is restarted, cache-0 is evicted (%v)", err)
 	}
@@ -44,8 +44,8 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
-// TestEditDuringRestart: another edit right after the first one is told with it,
-// and restarts no server that is being restarted; the others do not wait.
+// TestEditDuringRestart: another edit right after the first one is announced with it, and
+// restarts no server that is being restarted; the others do not wait.
 func TestEditDuringRestart(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
@@ -70,6 +70,6 @@ func TestEditDuringRestart(t *testing.T) {
 	}
 	const want = "image from memcached:1.6.18 to memcached:1.6.38, threads from 4 to 2: the servers are restarted one after the other, each with its cache"
 	if last != want {
-		t.Errorf("the event tells %q, want %q", last, want)
+		t.Errorf("the event says %q, want %q", last, want)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // TestGuard: while a server is restarted, and only then, no other one may be
 // evicted.
 func TestGuard(t *testing.T) {
-	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), told(v1alpha1.Warm, "cache-1"))
+	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
 	budget := func(evictable int32, observed int64, evicted ...string) seenOption {
 		return func(seen *observation) {
 			b := seen.budget()
@@ -33,7 +33,7 @@ func TestGuard(t *testing.T) {
 			pod.Annotations[changedAnnotation] = at.Format(time.RFC3339)
 		}
 	}
-	bigger := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	bigger := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
 	both := []seenOption{aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))}
 	for name, tc := range map[string]struct {
 		mc     *v1alpha1.Memcached

@@ -20,11 +20,11 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		return
 	}
 	var live, outdated []*corev1.Pod
-	var away []string
+	var unavailable []string
 	for i := range seen.pods {
 		pod := &seen.pods[i]
-		if !isSettled(pod, seen.now) {
-			away = append(away, pod.Name)
+		if !isAvailable(pod, seen.now) {
+			unavailable = append(unavailable, pod.Name)
 		}
 		if isRestarting(pod, seen.now) {
 			next.wake(restartLasts)
@@ -38,17 +38,17 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		}
 	}
 	for range int(*mc.Spec.Size) - len(seen.pods) {
-		away = append(away, "1 server not created yet")
+		unavailable = append(unavailable, "1 server not created yet")
 	}
 	pull(mc, seen, t, outdated, next)
 
-	// The one that status names comes first, until it is back.
+	// The one that status names comes first, until it is available again.
 	if named := namedServer(mc, t, live); named != nil {
 		next.upgrade.Server = named.Name
 		switch {
 		case !isUpdated(named, t):
-			others := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == named.Name })
-			if isSettled(named, seen.now) && len(others) > 0 {
+			others := slices.DeleteFunc(slices.Clone(unavailable), func(name string) bool { return name == named.Name })
+			if isAvailable(named, seen.now) && len(others) > 0 {
 				next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(others, ", "))
 				return
 			}
@@ -59,7 +59,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			if !held {
 				return
 			}
-		case !isSettled(named, seen.now):
+		case !isAvailable(named, seen.now):
 			next.waits = restartOf(named, seen.now, next)
 			if !isOverdue(named, seen.now, next) {
 				next.evictable = 0
@@ -73,14 +73,14 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		}
 		next.upgrade.Server = ""
 	}
-	// Then one that is away anyway, which takes no further one away; then, if
-	// all are there, the highest. One that Kubernetes would hold back waits, and
-	// no other one does for it.
+	// Then one that is unavailable anyway, so that no further one becomes so; then, if
+	// all are there, the highest. One whose start Kubernetes would delay waits, and no
+	// other one waits for it.
 	highestFirst := func(a, b *corev1.Pod) int { return ordinal(b) - ordinal(a) }
 	slices.SortFunc(outdated, highestFirst)
 	for _, pod := range outdated {
-		if len(away) > 0 && isSettled(pod, seen.now) {
-			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(away, ", "))
+		if len(unavailable) > 0 && isAvailable(pod, seen.now) {
+			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(unavailable, ", "))
 			continue
 		}
 		ok, held := mayChange(seen, pod, t, next)
@@ -154,7 +154,7 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) (ok
 		next.waits = fmt.Sprintf("image %s is being pulled on node %s", t.server().Image, pod.Spec.NodeName)
 		return false, false
 	}
-	if until := heldUntil(pod, t, seen.now); until.After(seen.now) && isSettled(pod, seen.now) {
+	if until := heldUntil(pod, t, seen.now); until.After(seen.now) && isAvailable(pod, seen.now) {
 		next.wake(until.Sub(seen.now))
 		next.waits = fmt.Sprintf("server %s was restarted lately: Kubernetes would hold back its next start for 10 s or more, until %s",
 			pod.Name, until.UTC().Format(time.TimeOnly))
@@ -172,7 +172,7 @@ func ordinal(pod *corev1.Pod) int {
 	return n
 }
 
-// changed is a strategic merge patch that makes a running pod what its template
+// patch is a strategic merge patch that makes a running pod what its template
 // is, and whose it is. It is refused when the pod has changed since it was seen.
 func (c change) patch() (map[string]any, error) {
 	annotations := map[string]any{}

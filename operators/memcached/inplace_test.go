@@ -18,7 +18,7 @@ import (
 func TestInPlace(t *testing.T) {
 	old := aPool(warm, version("1.6.18"))
 	now := aPool(warm)
-	named := func(server string) *v1alpha1.Memcached { return aPool(warm, told(v1alpha1.Warm, server)) }
+	named := func(server string) *v1alpha1.Memcached { return aPool(warm, announced(v1alpha1.Warm, server)) }
 	all := func(options ...seenOption) observation {
 		return somethingSeen(append([]seenOption{aStatefulSet(now)}, options...)...)
 	}
@@ -149,7 +149,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-1"},
 		},
 		"settings only, the one that was named has crashed: the others do not wait": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
 			want: step{Named: "cache-1"},
 		},
@@ -169,7 +169,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Waits: "cache-2 is restarting"},
 		},
 		"another change, while one that was named is being restarted": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, restartedAt(noon))),
 			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
 		},
@@ -189,7 +189,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-2"},
 		},
 		"another change, and the restarted one does not come back": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, over)),
 			want: step{Named: "cache-2", Change: "cache-2"},
 		},
@@ -294,11 +294,11 @@ func TestChanged(t *testing.T) {
 // TestMemoryGrows: the container gets more memory first, then memcached.
 func TestMemoryGrows(t *testing.T) {
 	was, is := aPool(stable, size(1)), aPool(stable, size(1), memory("128Mi"))
-	named := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	named := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
 	limit := func(m string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
 	}
-	asked := func(pod *corev1.Pod) {
+	requested := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests = limit("224Mi"), limit("224Mi")
 	}
 	has := func(m string) func(*corev1.Pod) {
@@ -324,10 +324,10 @@ func TestMemoryGrows(t *testing.T) {
 	}{
 		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
 		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
-		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
-		"until there is room":             {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
-		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
-		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
+		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
+		"until there is room":             {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
+		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){requested, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
+		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), refused}, kind: v1alpha1.Cold},
 		"refused at once: cold":           {mc: named, pod: []func(*corev1.Pod){has("144Mi"), atOnce}, kind: v1alpha1.Cold},
 		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
 	} {

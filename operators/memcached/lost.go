@@ -15,12 +15,12 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// This file is about servers that are there and do not show: the cache has only
-// pods with the operator's label, which anybody may take away. A StatefulSet whose
-// pod has lost its label cannot make it anew, and has no event that says so.
+// This file is about servers that are there and not in the cache: the cache has only pods
+// with the operator's label, which any user may remove. A StatefulSet whose pod has lost
+// its label cannot make it again, and has no event that says so.
 
 const (
-	// lostPause is how often it is looked for servers that are missing.
+	// lostPause is how often the operator looks for servers that are missing.
 	lostPause = time.Minute
 	// mostLost bounds how many are looked for at a time.
 	mostLost = 10
@@ -56,7 +56,7 @@ func untilReported(seen observation) time.Duration {
 }
 
 // firstSeen is since when something holds, by Memcached. Nothing is wrong if it is
-// forgotten: what it times begins anew.
+// forgotten: what it times begins again.
 type firstSeen struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
@@ -97,8 +97,8 @@ func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached
 	return nil
 }
 
-// isServer says whether a pod without the label is a server all the same: it is
-// the StatefulSet's, or nobody's and has what only the operator's template gives.
+// isServer says whether a pod without the label is a server all the same: the StatefulSet
+// owns it, or it has no owner and has what only the operator's template gives.
 func isServer(pod *corev1.Pod, set types.UID) bool {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		return owner.UID == set

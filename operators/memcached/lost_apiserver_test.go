@@ -15,8 +15,8 @@ import (
 	"example.com/fairlead/internal/testkit"
 )
 
-// TestLostLabels: a server whose labels somebody removes is a server again, the
-// same pod, whether its StatefulSet has let go of it or not.
+// TestLostLabels: a server whose labels are removed becomes a server again, the same pod,
+// whether its StatefulSet has released it or not.
 func TestLostLabels(t *testing.T) {
 	for name, labels := range map[string]string{
 		"the operator's": `{"app.kubernetes.io/managed-by":null}`,
@@ -43,8 +43,8 @@ func TestLostLabels(t *testing.T) {
 	}
 }
 
-// TestPodInTheWay: a pod of somebody's that has a server's name is named, and
-// not touched.
+// TestPodInTheWay: status names a pod that has a server's name and another owner, and the
+// operator does not touch it.
 func TestPodInTheWay(t *testing.T) {
 	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
 		if pod.Labels["theirs"] != "" {
@@ -53,12 +53,12 @@ func TestPodInTheWay(t *testing.T) {
 		return behaves(pod)
 	}), context.Background()
 	template := mustTemplate(aPool()).Spec
-	theirs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache-1", Labels: map[string]string{"theirs": "yes"}}, Spec: template}
-	s.Must(s.Create(ctx, theirs))
+	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache-1", Labels: map[string]string{"theirs": "yes"}}, Spec: template}
+	s.Must(s.Create(ctx, foreign))
 	s.Must(s.Create(ctx, story(s.R, stable, size(2))))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Pod "cache-1" exists and is not owned by StatefulSet "cache": delete it` {
 		t.Errorf("message %q", ready.Message)
 	}
-	s.Must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled("memcached:1.6.18", 2)
 }

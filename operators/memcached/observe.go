@@ -21,14 +21,14 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// observation is all that decide goes by, besides the Memcached.
+// observation is all that decide reads, besides the Memcached.
 type observation struct {
 	now time.Time
 	// children are the children by kind; an empty object where there is none.
 	children loop.Children
-	// pods are those of the servers, by name, also those that are ending. One
-	// that is over, because it was evicted for example, is none: a Deployment
-	// leaves it there, a StatefulSet makes it anew.
+	// pods are those of the servers, by name, also those that are ending. One that is
+	// over, because it was evicted for example, is none: a Deployment leaves it there, a
+	// StatefulSet creates it again.
 	pods []corev1.Pod
 	// pulls are the pods that only pull an image.
 	pulls []corev1.Pod
@@ -127,9 +127,9 @@ func observeForeign(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached)
 	return client.IgnoreNotFound(err)
 }
 
-// isCurrent returns a conflict if a child was already written for a later generation
-// of the Memcached than the cache has, by another operator: this one must not undo
-// it. The API server has the last word, because anybody may write an annotation.
+// isCurrent returns a conflict if a child was already written for a later generation of
+// the Memcached than the cache has, by another operator: this one must not undo it. The
+// API server decides, because any user may write an annotation.
 func isCurrent(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen observation) error {
 	for _, child := range []client.Object{seen.deployment(), seen.statefulSet()} {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[generationAnnotation], 10, 64)

@@ -42,10 +42,10 @@ func TestOldView(t *testing.T) {
 			t.Errorf("%s: %v, want a conflict: %v", name, err, tc.want)
 		}
 	}
-	theirs := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
+	foreign := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
 		s.Annotations[generationAnnotation], s.OwnerReferences = "2", nil
 	}))
-	if err := isCurrent(context.Background(), server{generation: 2}, mc, theirs); err != nil {
-		t.Errorf("somebody else's StatefulSet: %v", err)
+	if err := isCurrent(context.Background(), server{generation: 2}, mc, foreign); err != nil {
+		t.Errorf("a StatefulSet with another owner: %v", err)
 	}
 }

@@ -86,8 +86,8 @@ func newKind(mgr ctrl.Manager) (loop.Kind[*v1alpha1.Memcached, observation, *pla
 	return made, registerMetrics()
 }
 
-// servesResize asks whether running pods can be resized: from Kubernetes 1.33
-// on, unless it is turned off.
+// servesResize says whether running pods can be resized: from Kubernetes 1.33 on, unless
+// it is turned off.
 func servesResize(mgr ctrl.Manager) (bool, error) {
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

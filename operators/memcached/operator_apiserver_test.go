@@ -58,7 +58,7 @@ func (s *stage) object(obj client.Object, name string) client.Object {
 	return obj
 }
 
-// TestRepair spoils or deletes every child, and looks whether it is back.
+// TestRepair changes or deletes every child, and looks whether it is repaired.
 func TestRepair(t *testing.T) {
 	for name, options := range map[string][]mcOption{"random": nil, "stable": {stable}} {
 		t.Run(name, func(t *testing.T) {
@@ -159,22 +159,22 @@ func TestRepair(t *testing.T) {
 			var events corev1.EventList
 			s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 			if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
-				t.Error("no event tells that a child was taken back")
+				t.Error("no event says that the owner reference or labels of a child were restored")
 			}
 		})
 	}
 }
 
-// TestConflict: what belongs to somebody else is not touched, and the rest is
-// there; when it goes away, all is well.
+// TestConflict: an object with another owner is not touched, and the other children are
+// there; once it is gone, the Memcached is ready.
 func TestConflict(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	theirs := &corev1.Service{
+	foreign := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
 	}
-	s.Must(s.Create(ctx, theirs))
-	before := theirs.ResourceVersion
+	s.Must(s.Create(ctx, foreign))
+	before := foreign.ResourceVersion
 	s.Must(s.Create(ctx, story(s.R)))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
@@ -185,12 +185,12 @@ func TestConflict(t *testing.T) {
 	if got.ResourceVersion != before {
 		t.Errorf("the foreign Service was changed: %+v", got)
 	}
-	s.Must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled("memcached:1.6.18", 1)
 }
 
-// TestSecrets: what is missing or bad is told, and noticed when it changes; the
-// servers go on with what they have.
+// TestSecrets: status reports what is missing or bad, and the operator notices when it
+// changes; the servers keep the previous version.
 func TestSecrets(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	s.Must(s.Create(ctx, story(s.R, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })))
@@ -226,8 +226,8 @@ func TestSecrets(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
-// TestPullFails: an image that cannot be pulled stops no server, is told, and is
-// forgotten when it is not asked for any more.
+// TestPullFails: an image that cannot be pulled stops no server, is reported, and is
+// forgotten when it is not requested any more.
 func TestPullFails(t *testing.T) {
 	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
 		if pod.Spec.Containers[0].Image == "memcached:1.6.99" {
@@ -248,7 +248,7 @@ func TestPullFails(t *testing.T) {
 	s.Must(restartedOnceEach(s.R))
 }
 
-// TestNoRoomToGrow: more memory than the node has is a cold change, told first.
+// TestNoRoomToGrow: more memory than the node has is a cold change, announced first.
 func TestNoRoomToGrow(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	s.Must(s.Create(ctx, story(s.R, stable)))

@@ -25,13 +25,13 @@ const pullPause = 30 * time.Second
 // pull adds the pods that pull the image on every node that it will be needed
 // on, and what is wrong with those that are there.
 func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*corev1.Pod, next *plan) {
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, pod := range outdated {
 		node := pod.Spec.NodeName
-		if node == "" || asked[node] || podtemplate.Container(&pod.Spec, serverContainer).Image == t.server().Image {
+		if node == "" || requested[node] || podtemplate.Container(&pod.Spec, serverContainer).Image == t.server().Image {
 			continue
 		}
-		asked[node] = true
+		requested[node] = true
 		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
 		switch {
 		case i < 0:
@@ -74,6 +74,7 @@ func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		switch pods.ObstacleOf(c) {
+		case pods.None:
 		case pods.NoImage:
 			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", image, node)
 			return p

@@ -10,7 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
+// TestPullTrouble: a pull that fails is reported, stops nothing, and is tried again.
 func TestPullTrouble(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	failed := func(pod *corev1.Pod) {
@@ -41,8 +41,8 @@ func TestPullTrouble(t *testing.T) {
 	}
 }
 
-// TestPullTroubleStays: what is wrong with a pull is told until the next try has
-// shown something else.
+// TestPullTroubleStays: the problem of a pull is reported until the next try has shown
+// something else.
 func TestPullTroubleStays(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"

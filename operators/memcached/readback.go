@@ -23,16 +23,16 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file reads back how much memory a server has for items, after it was given
-// to take more while it runs. Nothing that Kubernetes reports tells that, so it is
-// asked for over the network, as a client would.
+// This file reads back how much memory a server has for items, after it was given to take
+// more while it runs. Nothing that Kubernetes reports says that, so the operator queries
+// the server over the network, as a client would.
 
 const (
 	readTimeout = 2 * time.Second
 	// takeLasts is for how long it is no news that a server does not yet have the
 	// memory, or does not answer.
 	takeLasts = 30 * time.Second
-	// readLasts is for how long a server is asked without an occasion.
+	// readLasts is for how long a server is queried without an occasion.
 	readLasts = 10 * time.Minute
 )
 
@@ -40,7 +40,7 @@ const (
 type limit struct {
 	wanted, has int64 // in mebibytes; has is 0 where it could not be read
 	since       time.Time
-	next        time.Time // when to ask again
+	next        time.Time // when to query again
 }
 
 // limits remembers what servers have answered.
@@ -77,12 +77,12 @@ func (l *limits) forget(owner types.NamespacedName) {
 	maps.DeleteFunc(l.known, func(k limitKey, _ limit) bool { return k.owner == owner })
 }
 
-// readLimit asks a server; tests have none to ask.
+// readLimit queries a server; tests have none to query.
 var readLimit = askLimit
 
-// observeLimits asks the servers that were given more memory while they ran, and
-// are not known to have it. A container that was not resized has what it was
-// started with: the kubelet takes that from the same annotation.
+// observeLimits queries the servers that were given more memory while they ran, and are
+// not known to have it. A container that was not resized has what it was started with:
+// the kubelet takes that from the same annotation.
 func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) {
 	if !growsLive(mc) {
 		return
@@ -125,8 +125,8 @@ func containerID(pod *corev1.Pod) string {
 	return ""
 }
 
-// askLimit asks a server for its statistics, logged in as its first user. With
-// TLS it must show the very certificate that it was given.
+// askLimit queries the statistics of a server, logged in as its first user. With TLS the
+// server must show the very certificate that it was given.
 func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -203,7 +203,7 @@ func contentOf(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, 
 	return secret.Data, err
 }
 
-// wakeToRead asks again for a while.
+// wakeToRead queries again for a while.
 func wakeToRead(seen observation, next *plan) {
 	for _, l := range seen.limits {
 		if seen.now.Sub(l.since) < readLasts {
@@ -231,8 +231,8 @@ func notTaken(seen observation) *problem {
 	return nil
 }
 
-// memoryOf is how much memory each server has for items, as far as that is
-// known: the least that one has; empty if a server could not be asked.
+// memoryOf is how much memory each server has for items, as far as that is known: the
+// least that one has; empty if a server could not be queried.
 func memoryOf(mc *v1alpha1.Memcached, seen observation) string {
 	least := mc.Spec.Memory.Value() >> 20
 	for _, l := range seen.limits {

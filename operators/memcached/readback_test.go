@@ -85,8 +85,8 @@ func aCertificate(t *testing.T) (data map[string][]byte) {
 	}
 }
 
-// TestAskLimit asks with and without encryption, as a user, and takes no
-// certificate but the one that the server was given.
+// TestAskLimit queries with and without encryption, as a user, and takes no certificate
+// but the one that the server was given.
 func TestAskLimit(t *testing.T) {
 	given := aCertificate(t)
 	pair, err := tls.X509KeyPair(given[corev1.TLSCertKey], given[corev1.TLSPrivateKeyKey])
@@ -125,14 +125,14 @@ func TestAskLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReadBack: status tells what servers have, and not what they were
-// told, and says when that is not known.
+// TestMemoryIsReadBack: status reports what servers have, and not what they were given,
+// and says when that is not known.
 func TestMemoryIsReadBack(t *testing.T) {
 	grown := func(pod *corev1.Pod) { pod.Generation = 2 }
 	mc := aPool(stable, size(2), memory("128Mi"))
 	for name, tc := range map[string]struct {
 		pod                     func(*corev1.Pod)
-		has                     int64 // 0: it cannot be asked
+		has                     int64 // 0: it does not answer
 		after                   time.Duration
 		reason, message, memory string
 		reads                   int
@@ -163,7 +163,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 				seen.now = seen.now.Add(tc.after)
 				o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			}
-			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen) // asks nobody again so soon
+			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen) // queries nobody again so soon
 			next, err := decide(mc, seen)
 			if err != nil {
 				t.Fatal(err)

@@ -29,8 +29,8 @@ const (
 	firstBackOff, longestBackOff = 10 * time.Second, 5 * time.Minute
 )
 
-// isSettled says whether a server is there, and no restart of it is under way.
-func isSettled(pod *corev1.Pod, now time.Time) bool {
+// isAvailable says whether a server is there and ready, and not being restarted.
+func isAvailable(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && isReady(pod)
 }
 
@@ -40,9 +40,9 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// isRestarting says whether a change in place has not yet ended what it ends.
-// The pod's status alone does not tell: until its kubelet gets to it, it is that
-// of before the change.
+// isRestarting says whether a change in place has not yet ended what it ends. The pod's
+// status alone does not show it: until its kubelet gets to it, it is the status from
+// before the change.
 func isRestarting(pod *corev1.Pod, now time.Time) bool {
 	if pod.Annotations[replacedAnnotation] == "" {
 		return false
@@ -56,7 +56,7 @@ func isRestarting(pod *corev1.Pod, now time.Time) bool {
 // yetToEnd are the containers that the last change of a pod in place is to end,
 // and has not.
 func yetToEnd(pod *corev1.Pod, now time.Time) []corev1.ContainerStatus {
-	if asked, ok := endedBy002(pod); ok && !now.Before(asked.Add(restartLasts)) {
+	if requested, ok := endedBy002(pod); ok && !now.Before(requested.Add(restartLasts)) {
 		return nil // it has the settings already
 	}
 	replaced := strings.Split(pod.Annotations[replacedAnnotation], ",")
@@ -123,12 +123,12 @@ func isOverdue(pod *corev1.Pod, now time.Time, next *plan) bool {
 		lasts = restartLasts
 	}
 	if wait := changed.Add(lasts).Sub(now); wait > 0 {
-		if !isSettled(pod, now) {
+		if !isAvailable(pod, now) {
 			next.wake(wait)
 		}
 		return false
 	}
-	return !isSettled(pod, now)
+	return !isAvailable(pod, now)
 }
 
 // stopsWithin is how long a pod has to stop.
@@ -140,7 +140,7 @@ func stopsWithin(pod *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// restartOf tells how far the restart of a server is.
+// restartOf says how far the restart of a server is.
 func restartOf(pod *corev1.Pod, now time.Time, next *plan) string {
 	if pod.DeletionTimestamp != nil || !isOverdue(pod, now, next) {
 		return fmt.Sprintf("server %s is restarting", pod.Name)
@@ -153,8 +153,8 @@ func restartOf(pod *corev1.Pod, now time.Time, next *plan) string {
 	return fmt.Sprintf("server %s was restarted at %s, and is not ready: kubectl logs %s -c %s may say why", pod.Name, at, pod.Name, serverContainer)
 }
 
-// lostCache tells why a server that was to be restarted with its cache has come
-// back without it. One that leaves its cache ends by itself, with exit code 0.
+// lostCache says why a server that was to be restarted with its cache has started without
+// it. One that leaves its cache ends by itself, with exit code 0.
 func lostCache(pod *corev1.Pod) string {
 	end := serverStatus(pod).LastTerminationState.Terminated
 	if end == nil || !slices.Contains(strings.Split(pod.Annotations[replacedAnnotation], ","), end.ContainerID) {
@@ -181,7 +181,7 @@ type start struct {
 func startsOf(pod *corev1.Pod, now time.Time) map[string]start {
 	var all map[string]start
 	if json.Unmarshal([]byte(pod.Annotations[startsAnnotation]), &all) != nil || all == nil {
-		all = map[string]start{} // somebody else's text is none
+		all = map[string]start{} // text of another writer is none
 	}
 	image := podtemplate.Container(&pod.Spec, serverContainer).Image
 	is := all[image]

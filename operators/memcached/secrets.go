@@ -19,9 +19,9 @@ import (
 	"example.com/fairlead/internal/kit/names"
 )
 
-// This file reads the Secrets that a Memcached names. Pods never mount those:
-// they mount copies, which change only to what memcached can read. So a bad
-// file reaches neither a running server nor one that starts anew.
+// This file reads the Secrets that a Memcached names. Pods never mount those: they mount
+// copies, which change only to what memcached can read. So a bad file reaches neither a
+// running server nor one that starts.
 
 const (
 	usersFile = "users" // in the copy, whatever its key in the Secret

@@ -35,11 +35,11 @@ const (
 	reasonStopped     = "ScaledToZero"
 )
 
-// problem is something to tell.
+// problem is something to report.
 type problem struct {
 	reason, message string
-	// passes is true when it is worked on, or tried again, and false when
-	// nothing will happen until somebody acts.
+	// passes is true when the operator works on it, or tries again, and false when
+	// nothing will happen until a user acts.
 	passes bool
 }
 
@@ -60,9 +60,9 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 		if isReady(&pod) {
 			st.ReadyReplicas++
 		}
-		// Another operator's pods, which are being taken over, have no shape.
-		shape := v1alpha1.Identity(pod.Labels[identityLabel])
-		if host := hostOf(mc, &pod); host != "" && (shape == next.serving || shape == "") {
+		// Another operator's pods, which are being taken over, have no identity label.
+		identity := v1alpha1.Identity(pod.Labels[identityLabel])
+		if host := hostOf(mc, &pod); host != "" && (identity == next.serving || identity == "") {
 			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, portOf(mc, &pod)))
 		}
 	}
@@ -118,8 +118,8 @@ func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
 	return mc.Spec.Port
 }
 
-// byOrdinal sorts pool-2 before pool-10: where a client goes by the place in the
-// list, a new server must not move the others.
+// byOrdinal sorts pool-2 before pool-10: where a client uses the place in the list, a new
+// server must not move the others.
 func byOrdinal(a, b string) int {
 	hostA, _, _ := strings.Cut(a, ".")
 	hostB, _, _ := strings.Cut(b, ".")
@@ -146,14 +146,14 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 	return nil
 }
 
-// isReported says whether status reports a failure as one that lasts until
-// somebody acts, so that it is no news when it happens again.
+// isReported says whether status reports a failure as one that lasts until a user acts,
+// so that it is no news when it happens again.
 func isReported(failure error) bool {
 	p := writeProblem(failure)
 	return p != nil && p.reason != reasonRetrying
 }
 
-// writeProblem tells of a write that was refused.
+// writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
 	var conflict *apply.ConflictError
 	switch {
@@ -182,7 +182,7 @@ func upgrading(seen observation, next *plan) *problem {
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
 }
 
-// unavailable tells what keeps the servers from being as asked for.
+// unavailable reports what keeps the servers from being as requested.
 func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *problem {
 	size := *mc.Spec.Size
 	if st.Replicas == size && st.ReadyReplicas == size {
@@ -205,8 +205,8 @@ func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
 		len(seen.missing) > 0 && untilReported(seen) <= 0
 }
 
-// problemOf is what keeps the first of the pods in trouble from serving, or from
-// being made, in words that do not change with every try.
+// problemOf is what keeps the first pod with a problem from serving, or from being made,
+// in words that do not change with every try.
 func problemOf(seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {

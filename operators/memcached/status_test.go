@@ -77,7 +77,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestLacksPods: a StatefulSet that has no pods is told of, but not at once.
+// TestLacksPods: a StatefulSet that has no pods is reported, but not at once.
 func TestLacksPods(t *testing.T) {
 	unseen := func(seen *observation) { seen.statefulSet().Status.ObservedGeneration = 1 }
 	for name, tc := range map[string]struct {
@@ -135,8 +135,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestServersOfOneShape: a client is given the servers that the Service gives,
-// also while the shape changes.
+// TestServersOfOneShape: a client is given the servers that the Service gives, also while
+// the identity changes.
 func TestServersOfOneShape(t *testing.T) {
 	random, stable := aPool(size(1)), aPool(stable, size(1))
 	at := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }

@@ -29,7 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// No memcached runs in these pods: each has what it was told.
+	// No memcached runs in these pods: each has what its annotation says.
 	readLimit = func(_ context.Context, _ client.Reader, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 		return strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
 	}
@@ -95,8 +95,8 @@ func servers(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
 }
 
-// isReadyWith is settled when the condition Ready has the reason, for what the
-// spec now is, and so many servers have the image and are ready.
+// isReadyWith holds when the condition Ready has the reason, for what the spec now is,
+// and so many servers have the image and are ready.
 func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		mc, err := current(ctx, r)
@@ -115,8 +115,8 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod, time.Now()) {
-				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod, time.Now()))
+			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; have != image || !isAvailable(&pod, time.Now()) {
+				return fmt.Errorf("server %s has image %s, available %v", pod.Name, have, isAvailable(&pod, time.Now()))
 			}
 		}
 		return nil
@@ -203,7 +203,7 @@ func getsMemory() testkit.Scenario {
 			}
 			for _, pod := range pods {
 				if limit := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
-					return fmt.Errorf("%s has a limit of %s, and was told %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
+					return fmt.Errorf("%s has a limit of %s, and its annotation says %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
 				}
 			}
 			if starts := serverStarts(r); starts != 2 {
@@ -226,7 +226,7 @@ func hasMemory(memory string, n int) func(context.Context, *testkit.Run) error {
 
 var errNotYet = errors.New("not yet")
 
-// changesIdentity goes from one shape to the other.
+// changesIdentity goes from one identity to the other.
 func changesIdentity() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "changes-identity", Pods: behaves, Arrange: arranged(),
@@ -267,8 +267,7 @@ func losesLabelsAndRoom() testkit.Scenario {
 	}
 }
 
-// rotatesUsers has a file of users that changes, and is not asked for in the
-// end.
+// rotatesUsers has a file of users that changes, and is not requested in the end.
 func rotatesUsers() testkit.Scenario {
 	users := func(r *testkit.Run, text string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte(text)}}
@@ -285,7 +284,7 @@ func rotatesUsers() testkit.Scenario {
 			pods, err := servers(ctx, r)
 			for _, pod := range pods {
 				if pod.Annotations[secretsAnnotation] == "" {
-					return fmt.Errorf("%s was not told", pod.Name)
+					return fmt.Errorf("%s has no annotation for the new users", pod.Name)
 				}
 			}
 			return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))

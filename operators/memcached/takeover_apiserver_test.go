@@ -19,8 +19,8 @@ import (
 	"example.com/fairlead/internal/testkit"
 )
 
-// guidesDeployment is what the tutorial's operator makes for a Memcached.
-func guidesDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
+// tutorialDeployment is what the tutorial's operator makes for a Memcached.
+func tutorialDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: "cache", OwnerReferences: []metav1.OwnerReference{
@@ -37,8 +37,8 @@ func guidesDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 	}
 }
 
-// TestTakeOver: a Deployment that another operator made under this Memcached is
-// taken over, and what that does to the cache is told first.
+// TestTakeOver: a Deployment that another operator made under this Memcached is taken
+// over, and the effect on the cache is announced first.
 func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	mc := story(s.R)
@@ -48,7 +48,7 @@ func TestTakeOver(t *testing.T) {
 	d, err := read(ctx, s.R, "cache", &appsv1.Deployment{})
 	s.Must(err)
 	s.Must(s.Delete(ctx, d))
-	s.Eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, guidesDeployment(mc))) })
+	s.Eventually(func() error { return client.IgnoreAlreadyExists(s.Create(ctx, tutorialDeployment(mc))) })
 	s.patch(`{"spec":{"size":1}}`)
 	s.settled("memcached:1.6.18", 1)
 }
@@ -62,15 +62,15 @@ func isForeign(options ...mcOption) func(context.Context, *testkit.Run) error {
 		if err := r.Client.Create(ctx, mc); err != nil {
 			return err
 		}
-		if err := r.Client.Create(ctx, guidesDeployment(mc)); err != nil {
+		if err := r.Client.Create(ctx, tutorialDeployment(mc)); err != nil {
 			return err
 		}
 		return r.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte("me:secret\n")}})
 	}
 }
 
-// TestTakeOverStable: with identity Stable, the tutorial's Deployment goes when the
-// stable servers are there, and that is told first.
+// TestTakeOverStable: with identity Stable, the tutorial's Deployment is deleted when the
+// stable servers are there, and that is announced first.
 func TestTakeOverStable(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	s.Must(isForeign(stable)(ctx, s.R))

@@ -48,8 +48,8 @@ func isWarm(mc *v1alpha1.Memcached) bool { return mc.Spec.Upgrade == v1alpha1.Wa
 
 func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1.StableIdentity }
 
-// desiredTemplate is the pod template that a Memcached asks for: the user's,
-// with the server put in.
+// desiredTemplate is the pod template that a Memcached requests: the user's, with the
+// server added.
 func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 	return templateWith(mc, renderings[0])
 }

@@ -4,7 +4,7 @@ package webserver
 // write is AnnotationRetry, in the API. Their prefix is the one of 0.0.2: another one
 // in the pod template would restart the pods of every WebServer.
 
-// Annotations of a Deployment. They tell a rollback and the next leader what there is.
+// Annotations of a Deployment: the state that a rollback and the next leader need.
 const (
 	// revisionAnnotation is the hash of the pod template. The pods have it, and the
 	// ControllerRevision that keeps the template.

@@ -37,8 +37,8 @@ func hasReplicas(s *stage, want int32) func() error {
 	}
 }
 
-// TestAutoscaling: our own autoscaler sets the replicas, nobody takes them
-// back, and turning it on or off does not drop them to one.
+// TestAutoscaling: the operator's own autoscaler sets the replicas, no other writer
+// changes them back, and turning it on or off does not drop them to one.
 func TestAutoscaling(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))
@@ -70,7 +70,7 @@ func TestAutoscaling(t *testing.T) {
 	s.Must(hasReplicas(s, 4)())
 	patch(`{"spec":{"autoscaling":null}}`)
 	s.Within(5*time.Second, hasReplicas(s, 3))
-	s.Within(20*time.Second, func() error { // no pod less than asked for, at any time
+	s.Within(20*time.Second, func() error { // never fewer pods than requested
 		if ws := mustCurrent(s); ws.Status.ReadyReplicas != 3 {
 			return fmt.Errorf("%d pods are ready", ws.Status.ReadyReplicas)
 		}
@@ -80,8 +80,8 @@ func TestAutoscaling(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, time.Second))
 }
 
-// TestAnothersAutoscaler: one that somebody made sets the replicas, too; kubectl
-// scale of the Deployment without one is repaired.
+// TestAnothersAutoscaler: an autoscaler that the operator does not own sets the replicas,
+// too; kubectl scale of the Deployment without one is repaired.
 func TestAnothersAutoscaler(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R, func(*webv1.WebServer) {})))
@@ -89,14 +89,14 @@ func TestAnothersAutoscaler(t *testing.T) {
 	scaleDeployment(s, 2)
 	s.Within(time.Second, hasReplicas(s, 1))
 
-	theirs := &autoscalingv2.HorizontalPodAutoscaler{
+	another := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "theirs"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 			MaxReplicas:    5,
 		},
 	}
-	s.Must(s.Create(ctx, theirs))
+	s.Must(s.Create(ctx, another))
 	scaleDeployment(s, 3)
 	s.Within(20*time.Second, func() error {
 		if ws := mustCurrent(s); ws.Status.ReadyReplicas != 3 || ws.Status.DesiredReplicas != 3 {
@@ -128,12 +128,12 @@ func TestAnothersAutoscaler(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, time.Second))
 	s.Must(hasReplicas(s, 0)())
 
-	s.Must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, another))
 	s.Within(5*time.Second, hasReplicas(s, 1))
 	s.settled(reasonReady, "nginx:2")
 }
 
-// TestAutoscalingWithoutARequest: there is nothing that an autoscaler could go by.
+// TestAutoscalingWithoutARequest: the pods request no CPU to take a percentage of.
 func TestAutoscalingWithoutARequest(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {

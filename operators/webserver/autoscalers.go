@@ -18,15 +18,14 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file is about autoscalers that are not the operator's: a
-// HorizontalPodAutoscaler that somebody, or KEDA, made for the Deployment. They are
-// watched in version 1 of their API: of version 2 the cache shows the operator's
-// own only.
+// This file is about autoscalers that the operator does not own: a
+// HorizontalPodAutoscaler that a user, or KEDA, made for the Deployment. They are watched
+// in version 1 of their API: in version 2 the cache has only the operator's own.
 
-// observeAutoscaler says whether somebody else's autoscaler has the replicas. Who
-// wrote them last cannot be read from the Deployment: a scale to 0 leaves no trace.
-// While they are not the spec's, the API server is asked, too, for an autoscaler
-// may be newer than the cache.
+// observeAutoscaler says whether an autoscaler that the operator does not own sets the
+// replicas. The Deployment does not show who wrote them last: a scale to 0 leaves no
+// trace. While they differ from the spec's, the API server is queried, too, because an
+// autoscaler may be newer than the cache.
 func observeAutoscaler(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, d *appsv1.Deployment) (bool, error) {
 	if ws.Spec.Autoscaling != nil || d.UID == "" || d.Spec.Replicas == nil {
 		return false, nil
@@ -60,7 +59,7 @@ func autoscaled(cached client.Reader) handler.EventHandler {
 		}
 		var d appsv1.Deployment
 		if err := cached.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: target.Name}, &d); err != nil {
-			return nil // none of ours: its own event will tell
+			return nil // not the operator's; if it is, its own event follows
 		}
 		owner := metav1.GetControllerOf(&d)
 		if owner == nil || owner.Kind != "WebServer" {

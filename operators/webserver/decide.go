@@ -20,8 +20,8 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// optionalPoll is how often a kind that is asked for and missing is looked
-// for. A variable, so that tests need not wait.
+// optionalPoll is how often the operator looks for a requested kind that is missing. A
+// variable, so that tests need not wait.
 var optionalPoll = 30 * time.Second
 
 // plan is what is to be done.
@@ -41,16 +41,15 @@ type plan struct {
 type choice struct {
 	// template is empty when there is none to give.
 	template podTemplate
-	// desired is the template that the spec asks for; empty when an input is
-	// missing.
+	// desired is the template that the spec requests; empty when an input is missing.
 	desired podTemplate
 	// lastGood is the one to go back to; empty when there is none.
 	lastGood podTemplate
 	// rolledBack is true when template is lastGood because desired failed.
 	rolledBack bool
-	// adopted is true when the Deployment was made by another operator and
-	// keeps its template, because the spec asks for the revision adoptedFor as
-	// it did when it was taken over.
+	// adopted is true when another operator made the Deployment, and it keeps its
+	// template, because the spec still requests the revision adoptedFor, as at the
+	// takeover.
 	adopted    bool
 	adoptedFor string
 }
@@ -79,10 +78,10 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		}
 	}
 	var unwanted []loop.Write
-	want := func(child client.Object, asked bool, config func() runtime.ApplyConfiguration) {
+	want := func(child client.Object, requested bool, config func() runtime.ApplyConfiguration) {
 		switch {
 		case child == nil: // the cluster has no such kind
-		case asked:
+		case requested:
 			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: tutorialPortRefused(ws, seen, child)})
 		case isOwned(child, ws) && child.GetDeletionTimestamp() == nil:
 			unwanted = append(unwanted, remove(child))
@@ -100,7 +99,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
 			next.Writes = append(next.Writes, write)
 		} else {
-			// What can be gone back to is kept before it is left.
+			// The template for a rollback is kept before the Deployment gets another one.
 			next.Writes = append([]loop.Write{{Verb: loop.Apply, Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
 			next.Then = append(next.Then, write)
 		}
@@ -129,8 +128,8 @@ func remove(child client.Object) loop.Write {
 	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more", IfCurrent: true}
 }
 
-// tutorialPortRefused is for a Service that asks for the tutorial's port and does not get it: the
-// next try asks for any.
+// tutorialPortRefused is for a Service that requests the tutorial's port and does not get
+// it: the next try requests any port.
 func tutorialPortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
 	if _, isService := child.(*corev1.Service); !isService || !seen.tutorialPort || nodePort(ws, seen) != tutorialNodePort {
 		return nil
@@ -144,10 +143,9 @@ func tutorialPortRefused(ws *webv1.WebServer, seen observation, child client.Obj
 	}
 }
 
-// choose finds the pod template. What a rollout needs to be put back is in the
-// annotations of the Deployment, and which revision is good is in status. A
-// Deployment that is made anew begins with what was good: what has yet to show
-// that it works follows as a rollout.
+// choose finds the pod template. The template to roll back to is in a ControllerRevision,
+// and which revision is good is in status. A Deployment that is created again
+// starts with the good template: one that is not yet proven follows as a rollout.
 func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	d := seen.deployment()
 	current, good := currentTemplate(seen), seen.good
@@ -175,8 +173,8 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	return c
 }
 
-// isForeign says whether a Deployment has the template that another operator gave
-// it. Without the annotation it may still be ours: its pods have a revision.
+// isForeign says whether a Deployment has the template that another operator gave it.
+// Without the annotation it may still be this operator's: its pods have a revision.
 func isForeign(d *appsv1.Deployment) bool {
 	return d.UID != "" && d.Annotations[templateAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
 }
@@ -200,11 +198,11 @@ func templateOf(template corev1.PodTemplateSpec) podTemplate {
 	return templateFrom(string(data))
 }
 
-// replicas are those of the spec. Where an autoscaler chooses, they are its
-// own: nil once it has set them, and until then those that there are, within
-// its bounds. Ours never sets 0, and does nothing while they are 0; another one,
-// such as KEDA, may have good reason to. An apply without a field that is still
-// the operator's would take it away, so those are kept by asking for them.
+// replicas are those of the spec. With an autoscaler they are the autoscaler's: nil once
+// it has set them, and until then the present ones, within its bounds. The operator's own
+// autoscaler never sets 0, and does nothing while they are 0; another one, such as KEDA,
+// may have good reason to. An apply without a field that the operator still owns would
+// remove it, so those are applied as they are.
 func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	live := seen.deployment().Spec.Replicas
 	if auto := ws.Spec.Autoscaling; auto != nil {
@@ -226,8 +224,8 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	return nil
 }
 
-// useless are the copies that no pod can need any more, and the templates that
-// nothing goes back to.
+// useless are the copies that no pod can need any more, and the templates that no
+// rollback needs.
 func useless(seen observation, next *plan) []client.Object {
 	if !next.rollout.complete || next.chosen.adopted || !currentTemplate(seen).is(next.chosen.template) {
 		return nil

@@ -201,7 +201,7 @@ func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
 	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.message != "pods cannot be created: exceeded quota" {
-		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.problem)
+		t.Errorf("wakes after %v, problem %+v", r.wakeAfter, r.problem)
 	}
 	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, stopped, appliedAt(noon.Add(-50*time.Second)))), b)
@@ -213,12 +213,12 @@ func TestJudgesAgain(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(a, b), aPod(a, ready)), a)
 	if r.wakeAfter != time.Minute || r.problem == nil {
-		t.Errorf("ready after crashes: again after %v, trouble %+v", r.wakeAfter, r.problem)
+		t.Errorf("ready after crashes: wakes after %v, problem %+v", r.wakeAfter, r.problem)
 	}
 }
 
 func TestNodePort(t *testing.T) {
-	asked := func(service webv1.ServiceSpec) webOption {
+	requested := func(service webv1.ServiceSpec) webOption {
 		return func(ws *webv1.WebServer) { ws.Spec.Service = &service }
 	}
 	had := func(ws *webv1.WebServer) { ws.Status.NodePort = 31234 }
@@ -234,9 +234,9 @@ func TestNodePort(t *testing.T) {
 		"there, not yet told":     {ws: aWeb(), seen: somethingSeen(free, aService(31111)), want: 31111},
 		"changed behind its back": {ws: aWeb(had), seen: somethingSeen(free, aService(31111)), want: 31234},
 		"deleted":                 {ws: aWeb(had), seen: somethingSeen(free), want: 31234},
-		"the user's own":          {ws: aWeb(had, asked(webv1.ServiceSpec{NodePort: 30500})), seen: somethingSeen(free, aService(31234)), want: 30500},
-		"not on nodes":            {ws: aWeb(had, asked(webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP})), seen: somethingSeen(free, aService(31234)), want: 0},
-		"a load balancer's":       {ws: aWeb(asked(webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer})), seen: somethingSeen(free), want: 0},
+		"the user's own":          {ws: aWeb(had, requested(webv1.ServiceSpec{NodePort: 30500})), seen: somethingSeen(free, aService(31234)), want: 30500},
+		"not on nodes":            {ws: aWeb(had, requested(webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP})), seen: somethingSeen(free, aService(31234)), want: 0},
+		"a load balancer's":       {ws: aWeb(requested(webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer})), seen: somethingSeen(free), want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestFindsByName(t *testing.T) {
 	none := podTemplate{}
 	port := func(n int32) webOption { return func(ws *webv1.WebServer) { ws.Spec.Port = n } }
 	a, b := templateFor(port(80)), templateFor(port(8080))
-	theirs := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
+	foreign := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
 	hidden := templateFor(func(ws *webv1.WebServer) {
 		proxy := corev1.Container{Name: "proxy", Ports: []corev1.ContainerPort{{Name: httpName, ContainerPort: 9000}}}
 		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{proxy, {Name: serverContainer}}}}
@@ -295,9 +295,9 @@ func TestFindsByName(t *testing.T) {
 		"another port":                    {aWeb(good(a, noon)), somethingSeen(aDeployment(a, none)), choice{template: b, lastGood: a}, true},
 		"put back from another port":      {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a)), choice{template: a, lastGood: a}, true},
 		"another operator's":              {aWeb(), somethingSeen(aDeployment(none, none)), choice{adopted: true}, false},
-		"ours follows another operator's": {aWeb(), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, false},
-		"ours has followed it":            {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, true},
-		"ours is put back":                {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: theirs, lastGood: theirs}, false},
+		"ours follows another operator's": {aWeb(), somethingSeen(aDeployment(a, foreign)), choice{template: a, lastGood: foreign}, false},
+		"ours has followed it":            {aWeb(good(a, noon)), somethingSeen(aDeployment(a, foreign)), choice{template: a, lastGood: foreign}, true},
+		"ours is put back":                {aWeb(good(a, noon)), somethingSeen(aDeployment(a, foreign)), choice{template: foreign, lastGood: foreign}, false},
 		"a container before has the name": {aWeb(), somethingSeen(), choice{template: hidden}, false},
 	}
 	for name, tc := range cases {
@@ -318,8 +318,8 @@ func TestReplicas(t *testing.T) {
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
 	stopped := func(seen *observation) { seen.deployment().Spec.Replicas = new(int32(0)) }
-	theirs := func(o *observation) { o.autoscaled = true }
-	ours := func(seen *observation) {
+	another := func(o *observation) { o.autoscaled = true }
+	owned := func(seen *observation) {
 		seen.deployment().ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managedBy, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
 	there := aDeployment(templateFor(), podTemplate{})
@@ -332,9 +332,9 @@ func TestReplicas(t *testing.T) {
 		"the spec's":           {ws: aWeb(), seen: somethingSeen(there), want: new(int32(3))},
 		"scaled by hand":       {ws: aWeb(), seen: somethingSeen(there, scaled), want: new(int32(3))},
 		"another's autoscaler": {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
-		"another's sets 0, which leaves no trace": {ws: aWeb(), seen: somethingSeen(there, stopped, theirs)},
-		"another's has not set them yet":          {ws: aWeb(func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(5)) }), seen: somethingSeen(there, ours, theirs), want: new(int32(3))},
-		"another's, nothing there":                {ws: aWeb(), seen: somethingSeen(theirs), want: new(int32(3))},
+		"another's sets 0, which leaves no trace": {ws: aWeb(), seen: somethingSeen(there, stopped, another)},
+		"another's has not set them yet":          {ws: aWeb(func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(5)) }), seen: somethingSeen(there, owned, another), want: new(int32(3))},
+		"another's, nothing there":                {ws: aWeb(), seen: somethingSeen(another), want: new(int32(3))},
 		"autoscaled from now on":                  {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
 		"autoscaled, nothing there":               {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
 		"autoscaled, and stopped by hand":         {ws: aWeb(auto), seen: somethingSeen(there, scaled, stopped), want: new(int32(2))},

@@ -63,7 +63,7 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	return d, nil
 }
 
-// kept is what keeps a template that can be gone back to: it outlives the Deployment.
+// kept is what keeps a template for a rollback: it outlives the Deployment.
 func kept(ws *webv1.WebServer, seen observation, good podTemplate) *appsv1ac.ControllerRevisionApplyConfiguration {
 	var last int64
 	for _, r := range seen.revisions {
@@ -170,30 +170,30 @@ func autoscaler(ws *webv1.WebServer) *autoscalingv2ac.HorizontalPodAutoscalerApp
 }
 
 func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
-	asked := ws.Spec.Ingress
+	requested := ws.Spec.Ingress
 	spec := networkingv1ac.IngressSpec().
 		WithRules(networkingv1ac.IngressRule().
-			WithHost(asked.Host).
+			WithHost(requested.Host).
 			WithHTTP(networkingv1ac.HTTPIngressRuleValue().
 				WithPaths(networkingv1ac.HTTPIngressPath().
-					WithPath(asked.Path).
+					WithPath(requested.Path).
 					WithPathType(networkingv1.PathTypePrefix).
 					WithBackend(networkingv1ac.IngressBackend().
 						WithService(networkingv1ac.IngressServiceBackend().
 							WithName(serviceName(ws)).
 							WithPort(networkingv1ac.ServiceBackendPort().WithName(httpName)))))))
-	if asked.ClassName != "" {
-		spec.WithIngressClassName(asked.ClassName)
+	if requested.ClassName != "" {
+		spec.WithIngressClassName(requested.ClassName)
 	}
-	if asked.TLSSecretName != "" {
-		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(asked.Host).WithSecretName(asked.TLSSecretName))
+	if requested.TLSSecretName != "" {
+		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(requested.Host).WithSecretName(requested.TLSSecretName))
 	}
 	i := networkingv1ac.Ingress(childName(ws), ws.Namespace).
 		WithLabels(labels(ws)).
 		WithOwnerReferences(ownedBy(ws)).
 		WithSpec(spec)
-	if len(asked.Annotations) > 0 {
-		i.WithAnnotations(asked.Annotations)
+	if len(requested.Annotations) > 0 {
+		i.WithAnnotations(requested.Annotations)
 	}
 	return i
 }
@@ -201,10 +201,10 @@ func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
 // httpRoute is an HTTPRoute of the Gateway API, whose Go types are not needed
 // for so little.
 func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
-	asked := ws.Spec.Gateway
-	parent := map[string]any{"name": asked.Name}
-	if asked.Namespace != "" {
-		parent["namespace"] = asked.Namespace
+	requested := ws.Spec.Gateway
+	parent := map[string]any{"name": requested.Name}
+	if requested.Namespace != "" {
+		parent["namespace"] = requested.Namespace
 	}
 	spec := map[string]any{
 		"parentRefs": []any{parent},
@@ -212,9 +212,9 @@ func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 			"backendRefs": []any{map[string]any{"name": serviceName(ws), "port": int64(serviceSpec(ws).Port)}},
 		}},
 	}
-	if len(asked.Hostnames) > 0 {
+	if len(requested.Hostnames) > 0 {
 		var hostnames []any
-		for _, hostname := range asked.Hostnames {
+		for _, hostname := range requested.Hostnames {
 			hostnames = append(hostnames, hostname)
 		}
 		spec["hostnames"] = hostnames

@@ -35,10 +35,10 @@ func TestPodsAreUnprivileged(t *testing.T) {
 		t.Errorf("security context %+v", s)
 	}
 
-	theirs := podOf(t, aWeb(func(ws *webv1.WebServer) {
+	usersOwn := podOf(t, aWeb(func(ws *webv1.WebServer) {
 		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(0))}}}
 	}), inputs{})
-	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, theirs.SecurityContext); diff != "" {
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, usersOwn.SecurityContext); diff != "" {
 		t.Errorf("the template's own security context (-want +got):\n%s", diff)
 	}
 }
@@ -181,12 +181,12 @@ func TestLastWordsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || asked != old {
-		t.Errorf("a template of version 0.0.2 becomes %s (%v)", asked, err)
+	if requested, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || requested != old {
+		t.Errorf("a template of version 0.0.2 becomes %s (%v)", requested, err)
 	}
 	ws.Spec.Image = "nginx:2"
-	if asked, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || !strings.Contains(asked.json, "FallbackToLogsOnError") {
-		t.Errorf("the next template is %s (%v)", asked, err)
+	if requested, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || !strings.Contains(requested.json, "FallbackToLogsOnError") {
+		t.Errorf("the next template is %s (%v)", requested, err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/status"
 )
 
-// announce is about a change of status, when it is one to tell.
+// announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *webv1.WebServer) []loop.Event {
 	if failed := after.Status.FailedRollout; failed != nil && (before.Status.FailedRollout == nil || *before.Status.FailedRollout != *failed) {
 		rollbacks.WithLabelValues(failed.Reason).Inc()

@@ -54,12 +54,12 @@ func deadline(seconds int32) webOption {
 	return func(ws *webv1.WebServer) { ws.Spec.Rollout.DeadlineSeconds = seconds }
 }
 
-// retry has the annotation that asks for another try.
+// retry has the annotation that requests another try.
 func retry(value string) webOption {
 	return func(ws *webv1.WebServer) { ws.Annotations = map[string]string{webv1.AnnotationRetry: value} }
 }
 
-// templateFor is the template that a WebServer with these options asks for.
+// templateFor is the template that a WebServer with these options requests.
 func templateFor(options ...webOption) podTemplate {
 	template, err := desiredTemplate(aWeb(options...), inputs{})
 	if err != nil {
@@ -79,7 +79,7 @@ func somethingSeen(options ...seenOption) observation {
 	return seen
 }
 
-// aDeployment is ours, with three of three pods, and was given a template.
+// aDeployment is owned, with three of three pods, and was given a template.
 func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployment)) seenOption {
 	return func(seen *observation) {
 		d := &appsv1.Deployment{
@@ -116,7 +116,7 @@ func keeps(template podTemplate) seenOption {
 	}
 }
 
-// withRevision is a Deployment whose pods tell that revision.
+// withRevision is a Deployment whose pods have that revision.
 func withRevision(template podTemplate) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision}
@@ -195,7 +195,7 @@ func refuses(template podTemplate, message string) seenOption {
 	}
 }
 
-// aService is ours, with a node port.
+// aService is owned by the WebServer, with a node port.
 func aService(port int32) seenOption {
 	return func(seen *observation) {
 		seen.children["Service"] = &corev1.Service{

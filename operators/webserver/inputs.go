@@ -50,10 +50,10 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 			return nil
 		}
 		var s *snapshot
-		var wrong *problem
-		s, wrong, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
-		if wrong != nil && in.problem == nil {
-			in.problem = wrong
+		var p *problem
+		s, p, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		if p != nil && in.problem == nil {
+			in.problem = p
 		}
 		return s
 	}

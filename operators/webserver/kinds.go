@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -43,8 +42,8 @@ const (
 	secretKind     = "Secret"
 )
 
-// optional are the kinds that not every cluster has: the field that asks for one,
-// and what brings it.
+// optional are the kinds that not every cluster has: the field that requests one, and
+// what installs it.
 var optional = map[string]struct{ group, field, from string }{
 	httpRouteKind: {"gateway.networking.k8s.io", "spec.gateway", "the Gateway API"},
 	routeKind:     {"route.openshift.io", "spec.route", "OpenShift's router"},
@@ -88,7 +87,7 @@ var watches = []loop.Watch[*webv1.WebServer]{
 	},
 	{
 		Object:  &autoscalingv1.HorizontalPodAutoscaler{},
-		Handler: func(cached client.Reader) handler.EventHandler { return autoscaled(cached) },
+		Handler: autoscaled,
 		If:      []predicate.Predicate{comesOrGoes()},
 	},
 }

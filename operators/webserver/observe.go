@@ -18,7 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// observation is all that decide goes by, besides the WebServer.
+// observation is all that decide reads, besides the WebServer.
 type observation struct {
 	now time.Time
 	// children are the children by kind; an empty object where there is none.
@@ -36,14 +36,14 @@ type observation struct {
 	// is one.
 	revisions []appsv1.ControllerRevision
 	good      podTemplate
-	// tutorialPort is true when port 30010 seems free, and this one may ask;
+	// tutorialPort is true when port 30010 seems free, and this WebServer may request it;
 	// tutorialPortTaken is for the case that it is not.
 	tutorialPort      bool
 	tutorialPortTaken func()
-	// autoscaled is true when an autoscaler that is not ours sets the
+	// autoscaled is true when an autoscaler that the operator does not own sets the
 	// replicas.
 	autoscaled bool
-	// missing are the kinds that are asked for and that the cluster has not.
+	// missing are the kinds that are requested and that the cluster does not have.
 	missing []string
 }
 
@@ -80,7 +80,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 		return seen, err
 	}
 	if wantsTutorialPort(ws, seen.service()) {
-		if seen.tutorialPort, err = o.tutorialPort.mayAsk(ctx, r, ws, seen.now); err != nil {
+		if seen.tutorialPort, err = o.tutorialPort.mayRequest(ctx, r, ws, seen.now); err != nil {
 			return seen, err
 		}
 		seen.tutorialPortTaken = func() { o.tutorialPort.isTaken(seen.now) }

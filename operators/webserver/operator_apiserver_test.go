@@ -23,7 +23,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 )
 
-// TestRepair spoils or deletes every child, and looks how fast it is back.
+// TestRepair changes or deletes every child, and measures how soon it is repaired.
 func TestRepair(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))
@@ -129,7 +129,7 @@ func TestRepair(t *testing.T) {
 	var events corev1.EventList
 	s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
-		t.Error("no event tells that a child was taken back")
+		t.Error("no event says that the owner reference or labels of a child were restored")
 	}
 }
 
@@ -150,16 +150,16 @@ func TestLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestConflict: what belongs to somebody else is not touched, and the rest is
-// there; when it goes away, all is well.
+// TestConflict: an object with another owner is not touched, and the other children are
+// there; once it is gone, the WebServer is ready.
 func TestConflict(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	theirs := &corev1.Service{
+	foreign := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "web-service"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
 	}
-	s.Must(s.Create(ctx, theirs))
-	before := theirs.ResourceVersion
+	s.Must(s.Create(ctx, foreign))
+	before := foreign.ResourceVersion
 	s.Must(s.Create(ctx, story(s.R)))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "web-service" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
@@ -170,13 +170,13 @@ func TestConflict(t *testing.T) {
 	if got.ResourceVersion != before {
 		t.Errorf("the foreign Service was changed: %+v", got)
 	}
-	s.Must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled(reasonReady, "nginx:1")
 }
 
-// TestPortTaken: a port that is taken is told, and had when it is free. It is
-// one of the first 86, which the API server gives to nobody who does not ask for
-// it while there are others.
+// TestPortTaken: status reports a port that is taken, and the WebServer gets it once it
+// is free. It is one of the first 86, which the API server gives only to those who
+// request it, while there are others.
 func TestPortTaken(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	holder := &corev1.Service{
@@ -232,8 +232,8 @@ func TestTheGuidesPort(t *testing.T) {
 	})
 }
 
-// TestInputs: a ConfigMap that is missing is told, and noticed when it comes
-// and when it changes; what the pods mount is a copy.
+// TestInputs: status reports a ConfigMap that is missing, and the operator notices when
+// it appears and when it changes; what the pods mount is a copy.
 func TestInputs(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {
@@ -300,8 +300,8 @@ func TestWrites(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, 3*time.Second))
 }
 
-// TestTakeOver: the tutorial's objects are taken over without a new pod, and the
-// next change of the spec makes them ours.
+// TestTakeOver: the tutorial's objects are taken over without a new pod, and the next
+// change of the spec makes them the operator's own.
 func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))

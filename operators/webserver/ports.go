@@ -26,26 +26,26 @@ const (
 	tutorialPortIndex = "tutorialPort"
 )
 
-// tutorialPort knows whether it is worth asking for port 30010: one WebServer at a
-// time does.
+// tutorialPort knows whether it is worth requesting port 30010: one WebServer at a time
+// does.
 type tutorialPort struct {
-	mu    sync.Mutex
-	asker types.NamespacedName // nobody, when the port is known to be taken
-	until time.Time
+	mu        sync.Mutex
+	requester types.NamespacedName // nobody, when the port is known to be taken
+	until     time.Time
 }
 
-// mayAsk says whether a WebServer may ask for the port.
-func (p *tutorialPort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
+// mayRequest says whether a WebServer may request the port.
+func (p *tutorialPort) mayRequest(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
 	var holders corev1.ServiceList
 	if err := cache.List(ctx, &holders, client.MatchingFields{tutorialPortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
 		return false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Before(p.until) && p.asker != key(ws) {
+	if now.Before(p.until) && p.requester != key(ws) {
 		return false, nil
 	}
-	p.asker, p.until = key(ws), now.Add(tutorialPortPause)
+	p.requester, p.until = key(ws), now.Add(tutorialPortPause)
 	return true, nil
 }
 
@@ -53,11 +53,11 @@ func (p *tutorialPort) mayAsk(ctx context.Context, cache client.Reader, ws *webv
 func (p *tutorialPort) isTaken(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asker, p.until = types.NamespacedName{}, now.Add(tutorialPortPause)
+	p.requester, p.until = types.NamespacedName{}, now.Add(tutorialPortPause)
 }
 
-// wantsTutorialPort says whether a WebServer is one for the tutorial's port: it has
-// no port, and asks for none.
+// wantsTutorialPort says whether a WebServer is one for the tutorial's port: it has no
+// port, and requests none.
 func wantsTutorialPort(ws *webv1.WebServer, s *corev1.Service) bool {
 	return serviceSpec(ws).Type == corev1.ServiceTypeNodePort && serviceSpec(ws).NodePort == 0 && ws.Status.NodePort == 0 && s.UID == ""
 }
@@ -71,9 +71,9 @@ func hasTutorialPort(obj client.Object) []string {
 	return nil
 }
 
-// nodePort is the port to ask for: the user's; or the one that the Service has
-// had so far, so that it stays; or the tutorial's, while it is free. 0 leaves the
-// choice to the API server.
+// nodePort is the port to request: the user's; or the one that the Service has had so
+// far, so that it stays; or the tutorial's, while it is free. 0 leaves the choice to the
+// API server.
 func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	s := serviceSpec(ws)
 	live := currentNodePort(seen.service(), httpName)
@@ -92,7 +92,7 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	return 0
 }
 
-// httpsNodePort is the same for HTTPS, but nobody can ask for one.
+// httpsNodePort is the same for HTTPS, but nobody can request one.
 func httpsNodePort(ws *webv1.WebServer, seen observation) int32 {
 	switch {
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
@@ -114,10 +114,10 @@ func currentNodePort(s *corev1.Service, name string) int32 {
 	return 0
 }
 
-// findsByName says whether the Service can find the ports of all pods by their
-// names. Then pods that listen on two ports, of a rollout that changes spec.port,
-// serve side by side. It has to go by number while pods of another operator's
-// template serve, or are to be gone back to: their ports have no names.
+// findsByName says whether the Service can find the ports of all pods by their names.
+// Then pods that listen on two ports, during a rollout that changes spec.port, serve side
+// by side. The Service uses port numbers while pods of another operator's template serve,
+// or may have to return: their ports have no names.
 func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
 	d, current := seen.deployment(), currentTemplate(seen)
 	if current.isNone() && d.UID != "" {
@@ -127,8 +127,8 @@ func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
 	return current.namesPorts() && chosen.template.namesPorts() && (isGood || chosen.lastGood.namesPorts())
 }
 
-// namesPorts says whether the names of the ports lead to the server, in the way
-// that Kubernetes follows them: to the first container that has such a port.
+// namesPorts says whether the names of the ports lead to the server, as Kubernetes
+// follows them: to the first container that has such a port.
 func (t podTemplate) namesPorts() bool {
 	if t.isNone() {
 		return true // there are no pods of it
@@ -155,8 +155,8 @@ func isPortOutOfRange(err error) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "provided port is not in the valid range")
 }
 
-// isPortTaken says whether the API server refuses a Service because somebody
-// else has its node port.
+// isPortTaken says whether the API server refuses a Service because another Service has
+// its node port.
 func isPortTaken(err error) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "provided port is already allocated")
 }

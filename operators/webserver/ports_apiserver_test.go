@@ -37,8 +37,8 @@ func aCertificate(t *testing.T, namespace, name string) *corev1.Secret {
 	}
 }
 
-// TestPortsStay: a Service that is deleted, or has its ports changed, comes back
-// with both node ports.
+// TestPortsStay: a Service that is deleted, or whose ports are changed, gets both node
+// ports again.
 func TestPortsStay(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, aCertificate(t, s.R.Namespace, "cert")))

@@ -16,9 +16,9 @@ import (
 	"example.com/fairlead/internal/testkit/pace"
 )
 
-// TestQuota: pods that a quota refuses are told in the API server's words. An
-// image of which there is a ReplicaSet from before is put back, too, when its
-// pods are refused: the Deployment's own deadline does not pass for it.
+// TestQuota: status reports pods that a quota refuses, in the API server's words. An
+// image that already has a ReplicaSet is rolled back, too, when its pods are refused: the
+// Deployment's own deadline does not pass for it.
 func TestQuota(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	ws := story(s.R)

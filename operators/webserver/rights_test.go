@@ -8,7 +8,7 @@ import (
 )
 
 func TestRights(t *testing.T) {
-	// OpenShift asks for these of whoever sets the host of a Route, or changes it.
+	// OpenShift requires these of whoever sets the host of a Route, or changes it.
 	others := loop.Rights{"routes/custom-host.route.openshift.io": {"create", "update"}}
 	standalone.CheckRights(t, Operator, others, kind)
 }

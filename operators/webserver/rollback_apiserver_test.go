@@ -52,7 +52,7 @@ func TestRollsBackAfterAScaleUp(t *testing.T) {
 	s.settled(reasonRolledBack, "nginx:1")
 }
 
-// TestTriesAgain: with another deadline, or when an annotation asks for it, and not
+// TestTriesAgain: with another deadline, or when an annotation requests it, and not
 // because of other replicas.
 func TestTriesAgain(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
@@ -102,9 +102,9 @@ func TestTriesAgain(t *testing.T) {
 	s.Must(s.Counter.Silence(ctx, time.Second))
 }
 
-// TestAFixIsNotCondemned: a rollout failed while no operator was there, and the
-// spec goes back to an image that there was before. The Deployment then shows the
-// deadline of the failed one for a moment.
+// TestAFixIsNotCondemned: a rollout failed while no operator ran, and the spec names an
+// earlier image again. The Deployment then shows the deadline of the failed one for a
+// moment.
 func TestAFixIsNotCondemned(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.R)
@@ -139,9 +139,9 @@ func TestAFixIsNotCondemned(t *testing.T) {
 	}
 }
 
-// TestACrashLoopIsOneMessage: a server that becomes ready and crashes again and
-// again does not have a condition that goes back and forth. It changes with each
-// crash, has the program's words, and there is one event.
+// TestACrashLoopIsOneMessage: the condition of a server that becomes ready and then is
+// crash-looping does not go back and forth. It changes with each crash, has the program's
+// words, and there is one event.
 func TestACrashLoopIsOneMessage(t *testing.T) {
 	outcome := testkit.Fails(1500*time.Millisecond, 1)
 	outcome.InPlace = true

@@ -29,10 +29,10 @@ type rollout struct {
 	wakeAfter time.Duration
 }
 
-// judge reads the rollout. It is given up only where there is a revision to go
-// back to, and only if it is the one that the spec asks for. One that has become
-// healthy is proven: what befalls its pods later, when they are moved or
-// restarted, is trouble to tell, and only a crash loop soon after is its own fault.
+// judge reads the rollout. It gives up only a rollout of the revision that the spec
+// requests, and only where there is a revision to go back to. A revision that has become
+// healthy is proven: what happens to its pods later, when they are moved or restarted, is
+// a problem to report, and only a crash loop soon after is its own fault.
 func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	d := seen.deployment()
 	current := currentTemplate(seen)
@@ -179,7 +179,7 @@ func isRetried(ws *webv1.WebServer, failed *webv1.FailedRollout) bool {
 		failed.DeadlineSeconds != 0 && failed.DeadlineSeconds != ws.Spec.Rollout.DeadlineSeconds
 }
 
-// retryOf stands for the value of the annotation that asks for another try.
+// retryOf stands for the value of the annotation that requests another try.
 func retryOf(ws *webv1.WebServer) string {
 	value := ws.Annotations[webv1.AnnotationRetry]
 	if value == "" {
@@ -201,9 +201,9 @@ func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 
 const crashLoop = pods.CrashLoopBackOff
 
-// problemOf is what keeps the first of the pods in trouble from serving. The
-// kubelet alternates between an error, the wait for the next try, and the try; all
-// give the same words, so that status does not change with every turn.
+// problemOf is what keeps the first pod with a problem from serving. The kubelet
+// alternates between an error, the wait for the next try, and the try; all give the same
+// message, so that status does not change with every turn.
 func problemOf(members []corev1.Pod, now time.Time) *problem {
 	for _, pod := range members {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -225,6 +225,7 @@ func containerProblem(container corev1.ContainerStatus, now time.Time) *problem 
 		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
 	}
 	switch pods.ObstacleOf(container) {
+	case pods.None:
 	case pods.NoImage:
 		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
 	case pods.NoStart:

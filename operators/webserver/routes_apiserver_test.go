@@ -63,8 +63,8 @@ func installOptionalKinds(t *testing.T) {
 	})
 }
 
-// TestOptionalKinds: what the cluster has no kind for is told, made once the
-// kind appears, repaired, and removed when it is not asked for any more.
+// TestOptionalKinds: status reports a kind that the cluster does not have; the object is
+// made once the kind appears, repaired, and removed when it is not requested any more.
 func TestOptionalKinds(t *testing.T) {
 	usual := optionalPoll
 	optionalPoll = 500 * time.Millisecond
@@ -107,7 +107,7 @@ func TestOptionalKinds(t *testing.T) {
 	s.settled(reasonReady, "nginx:1")
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 
-	// A kind that is uninstalled later is told, too, and watched when it is back.
+	// Status also reports a kind that is uninstalled, and it is watched once restored.
 	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, optionalCRDs(routeKind)))
 	s.waitsFor("RouteNotInstalled")
 	install()

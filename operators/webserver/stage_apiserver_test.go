@@ -24,7 +24,7 @@ func newStage(t *testing.T) *stage {
 	return newStageWith(t, nil)
 }
 
-// newStageWith has pods that do as they are told.
+// newStageWith has pods that do what behave says.
 func newStageWith(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	t.Helper()
 	return &stage{standalone.NewStage(t, Operator, behave)}

@@ -37,11 +37,11 @@ const (
 	reasonNoRequest   = "NoCPURequest"
 )
 
-// problem is something to tell.
+// problem is something to report.
 type problem struct {
 	reason, message string
-	// passes is true when it is worked on, or tried again, and false when
-	// nothing will happen until somebody acts.
+	// passes is true when the operator works on it, or tries again, and false when
+	// nothing will happen until a user acts.
 	passes bool
 	// until is when it is over, if nothing happens until then; zero for never.
 	until time.Time
@@ -64,7 +64,7 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
-	settle(ws, &st, seen, next)
+	recordRevisions(ws, &st, seen, next)
 	st.Image = servedImage(st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
@@ -95,9 +95,9 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	return st
 }
 
-// settle writes into status which revision there is, which is good, and which
+// recordRevisions writes into status which revision there is, which is good, and which
 // one failed.
-func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next *plan) {
+func recordRevisions(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next *plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
 		if good := seen.good; st.LastGoodRevision == next.failed.Revision {
@@ -150,7 +150,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 	return nil
 }
 
-// writeProblem tells of a write that was refused.
+// writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
 	var conflict *apply.ConflictError
 	switch {
@@ -170,8 +170,8 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
 }
 
-// copyLost tells of a copy that the pods mount, that somebody deleted, and that
-// cannot be made again: what the spec names has other content by now.
+// copyLost reports a copy that the pods mount, that was deleted, and that cannot be made
+// again: what the spec names has other content by now.
 func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	has := func(name string) bool {
 		return slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) ||
@@ -205,7 +205,7 @@ func missingKind(seen observation) *problem {
 	return nil
 }
 
-// unavailable tells what keeps the pods from being as asked for.
+// unavailable reports what keeps the pods from being as requested.
 func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	t := next.rollout.problem
 	isLooping := t != nil && t.reason == crashLoop
@@ -227,7 +227,7 @@ func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	return p
 }
 
-// noRequest tells of autoscaling that has nothing to go by.
+// noRequest reports autoscaling without a CPU request to compute a percentage of.
 func noRequest(ws *webv1.WebServer, seen observation) *problem {
 	if ws.Spec.Autoscaling == nil {
 		return nil
@@ -264,7 +264,7 @@ func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
 	return 1
 }
 
-// adoptedMessage tells what the next change of the spec will change besides.
+// adoptedMessage says what else the next change of the spec will change.
 func adoptedMessage(seen observation, desired podTemplate) string {
 	message := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
 	if !drains(seen.deployment()) {

@@ -50,7 +50,7 @@ func TestSweep(t *testing.T) {
 		Kinds:  []client.Object{&webv1.WebServer{}},
 		Late:   []string{"webservers", "deployments", "services"},
 	}
-	sweep.Run(t, comesUp(), isTakenOver(), isRepaired(), isReachedFromOutside(), changesItsInputs(t), isPutBack(), isTriedAgain())
+	sweep.Run(t, comesUp(), isTakenOver(), isRepaired(), isReachedFromOutside(), changesItsInputs(t), isRolledBack(), isTriedAgain())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -75,8 +75,8 @@ func read[O client.Object](ctx context.Context, r *testkit.Run, name string, obj
 	return obj, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, obj)
 }
 
-// isReady is settled when the condition Ready has the reason, for what the
-// spec now is, and the Deployment has the image.
+// isReady holds when the condition Ready has the reason, for what the spec now is, and
+// the Deployment has the image.
 func isReady(reason, image string) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		ws, err := current(ctx, r)
@@ -107,8 +107,8 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 	}
 }
 
-// nothingTwice holds at the end of every story: there is one of each child, no copy
-// that nobody needs, and, once there was a rollout, what can be gone back to.
+// nothingTwice holds at the end of every story: there is one of each child, no copy that
+// nobody needs, and, once there was a rollout, the template for a rollback.
 func nothingTwice(revisions int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		for _, kind := range []struct {
@@ -129,7 +129,7 @@ func nothingTwice(revisions int) func(context.Context, *testkit.Run) error {
 	}
 }
 
-// comesUp is the plain story, with what is asked for only for a while.
+// comesUp is the plain story, with fields that are requested only for a while.
 func comesUp() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "comes-up",
@@ -194,7 +194,7 @@ func isTakenOver() testkit.Scenario {
 				return err
 			}
 			if meta.FindStatusCondition(ws.Status.Conditions, webv1.ConditionAdopted) == nil {
-				return errors.New("no condition tells that the Deployment was taken over")
+				return errors.New("no condition says that the Deployment was taken over")
 			}
 			return nil
 		},
@@ -317,9 +317,9 @@ func isTriedAgain() testkit.Scenario {
 	}
 }
 
-// isPutBack gets an image that becomes ready and then crashes, and loses its
-// Deployment when that was put back.
-func isPutBack() testkit.Scenario {
+// isRolledBack gets an image that becomes ready and then crashes, and loses its
+// Deployment after the rollback.
+func isRolledBack() testkit.Scenario {
 	return testkit.Scenario{
 		Name:    "is-put-back",
 		Pods:    crashing,

@@ -95,8 +95,8 @@ func (t podTemplate) copies() []string {
 	return all
 }
 
-// desiredTemplate is the pod template that a WebServer asks for: the user's
-// with the server put in, and what keeps requests safe put around it.
+// desiredTemplate is the pod template that a WebServer requests: the user's with the
+// server added, and with what keeps requests safe around it.
 func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	pod := podtemplate.From(ws.Spec.PodTemplate, labels(ws))
 	spec := &pod.Spec
@@ -133,9 +133,9 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	return templateFrom(string(data)), nil
 }
 
-// requestedTemplate is the template that the spec asks for now. Where one of an earlier
-// version of the operator is in force, that is the one, until the spec changes: an
-// upgrade of the operator restarts no pod.
+// requestedTemplate is the template that the spec requests now. A template of an earlier
+// version of the operator that is in force stays, until the spec changes: an upgrade of
+// the operator restarts no pod.
 func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
@@ -151,7 +151,7 @@ func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, erro
 	if failed := ws.Status.FailedRollout; failed != nil {
 		inForce = append(inForce, failed.Revision)
 	}
-	// What may have to be gone back to comes after what there is.
+	// The template for a rollback comes after those in force.
 	for _, revisions := range [][]string{inForce, {seen.good.revision}} {
 		for _, template := range all {
 			if slices.Contains(revisions, template.revision) {
@@ -191,13 +191,13 @@ func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
 	if server.Lifecycle.PreStop == nil {
-		// The server goes on while everybody learns that it is leaving. Built
+		// The server continues to serve while all clients learn that it is leaving. Built
 		// into the kubelet, so the image needs no shell.
 		server.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}
 	}
 }
 
-// drains says whether the pods of a Deployment go on serving while they leave.
+// drains says whether the pods of a Deployment continue to serve while they leave.
 func drains(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 		return c.Lifecycle != nil && c.Lifecycle.PreStop != nil

@@ -30,7 +30,7 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 	}
 	s := seen.service()
 	if !isOwned(s, ws) {
-		return "" // there is none, or none of ours: its ports lead elsewhere
+		return "" // there is none, or another object owns it: its ports lead elsewhere
 	}
 	for _, at := range s.Status.LoadBalancer.Ingress {
 		if host := at.Hostname + at.IP; host != "" {

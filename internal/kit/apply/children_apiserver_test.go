@@ -115,9 +115,9 @@ func (s *stage) deployment() *appsv1ac.DeploymentApplyConfiguration {
 				WithVolumes(corev1ac.Volume().WithName("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource())))))
 }
 
-// TestApplyRepairsAlternatives: what somebody has set beside a field of ours,
-// and that excludes it, goes, along with all other drift; what others have set
-// in metadata stays.
+// TestApplyRepairsAlternatives: a field that another writer has set and that excludes a
+// field of the operator's is removed, along with all other drift; what others have set in
+// metadata stays.
 func TestApplyRepairsAlternatives(t *testing.T) {
 	type check func(*testing.T, client.Object)
 	const container = `{"op":"remove","path":"/spec/template/spec/containers/0/`

@@ -27,8 +27,8 @@ const (
 	Secret    = "Secret"
 )
 
-// Source is a ConfigMap or a Secret, and what it is read for: Use tells apart those
-// who make something else of the same content.
+// Source is a ConfigMap or a Secret, and what it is read for: Use distinguishes those who
+// make something else of the same content.
 type Source struct {
 	Kind string
 	types.NamespacedName

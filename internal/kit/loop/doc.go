@@ -18,8 +18,8 @@
 //
 // # What goes wrong
 //
-//   - A conflict (409): another operator, or a user, was faster. Nothing more is
-//     written, the event of their write is on its way.
+//   - A conflict (409): another operator, or a user, was faster. The status is not
+//     written: the event of their write is on its way.
 //   - A child that is there although the cache does not show it: it is read from
 //     the API server, and what to do is decided anew, with the child as it is.
 //   - A refusal (quota, admission, an invalid object, a name that is taken): status
@@ -35,8 +35,8 @@
 //
 // # Names
 //
-// Every write has a name: its verb, the kind, and for those that change a part of
-// an object what that is, such as "apply Deployment" or "patch Pod/restart". It is
-// in the context of each request that the write makes, see [NameOf], so that a
-// test can tell which writes it has seen.
+// Every write has a name: its verb, the kind, and for those that change a part of an
+// object what that is, such as "apply Deployment" or "patch Pod/restart". It is in the
+// context of each request that the write makes, see [NameOf], so that a test knows which
+// writes it has seen.
 package loop

@@ -35,15 +35,15 @@ type Caller struct {
 	Emit func(Event)
 }
 
-// Failure is a write that failed.
-type Failure struct {
+// WriteError is a write that failed.
+type WriteError struct {
 	Write Write
 	Err   error
 }
 
-func (f *Failure) Error() string { return f.Write.subject() + ": " + f.Err.Error() }
+func (f *WriteError) Error() string { return f.Write.subject() + ": " + f.Err.Error() }
 
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *WriteError) Unwrap() error { return f.Err }
 
 // executor carries writes out.
 type executor struct {
@@ -70,7 +70,7 @@ type round struct {
 	did      Did
 	failures []error   // of did.Failure
 	again    bool      // something was otherwise than the cache had it
-	conflict bool      // somebody else has written
+	conflict bool      // there was another write
 	retryAt  time.Time // when a refused write is tried again
 	errs     []error   // for the queue to retry
 }
@@ -108,7 +108,7 @@ func (r *round) do(ctx context.Context, w Write) {
 		r.conflict = true
 		r.failures = append(r.failures, err)
 	case !isReported(err):
-		failure := &Failure{w, err}
+		failure := &WriteError{w, err}
 		r.failures = append(r.failures, failure)
 		r.errs = append(r.errs, failure)
 	case w.Otherwise != nil:
@@ -117,7 +117,7 @@ func (r *round) do(ctx context.Context, w Write) {
 	case w.Refused != nil && w.Refused(err), r.isHidden(ctx, w):
 		r.again = true
 	default:
-		last, isFirst := r.held.note(r.owner, w, &Failure{w, err}, r.now())
+		last, isFirst := r.held.note(r.owner, w, &WriteError{w, err}, r.now())
 		if isFirst {
 			log.FromContext(ctx).Info("refused: "+w.String(), "why", err.Error())
 		}
@@ -132,8 +132,8 @@ func (r *round) refuse(last refusal) {
 	}
 }
 
-// isReported says whether an error lasts until somebody acts, so that status is
-// the place for it.
+// isReported says whether an error lasts until a user acts, so that status is the place
+// for it.
 func isReported(err error) bool {
 	var taken *apply.ConflictError
 	return errors.As(err, &taken) || apply.AnyOf(err, apply.IsRefusal)
@@ -189,7 +189,7 @@ func (r *round) create(ctx context.Context, w Write) error {
 	r.note(obj)
 	r.logCreated(ctx, obj, false)
 	if !r.isShown(obj) {
-		r.find(obj) // no event will tell
+		r.find(obj) // there will be no event
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (r *round) patch(ctx context.Context, w Write) (err error) {
 		err = r.client.Patch(ctx, obj, patch, client.FieldOwner(r.children.Manager))
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // the event that tells it is on its way
+		return nil // the event of its deletion follows
 	}
 	if err != nil {
 		return err
@@ -311,9 +311,9 @@ func (r *round) ownerIsCurrent(ctx context.Context) error {
 	return nil
 }
 
-// isHidden settles a refusal to create: the child may be there, without the label by
-// which the cache shows it. The API server looks at some fields, such as the node
-// port of a Service, before it looks at the name.
+// isHidden looks for the cause of a refusal to create: the child may be there, without
+// the label by which the cache shows it. The API server looks at some fields, such as the
+// node port of a Service, before it looks at the name.
 func (r *round) isHidden(ctx context.Context, w Write) bool {
 	if w.Verb != Apply || w.Object.GetUID() != "" {
 		return false
@@ -327,7 +327,7 @@ func (r *round) isHidden(ctx context.Context, w Write) bool {
 	return true
 }
 
-// logCreated tells of a new child, in the words of its user.
+// logCreated logs a new child, in the words of its user.
 func (r *round) logCreated(ctx context.Context, child client.Object, again bool) {
 	kind := KindOf(child)
 	r.wrote(kind, Create)
@@ -338,7 +338,7 @@ func (r *round) logCreated(ctx context.Context, child client.Object, again bool)
 	log.FromContext(ctx).Info(said, "kind", kind, "child", child.GetName())
 }
 
-// logApplied tells what of a child was changed.
+// logApplied logs what of a child was changed.
 func (r *round) logApplied(ctx context.Context, w Write, outcome apply.Outcome) {
 	kind := KindOf(outcome.Object)
 	r.wrote(kind, Apply)

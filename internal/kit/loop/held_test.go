@@ -50,7 +50,7 @@ func TestRefusalsAreOfOneWish(t *testing.T) {
 }
 
 // TestRefusalsAreAskedForEverMoreSlowly: the wait doubles up to its bound, and starts
-// anew once the write was done or is not wanted any more.
+// again from the first one once the write was done or is not wanted any more.
 func TestRefusalsAreAskedForEverMoreSlowly(t *testing.T) {
 	h := newHeld(5*time.Second, time.Minute)
 	waits := func(want time.Duration, first bool) {

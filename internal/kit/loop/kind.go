@@ -39,8 +39,8 @@ type Kind[T client.Object, S any, P Planner] struct {
 	Watches []Watch[T]
 
 	// Writes are the names of all writes, see [Write.Name]; that of the status is
-	// "status" and the kind, with the name of a claim. Tests go by it: each must be
-	// made, and cut, by some story, and the RBAC rules must allow them, and no more.
+	// "status" and the kind, with the name of a claim. Tests use it: each must be made,
+	// and cut, by some story, and the RBAC rules must allow them, and no more.
 	Writes []string
 
 	// Observe reads what the next step depends on, and changes nothing.

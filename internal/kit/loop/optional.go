@@ -24,8 +24,8 @@ type optional struct {
 	found bool
 }
 
-// served says whether the cluster has the kind. While it has not, every call asks
-// the API server.
+// served says whether the cluster has the kind. While it has not, every call queries the
+// API server.
 func (o *optional) served(ctx context.Context) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +42,7 @@ func (o *optional) served(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// isFound is served, without asking.
+// isFound is served, without a request.
 func (o *optional) isFound() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +61,7 @@ func (o *optional) isGone(ctx context.Context) (bool, error) {
 	return true, o.unwatch(ctx)
 }
 
-// ask asks the API server. The client's own memory of kinds is of no use: it never
+// ask queries the API server. The client's own memory of kinds is of no use: it never
 // forgets one.
 func (o *optional) ask(ctx context.Context) (bool, error) {
 	gvk := o.object.GetObjectKind().GroupVersionKind()

@@ -18,7 +18,7 @@ type Plan struct {
 	Writes []Write
 	// Then are sent after them, if all of them were done.
 	Then []Write
-	// Again asks to decide anew after the writes, on what they made.
+	// Again means to decide anew after the writes, on what they made.
 	Again bool
 	// Claim names the status write, where that is a write which others are to
 	// wait for, such as the claim of a pod.
@@ -64,11 +64,11 @@ type Write struct {
 	Named bool
 	// Private keeps the names of the fields that change out of the log.
 	Private bool
-	// Refused, if set, hears of a refusal: to return true is to decide anew.
+	// Refused, if set, is called on a refusal: to return true is to decide anew.
 	Refused func(error) bool
 	// Otherwise is done if this is refused.
 	Otherwise *Write
-	// Done, if set, hears that it was done.
+	// Done, if set, is called when it was done.
 	Done func()
 	// Do is what Call does.
 	Do func(ctx context.Context, c Caller) error

@@ -20,7 +20,7 @@ type Reader struct {
 	Live client.Reader
 	// Children are those that have a name.
 	Children Children
-	// Missing are the kinds that the object asks for, and the cluster has not.
+	// Missing are the kinds that the object requests, and the cluster does not have.
 	Missing []string
 
 	cache  client.Reader

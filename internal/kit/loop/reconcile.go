@@ -25,8 +25,8 @@ const (
 	// attempts is how often a step is decided because something was otherwise
 	// than the cache had it.
 	attempts = 3
-	// conflictWait is when an object is looked at again after a conflict, should
-	// the event that tells of the other's write not come sooner.
+	// conflictWait is when an object is looked at again after a conflict, unless the
+	// event of the other write comes sooner.
 	conflictWait = time.Second
 	// unreadable is how many reads in a row fail until status says so.
 	unreadable = 2
@@ -46,8 +46,8 @@ type loop[T client.Object, S any, P Planner] struct {
 	unread map[client.ObjectKey]int // how often reading has failed
 }
 
-// Reconcile takes an object one step on. It never waits: what it starts comes back
-// as a watch event, what only time brings as an alarm.
+// Reconcile takes an object one step on. It never waits: the result of what it starts is
+// a watch event, and what only time brings is an alarm.
 func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := l.kind.Empty.DeepCopyObject().(T)
 	if err := l.client.Get(ctx, req.NamespacedName, obj); apierrors.IsNotFound(err) {
@@ -72,7 +72,7 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	l.hasRead(req.NamespacedName)
 
-	// Status is written on failure too: that is when people read it.
+	// Status is written on other failures too: that is when people read it.
 	l.kind.Summarize(obj, seen, plan, did.did)
 	steps := plan.Steps()
 	wakeAt := steps.WakeAt
@@ -177,7 +177,7 @@ func (l *loop[T, S, P]) hasRead(key client.ObjectKey) {
 	delete(l.unread, key)
 }
 
-// report stores the status if it differs, and tells of it once it is stored.
+// report stores the status if it differs, and announces it once it is stored.
 func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string) error {
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
@@ -199,8 +199,8 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 	return nil
 }
 
-// result is for the queue. A conflict, or an object that is gone, is no error:
-// somebody else has written, and the event that tells it is on its way.
+// result is for the queue. A conflict, or an object that is gone, is no error: there was
+// another write, and its event follows.
 func (l *loop[T, S, P]) result(req ctrl.Request, err error) (ctrl.Result, error) {
 	if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
 		l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))

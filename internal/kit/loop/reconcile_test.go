@@ -109,7 +109,7 @@ func (b *bench) expectSent(want ...string) {
 	b.sent = nil
 }
 
-// TestUnreadable: a status does not go on saying what nobody can see any more.
+// TestUnreadable: a status does not keep what cannot be read any more.
 func TestUnreadable(t *testing.T) {
 	b := newBench(t)
 	if ready, _, err := b.reconcile(); err != nil || ready.Status != metav1.ConditionTrue {
@@ -145,8 +145,8 @@ func configMap(name string) *corev1.ConfigMap {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "s", UID: "u", Controller: new(true)}}}}
 }
 
-// TestWhatIsSent: which writes a failure keeps from being sent, and what status and
-// the queue hear of it.
+// TestWhatIsSent: which writes a failure keeps from being sent, and what status and the
+// queue get of it.
 func TestWhatIsSent(t *testing.T) {
 	plan := func(*corev1.Service, string) (*Plan, error) {
 		return &Plan{

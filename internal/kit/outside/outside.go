@@ -8,7 +8,7 @@ import "context"
 // Call is what is about to be done: "add", "members", "10.0.0.7".
 type Call struct{ Verb, What, Name string }
 
-// Way carries calls: it calls do, or does not, and returns what the operator hears.
+// Way carries calls: it calls do, or does not, and returns what the operator gets.
 type Way func(ctx context.Context, call Call, do func() error) error
 
 type wayKey struct{}

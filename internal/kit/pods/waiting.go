@@ -5,7 +5,7 @@ import corev1 "k8s.io/api/core/v1"
 // Obstacle is what keeps a container that waits from being started.
 type Obstacle string
 
-// The obstacles. Each lasts until somebody acts, or what the node needs is back.
+// The obstacles. Each lasts until a user acts, or what the node needs is restored.
 const (
 	// None is of a container that runs or has ended, and of one whose node is just
 	// preparing it.
@@ -18,7 +18,7 @@ const (
 	NoStart Obstacle = "CannotStart"
 )
 
-// ObstacleOf goes by the reasons of the kubelet (kubernetes/pkg/kubelet/images and
+// ObstacleOf uses the reasons of the kubelet (kubernetes/pkg/kubelet/images and
 // pkg/kubelet/kuberuntime). A crash loop is none of them, see [CrashLoop].
 func ObstacleOf(c corev1.ContainerStatus) Obstacle {
 	if c.State.Waiting == nil {

@@ -31,9 +31,9 @@ const (
 	// reconcileTimeout bounds one reconcile, so that an API server that never
 	// answers cannot hold a worker for ever.
 	reconcileTimeout = 30 * time.Second
-	// crdPollInterval is how often a kind that is not served is asked for. It
-	// is polled and not watched because a watch on CRDs would need rights on
-	// the whole cluster.
+	// crdPollInterval is how often the manager looks for a kind that is not served. It is
+	// polled and not watched because a watch on CRDs would need rights on the whole
+	// cluster.
 	crdPollInterval = 5 * time.Second
 	// syncTimeout is how long a cache may take to fill. It takes for ever
 	// without the right to list the kind, which may be given any time.
@@ -233,7 +233,7 @@ func (s *starter) ready(req *http.Request) error {
 // that it sets up fill their caches at once, and reconcile only when elected.
 func (*starter) NeedLeaderElection() bool { return false }
 
-// Start sets up what is served, and goes on asking for what is not.
+// Start sets up what is served, and continues to look for what is not.
 func (s *starter) Start(ctx context.Context) error {
 	log := s.mgr.GetLogger().WithName("start")
 	if s.options.Election == ForLife {
@@ -255,7 +255,7 @@ func (s *starter) Start(ctx context.Context) error {
 	for _, operator := range s.operators {
 		waiting = append(waiting, operator.Kinds...)
 	}
-	for told := false; len(waiting) > 0; told = true {
+	for logged := false; len(waiting) > 0; logged = true {
 		var missing []Kind
 		for _, kind := range waiting {
 			gvk, err := apiutil.GVKForObject(kind.Object, s.mgr.GetScheme())
@@ -268,7 +268,7 @@ func (s *starter) Start(ctx context.Context) error {
 				log.Error(err, "cannot ask the API server for a kind, trying again", "kind", gvk.GroupKind().String())
 				missing = append(missing, kind)
 			case !served:
-				if !told {
+				if !logged {
 					log.Info("kind is not installed: it starts when its CRD appears", "kind", gvk.GroupKind().String())
 				}
 				missing = append(missing, kind)
@@ -293,7 +293,7 @@ func (s *starter) Start(ctx context.Context) error {
 	return nil
 }
 
-// serves asks whether the API server has the kind.
+// serves says whether the API server has the kind.
 func serves(server discovery.ServerResourcesInterface, groupVersion, kind string) (bool, error) {
 	resources, err := server.ServerResourcesForGroupVersion(groupVersion)
 	if err != nil {

@@ -29,9 +29,9 @@ type Operator struct {
 	AddToScheme func(*runtime.Scheme) error
 	// Kinds are the kinds that it reconciles.
 	Kinds []Kind
-	// Busy, if set, says what is under way that an upgrade of the operator
-	// itself must not cut short, and nothing otherwise: the Operator Lifecycle
-	// Manager then waits with it. It is asked often, and reads from the cache.
+	// Busy, if set, says what is under way that an upgrade of the operator itself must
+	// not cut short, and nothing otherwise: the Operator Lifecycle Manager then waits
+	// with it. It is called often, and reads from the cache.
 	Busy func(ctx context.Context, cached client.Reader) (string, error)
 }
 

@@ -1,10 +1,9 @@
 // Package status sets conditions, the same way for every operator.
 //
-// Conditions follow kstatus (the status conventions that kubectl wait, Argo CD
-// and Flux read): Ready says whether all is as asked for; Reconciling is
-// present, and True, only while the operator or the cluster is still at work;
-// Stalled is present, and True, only when nothing more will happen until
-// somebody acts. At most one of the three is True.
+// Conditions follow kstatus (the status conventions that kubectl wait, Argo CD and Flux
+// read): Ready says whether all is as requested; Reconciling is present, and True, only
+// while the operator or the cluster is still at work; Stalled is present, and True, only
+// when nothing more will happen until a user acts. At most one of the three is True.
 package status
 
 import (
@@ -29,20 +28,20 @@ type Conditions struct {
 	Generation int64
 }
 
-// MarkReady says that all is as asked for.
+// MarkReady says that all is as requested.
 func (c Conditions) MarkReady(reason, message string) {
 	c.Set(Ready, true, reason, message)
 	c.drop(Reconciling, Stalled)
 }
 
-// MarkReconciling says that work goes on, and why it is not done yet.
+// MarkReconciling says that the work continues, and why it is not done yet.
 func (c Conditions) MarkReconciling(reason, message string) {
 	c.Set(Ready, false, reason, message)
 	c.Set(Reconciling, true, reason, message)
 	c.drop(Stalled)
 }
 
-// MarkStalled says that nothing more will happen until somebody acts.
+// MarkStalled says that nothing more will happen until a user acts.
 func (c Conditions) MarkStalled(reason, message string) {
 	c.Set(Ready, false, reason, message)
 	c.Set(Stalled, true, reason, message)

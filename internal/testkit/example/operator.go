@@ -58,8 +58,8 @@ func IsDone(o *Order) bool { return meta.IsStatusConditionTrue(o.Status.Conditio
 
 func receiptName(o *Order) string { return o.Name + "-receipt" }
 
-// decide keeps the receipt until status says that the work is done, so that whoever
-// goes on after a crash in between still finds it, and takes it away.
+// decide keeps the receipt until status says that the work is done, so that the operator
+// that continues after a crash in between still finds it, and deletes it.
 func decide(o *Order, seen loop.Children) (*loop.Plan, error) {
 	receipt, pod := loop.The[*corev1.ConfigMap](seen), loop.The[*corev1.Pod](seen)
 	next := &loop.Plan{}

@@ -41,14 +41,14 @@ type OrderList struct {
 // DeepCopyObject implements runtime.Object.
 func (o *Order) DeepCopyObject() runtime.Object {
 	c := &Order{TypeMeta: o.TypeMeta}
-	o.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	o.DeepCopyInto(&c.ObjectMeta)
 	c.Status.Conditions = append(c.Status.Conditions, o.Status.Conditions...)
 	return c
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *OrderList) DeepCopyObject() runtime.Object {
-	c := &OrderList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	c := &OrderList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy()}
 	for i := range l.Items {
 		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Order))
 	}

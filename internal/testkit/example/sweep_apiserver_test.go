@@ -19,8 +19,8 @@ import (
 	"example.com/fairlead/internal/testkit/standalone"
 )
 
-// TestMain gives the tests of this package an API server with these CRDs. It starts
-// with the first test that asks for it, and is gone when the tests are.
+// TestMain gives the tests of this package an API server with these CRDs. It starts with
+// the first test that requests it, and is gone when the tests are.
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"orders.yaml"}}) }
 
 // TestSweep plays the story with the operator killed before and after every write
