@@ -164,7 +164,7 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: reasonRetrying, message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: reasonRetrying, message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
 }
 
 func upgrading(seen observation, next *plan) *problem {

@@ -57,7 +57,7 @@ func TestReady(t *testing.T) {
 		"a foreign Service":     {mc: mc, seen: somethingSeen(append(all, badUsers)...), failure: &apply.ConflictError{Kind: "Service", Name: "cache"}, reason: "NameConflict", message: `Service "cache" exists and is not owned by this object: delete or rename it`},
 		"a predecessor's":       {mc: mc, seen: somethingSeen(all...), failure: errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache", Predecessor: true}), reason: "NameConflict", busy: true, message: `Service "cache" still belongs to a deleted object of the same name and is about to be removed`},
 		"refused":               {mc: mc, seen: somethingSeen(all...), failure: errors.Join(forbidden), reason: "Refused", message: `The API server refuses what this Memcached needs: services "cache" is forbidden: no`},
-		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "The API server did not do what was asked, it is tried again: timeout"},
+		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "A request to the API server failed and is retried: timeout"},
 		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "spec.size is 0"},
 	}
 	for name, tc := range cases {

@@ -167,7 +167,7 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: "Retrying", message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
 }
 
 // copyLost reports a copy that the pods mount, that was deleted, and that cannot be made

@@ -69,7 +69,7 @@ func (o *optional) ask(ctx context.Context) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("ask for kind %s: %w", gvk.Kind, err)
+		return false, fmt.Errorf("look up kind %s: %w", gvk.Kind, err)
 	}
 	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }), nil
 }

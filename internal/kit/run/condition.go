@@ -111,7 +111,7 @@ func busy(ctx context.Context, cached client.Reader, operators []Operator) (stri
 			continue // its CRD is not installed
 		}
 		if err != nil {
-			return "", fmt.Errorf("ask the %s operator whether it is busy: %w", operator.Name, err)
+			return "", fmt.Errorf("is the %s operator busy: %w", operator.Name, err)
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)

@@ -265,7 +265,7 @@ func (s *starter) Start(ctx context.Context) error {
 			served, err := serves(server, gvk.GroupVersion().String(), gvk.Kind)
 			switch {
 			case err != nil:
-				log.Error(err, "cannot ask the API server for a kind, trying again", "kind", gvk.GroupKind().String())
+				log.Error(err, "cannot look up a kind on the API server: retrying", "kind", gvk.GroupKind().String())
 				missing = append(missing, kind)
 			case !served:
 				if !logged {
