@@ -175,7 +175,10 @@ func setUp[T client.Object, S any, P Planner](mgr ctrl.Manager, kind Kind[T, S, 
 
 	// The loop is complete before the first watch: it may be at work then.
 	var c controller.Controller
-	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind.Empty, handler.OnlyControllerOwner())
+	var owner handler.EventHandler
+	if len(kind.Children) > 0 { // of a metadata-only kind it cannot be made
+		owner = handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind.Empty, handler.OnlyControllerOwner())
+	}
 	watch := func(obj client.Object, wakes handler.EventHandler, predicates ...predicate.Predicate) error {
 		return c.Watch(source.Kind(mgr.GetCache(), obj, wakes, append(predicates, l.executor.memory.Deletions(KindOf(obj)))...))
 	}
