@@ -99,7 +99,7 @@ generators:
 ##@ Tests
 
 .PHONY: check
-check: verify lint unit ## The quick answer: generated files, format, lint and unit tests of all modules
+check: verify unit lint ## The quick answer: generated files, format, lint and unit tests of all modules
 
 .PHONY: unit
 unit: ## Tests that need nothing running
@@ -159,7 +159,7 @@ install-test: build build-dist ## Install, upgrade and uninstall in every way, o
 	go build -C tools/helm -o $(BIN)/ tool
 	go build -C tools/helm3 -o $(BIN)/helm3 tool
 	CGO_ENABLED=0 go build -C tools/olm -trimpath -tags containers_image_openpgp -ldflags '-s -w' -o $(BIN)/olm/ tool ./...
-	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 20m ./test/e2e/install/
+	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 30m ./test/e2e/install/
 
 # The oldest and the newest release that README.md names.
 KUBERNETES ?= v1.31.0 v1.36.3

@@ -8,9 +8,9 @@ cd "$(dirname "$0")/.."
 for operator in "$@"; do
 	config=operators/$operator/config
 	# The API packages that an operator imports are the ones it serves.
-	apis=$(go list -f '{{range .Imports}}{{println .}}{{end}}' "./operators/$operator" |
-		sed -n 's|^example.com/fairlead/\(api/.*\)|./\1|p' | paste -sd ';')
+	apis=$(go list -f '{{range .Imports}}{{println .}}{{end}}' "./operators/$operator/..." |
+		sed -n 's|^example.com/fairlead/\(api/.*\)|./\1|p' | sort -u | paste -sd ';')
 	bin/controller-gen crd:generateEmbeddedObjectMeta=true paths="$apis" output:crd:dir="$config/crd"
 	bin/crdtrim $(ls "$config"/crd/*.yaml | grep -v kustomization)
-	bin/controller-gen rbac:roleName=manager-role paths="./operators/$operator" output:rbac:dir="$config/rbac"
+	bin/controller-gen rbac:roleName=manager-role paths="./operators/$operator/..." output:rbac:dir="$config/rbac"
 done

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // Failed attempts are tried again after firstBackoff, then twice that, and so
@@ -17,13 +18,13 @@ var firstBackoff = 10 * time.Second
 const (
 	longestBackoff = 6 * time.Minute
 
-	// A pod that was refused, or whose name is taken, is tried again after
-	// half the time that this has lasted, within these bounds.
+	// A pod that was refused, or whose name is taken, is tried again after a wait
+	// that doubles, within these bounds.
 	firstRefusal, longestRefusal = 5 * time.Second, time.Minute
 
-	// trouble is how long a claimed pod may take to start its command before
+	// problem is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.
-	trouble = 10 * time.Second
+	problem = 10 * time.Second
 	// slowStart is the same where all goes well, but slowly.
 	slowStart = time.Minute
 
@@ -47,18 +48,17 @@ const (
 	create action = "create"
 	// claim stores the pod's UID in status, and does nothing else.
 	claim action = "claim"
-	// release opens the gate of the claimed pod.
+	// release removes the scheduling gate of the claimed pod.
 	release action = "release"
-	// discard deletes a gated pod that is not claimed, and may not run after
-	// all.
+	// discard deletes a gated pod that is not claimed, and is not to run after all.
 	discard action = "discard"
-	// withdraw marks a claimed pod, unless its gate was opened meanwhile: from
-	// then on nobody opens it. The result is stored next, and then the pod is
-	// deleted, so what was decided outlives a conflict, and the operator.
+	// withdraw marks a claimed pod, unless its gate was removed meanwhile: from then on
+	// no operator removes it. The result is stored next, and then the pod is deleted, so
+	// what was decided outlives a conflict, and the operator.
 	withdraw action = "withdraw"
 	// takeBack restores the marks of a pod by which the operator finds it.
 	takeBack action = "take back"
-	// stop ends what is left of a finished attempt's pod: sidecars, and a
+	// stop ends the remaining containers of a finished attempt's pod: sidecars, and a
 	// command that nobody waits for any more.
 	stop action = "stop"
 	// abandon deletes the pod of a finished attempt that never started.
@@ -69,6 +69,8 @@ const (
 
 // step is what to do next, and what there is to say about it.
 type step struct {
+	loop.Plan
+
 	action action
 	// pod is the one that the action is about, if it is about one.
 	pod *corev1.Pod
@@ -86,14 +88,11 @@ type news struct {
 	nextAttempt     time.Time
 }
 
-// decide finds the next step for an At. It is the specification of the
-// operator: all that it goes by is in its arguments.
+// decide finds the next step for an At. It is the specification of the operator: all that
+// it depends on is in its arguments.
 func decide(at *atv1alpha1.At, seen observation) step {
 	if !at.DeletionTimestamp.IsZero() {
-		return step{} // owner references take the pods along
-	}
-	if seen.behind > 0 {
-		return step{wakeAt: seen.now.Add(seen.behind)}
+		return step{} // owner references delete the pods
 	}
 	next := decideFor(at, seen)
 	if seen.hidden {
@@ -123,14 +122,14 @@ func decideFor(at *atv1alpha1.At, seen observation) step {
 // lacksMarks says whether the pod has lost marks that are to be restored. One that
 // is over needs its owner only.
 func lacksMarks(at *atv1alpha1.At, seen observation) bool {
-	if seen.pod == nil || seen.inTheWay || !seen.pod.DeletionTimestamp.IsZero() {
+	if seen.pod == nil || seen.blocked || !seen.pod.DeletionTimestamp.IsZero() {
 		return false
 	}
 	over := at.Status.Phase.Finished() && phaseIsFinal(seen.pod)
 	return metav1.GetControllerOf(seen.pod) == nil || !over && !isShown(seen.pod)
 }
 
-// lookAgain is when to look at a pod of which no event tells.
+// lookAgain is when to look at a pod that has no events.
 func lookAgain(seen observation, wakeAt time.Time) time.Time {
 	wait := hiddenPoll
 	if seen.pod != nil && gateIndex(seen.pod) >= 0 {
@@ -141,8 +140,8 @@ func lookAgain(seen observation, wakeAt time.Time) time.Time {
 	return wakes.time
 }
 
-// isClaimed says whether an attempt is under way: its pod is the only one that
-// may run.
+// isClaimed says whether an attempt is under way: its pod is the only one whose gate may
+// be removed.
 func isClaimed(at *atv1alpha1.At) bool {
 	return at.Status.Phase == atv1alpha1.Running && at.Status.NextAttemptTime == nil
 }
@@ -174,13 +173,10 @@ func start(at *atv1alpha1.At, seen observation) step {
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	case seen.last != nil && !ended(seen.last):
 		return step{wakeAt: wakes.time} // its end is an event
-	case seen.inTheWay:
-		return step{news: inTheWay(at, seen), wakeAt: wakes.time} // its deletion is an event
+	case seen.blocked:
+		return step{news: blocked(at, seen), wakeAt: wakes.time} // its deletion is an event
 	case seen.pod != nil && !seen.pod.DeletionTimestamp.IsZero():
 		return step{wakeAt: wakes.time} // so is this
-	case seen.pod == nil && seen.now.Before(seen.refusedUntil):
-		wakes.add(seen.refusedUntil)
-		return step{wakeAt: wakes.time}
 	case seen.pod == nil:
 		return step{action: create, wakeAt: wakes.time}
 	case !isMadeFrom(seen.pod, at):
@@ -194,7 +190,7 @@ func start(at *atv1alpha1.At, seen observation) step {
 // is one.
 func unclaimed(seen observation, why news, wakeAt time.Time) step {
 	next := step{news: why, wakeAt: wakeAt}
-	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.inTheWay {
+	if seen.pod != nil && seen.pod.DeletionTimestamp.IsZero() && !seen.blocked {
 		next.action, next.pod = discard, seen.pod
 	}
 	return next
@@ -237,7 +233,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	case isWithdrawn(pod):
 		return step{news: withdrawal(at, seen)}
 	case gateIndex(pod) >= 0 && pod.DeletionTimestamp.IsZero():
-		return letRun(at, seen)
+		return releaseOrWithdraw(at, seen)
 	}
 
 	var wakes earliest
@@ -260,12 +256,12 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		}
 		wakes.add(limit)
 	}
-	told := pod.CreationTimestamp.Add(trouble)
+	reported := pod.CreationTimestamp.Add(problem)
 	if why == reasonStarting {
-		told = pod.CreationTimestamp.Add(slowStart)
+		reported = pod.CreationTimestamp.Add(slowStart)
 	}
-	if seen.now.Before(told) {
-		wakes.add(told)
+	if seen.now.Before(reported) {
+		wakes.add(reported)
 		return step{wakeAt: wakes.time}
 	}
 	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}
@@ -278,7 +274,7 @@ func isOverdue(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
 	return !ended(pod) && (late || stuck)
 }
 
-// afterwards keeps a finished At finished, ends what is left of its pod, and
+// afterwards keeps a finished At finished, stops the remaining containers of its pod, and
 // removes the At when its time to live is over.
 func afterwards(at *atv1alpha1.At, seen observation) step {
 	var removeAt time.Time
@@ -331,12 +327,6 @@ func backoff(attempts int32) time.Duration {
 		}
 	}
 	return wait
-}
-
-// refusalBackoff is the wait before a pod that has been refused since then is
-// tried again.
-func refusalBackoff(since, now time.Time) time.Duration {
-	return min(max(now.Sub(since)/2, firstRefusal), longestRefusal)
 }
 
 func activeDeadline(at *atv1alpha1.At) time.Time {

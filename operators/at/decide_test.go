@@ -35,12 +35,9 @@ func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		at             *atv1alpha1.At
 		pod, last      *corev1.Pod
-		inTheWay       bool
+		blocked        bool
 		hidden         bool
 		takenBackUntil time.Time
-		refused        action
-		refusedUntil   time.Time
-		behind         time.Duration
 		now            time.Time
 		want           outline
 	}{
@@ -73,7 +70,7 @@ func TestDecide(t *testing.T) {
 			want: outline{},
 		},
 		"pod of a deleted At of the same name: wait for it to go": {
-			at: anAt(), pod: aPod(), inTheWay: true, now: noon,
+			at: anAt(), pod: aPod(), blocked: true, now: noon,
 			want: outline{phase: atv1alpha1.Pending, reason: "PodConflict"},
 		},
 		"suspended when due: hold": {
@@ -100,14 +97,6 @@ func TestDecide(t *testing.T) {
 			at: anAt(within(time.Minute)), pod: aPod(), now: noon.Add(time.Hour),
 			want: outline{action: discard, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
 		},
-		"refused lately: ask again later, within the deadline": {
-			at: anAt(within(time.Minute)), refusedUntil: noon.Add(time.Hour), now: noon,
-			want: outline{wakeAt: noon.Add(time.Minute)},
-		},
-		"refused a while ago: ask again": {
-			at: anAt(), refusedUntil: noon, now: noon,
-			want: outline{action: create},
-		},
 		"no deadline: run however late": {
 			at: anAt(), now: noon.AddDate(200, 0, 0),
 			want: outline{action: create},
@@ -115,10 +104,6 @@ func TestDecide(t *testing.T) {
 		"the year 9999 with a deadline beyond all time": {
 			at: anAt(forever), now: noon,
 			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
-		},
-		"cache behind our own write: wait for it": {
-			at: anAt(), behind: 10 * time.Second, now: noon,
-			want: outline{wakeAt: noon.Add(10 * time.Second)},
 		},
 
 		"claimed and still gated: open the gate": {
@@ -144,10 +129,6 @@ func TestDecide(t *testing.T) {
 		"claimed long after the pod was made: the pending deadline counts from the claim": {
 			at: anAt(claimedAt(noon.Add(time.Hour)), pendingFor), pod: aPod(), now: noon.Add(time.Hour),
 			want: outline{action: release, wakeAt: noon.Add(time.Hour + time.Minute)},
-		},
-		"opening the gate was refused lately: ask again later": {
-			at: anAt(claimedAt(noon)), pod: aPod(), refused: release, refusedUntil: noon.Add(5 * time.Second), now: noon,
-			want: outline{wakeAt: noon.Add(5 * time.Second)},
 		},
 		"claimed pod running: hold, never start a second": {
 			at: anAt(claimedAt(noon)), pod: aPod(podRunning), now: noon.Add(time.Hour),
@@ -194,14 +175,6 @@ func TestDecide(t *testing.T) {
 			at:  anAt(finishedAt(atv1alpha1.Missed, noon), func(at *atv1alpha1.At) { at.Status.PodName, at.Status.PodUID = "", "" }),
 			pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
 			want: outline{action: abandon},
-		},
-		"to withdraw it was refused lately: ask again later": {
-			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), refused: withdraw, refusedUntil: noon.Add(3 * time.Minute), now: noon.Add(2 * time.Minute),
-			want: outline{wakeAt: noon.Add(3 * time.Minute)},
-		},
-		"to open the gate was refused lately, and it is too late: withdraw it": {
-			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(), refused: release, refusedUntil: noon.Add(3 * time.Minute), now: noon.Add(2 * time.Minute),
-			want: outline{action: withdraw, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
 		},
 		"the pod has lost its label: restore it": {
 			at: anAt(claimedAt(noon)), pod: aPod(podRunning, func(p *corev1.Pod) { p.Labels = nil }), hidden: true, now: noon,
@@ -261,10 +234,10 @@ func TestDecide(t *testing.T) {
 		},
 		"cannot start yet: say nothing for a while": {
 			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Second),
-			want: outline{wakeAt: noon.Add(trouble)},
+			want: outline{wakeAt: noon.Add(problem)},
 		},
 		"cannot start: say why": {
-			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(trouble),
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(problem),
 			want: outline{phase: atv1alpha1.Running, reason: "ImagePullBackOff"},
 		},
 		"cannot start by the pending deadline: failed": {
@@ -276,7 +249,7 @@ func TestDecide(t *testing.T) {
 			want: outline{wakeAt: noon.Add(time.Minute)},
 		},
 		"the scheduler has not looked at it yet: say nothing for a minute": {
-			at: anAt(claimedAt(noon)), pod: aPod(ungated), now: noon.Add(trouble),
+			at: anAt(claimedAt(noon)), pod: aPod(ungated), now: noon.Add(problem),
 			want: outline{wakeAt: noon.Add(slowStart)},
 		},
 		"a slow node: say so after a minute": {
@@ -349,7 +322,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			next := decide(tc.at, observation{
-				now: tc.now, pod: tc.pod, last: tc.last, inTheWay: tc.inTheWay, refused: tc.refused, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil, refusedUntil: tc.refusedUntil, behind: tc.behind,
+				now: tc.now, pod: tc.pod, last: tc.last, blocked: tc.blocked, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil,
 			})
 			if acts := next.action != hold && next.action != create && next.action != remove; acts && next.pod == nil {
 				t.Errorf("action %q, of no pod", next.action)
@@ -368,16 +341,6 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	} {
 		if got := backoff(attempts); got != want {
 			t.Errorf("backoff(%d) = %v, want %v", attempts, got, want)
-		}
-	}
-}
-
-func TestRefusalBackoffGrowsWithTheTrouble(t *testing.T) {
-	for lasted, want := range map[time.Duration]time.Duration{
-		0: 5 * time.Second, 20 * time.Second: 10 * time.Second, time.Hour: time.Minute,
-	} {
-		if got := refusalBackoff(noon, noon.Add(lasted)); got != want {
-			t.Errorf("refusalBackoff after %v = %v, want %v", lasted, got, want)
 		}
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podsecurity"
-	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
@@ -23,48 +22,27 @@ const (
 	gateName = "at.example.com/claim"
 	// defaultImage has a shell and is small.
 	defaultImage = "busybox"
-	// generationAnnotation of a pod has the generation of the At that it was
-	// made from: until it is claimed, the At may change.
-	generationAnnotation = "at.example.com/generation"
-	// ownerAnnotation of a pod has group, name and UID of the At that it was made
-	// for, should the owner reference be lost.
-	ownerAnnotation = "at.example.com/owner"
-	// withdrawnAnnotation of a claimed pod says that its gate must not be removed
-	// any more, and why: it is the reason of the result.
-	withdrawnAnnotation = "at.example.com/withdrawn"
-	// releasedAnnotation of a pod has when its gate was removed.
-	releasedAnnotation = "at.example.com/released"
 	// nobody is the user that a command runs as, when the pod template does
 	// not say: any one but root will do.
 	nobody = 65532
-
-	instanceLabel = "app.kubernetes.io/instance"
-	nameLabel     = "app.kubernetes.io/name"
 )
 
 // desiredPod is the pod of an attempt that starts now: the user's template
 // with the command put in, and what keeps it safe put around it. It is sent
 // once and never changed, so it is a whole object and no apply configuration.
 func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, now time.Time) *corev1.Pod {
-	pod := &corev1.Pod{}
-	if template := at.Spec.PodTemplate.DeepCopy(); template != nil {
-		pod.Labels, pod.Annotations, pod.Spec = template.Labels, template.Annotations, template.Spec
-	}
-	pod.Name, pod.Namespace = podName, at.Namespace
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(at, gvk)}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
+	template := podtemplate.From(at.Spec.PodTemplate, podtemplate.Labels(name, at.Name))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: podName, Namespace: at.Namespace, Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(at, gvk)},
+		},
+		Spec: template.Spec,
 	}
 	pod.Annotations[generationAnnotation] = strconv.FormatInt(at.Generation, 10)
 	pod.Annotations[ownerAnnotation] = ownerMark(at, gvk)
 	delete(pod.Annotations, withdrawnAnnotation)
 	delete(pod.Annotations, releasedAnnotation)
-	pod.Labels[run.ManagedByLabel] = run.ManagedBy(name)
-	pod.Labels[nameLabel] = "at"
-	pod.Labels[instanceLabel] = names.LabelValue(at.Name)
 
 	spec := &pod.Spec
 	if gateIndex(pod) < 0 {
@@ -73,7 +51,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	if at.Spec.ActiveDeadlineSeconds != nil {
 		left := *at.Spec.ActiveDeadlineSeconds
-		if at.Status.StartTime != nil { // a further attempt: what is left
+		if at.Status.StartTime != nil { // a further attempt: the rest
 			left = max(1, int64(activeDeadline(at).Sub(now)/time.Second))
 		}
 		// The field is an int32 on the node, although the API says int64.
@@ -82,13 +60,12 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	}
 	if at.Spec.ServiceAccountName != "" {
 		spec.ServiceAccountName = at.Spec.ServiceAccountName
-	} else if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = new(false)
 	}
+	podtemplate.WithoutToken(spec)
 	setCommand(spec, &at.Spec)
 	runOnce(spec.Containers)
 	runOnce(spec.InitContainers)
-	keepLastWords(spec.InitContainers)
+	podtemplate.KeepLastWords(spec.InitContainers...)
 	podsecurity.Restrict(spec, nobody)
 	return pod
 }
@@ -115,25 +92,10 @@ func runOnce(containers []corev1.Container) {
 	}
 }
 
-// keepLastWords has a container that fails without a termination message leave
-// the end of its log as one.
-func keepLastWords(containers []corev1.Container) {
-	for i := range containers {
-		if containers[i].TerminationMessagePolicy == "" {
-			containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-		}
-	}
-}
-
 // setCommand puts the command into its container, which it adds in front when
 // the template has none.
 func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == commandContainer })
-	if i < 0 {
-		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: commandContainer})
-		i = 0
-	}
-	command := &spec.Containers[i]
+	command := podtemplate.Main(spec, commandContainer)
 	command.RestartPolicy, command.RestartPolicyRules = nil, nil // an attempt is one run
 	command.Args = nil
 	command.Command = []string{"/bin/sh", "-c"}
@@ -151,15 +113,9 @@ func setCommand(spec *corev1.PodSpec, at *atv1alpha1.AtSpec) {
 	if command.Image == "" {
 		command.Image = defaultImage
 	}
-	keepLastWords(spec.Containers[i : i+1])
-	if command.ImagePullPolicy == "" {
-		command.ImagePullPolicy = corev1.PullIfNotPresent
+	if command.TerminationMessagePolicy == "" {
+		command.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}
-	for _, variable := range at.Env {
-		command.Env = slices.DeleteFunc(command.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
-	}
-	command.Env = append(command.Env, at.Env...)
-	if at.Resources.Limits != nil || at.Resources.Requests != nil || at.Resources.Claims != nil {
-		command.Resources = *at.Resources.DeepCopy()
-	}
+	podtemplate.SetEnv(command, at.Env...)
+	podtemplate.SetResources(command, at.Resources)
 }

@@ -1,51 +1,53 @@
 package at
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// events tells what happened to an At, after it was stored in status.
-type events struct {
-	recorder.EventRecorder
-}
-
-// changed tells a change of status, when it is one to tell.
-func (e events) changed(obj runtime.Object, before, after *atv1alpha1.AtStatus) {
-	if before.Phase == after.Phase && before.Reason == after.Reason && before.Attempts == after.Attempts {
-		return
+// announce is about a change of status: for logs, metrics and, when it is one to report,
+// an event.
+func announce(ctx context.Context, group string, before, after *atv1alpha1.AtStatus) []loop.Event {
+	if before.Phase != after.Phase {
+		log.FromContext(ctx).Info("phase changed", "from", before.Phase, "to", after.Phase, "reason", after.Reason)
+		if after.Phase.Finished() {
+			runs.WithLabelValues(group, string(after.Phase)).Inc()
+		}
 	}
+	if before.Phase == after.Phase && before.Reason == after.Reason && before.Attempts == after.Attempts {
+		return nil
+	}
+	event := loop.Event{Type: corev1.EventTypeWarning, Reason: after.Reason, Action: "Start", Note: readyMessage(after)}
 	switch {
 	case after.Phase == atv1alpha1.Missed:
-		e.warn(obj, after, "Miss")
+		event.Action = "Miss"
 	case after.Phase == atv1alpha1.Failed, after.NextAttemptTime != nil:
-		e.warn(obj, after, "Run")
+		event.Action = "Run"
 	case after.Phase == atv1alpha1.Done:
-		e.Eventf(obj, nil, corev1.EventTypeNormal, after.Reason, "Run", "%s", readyMessage(after))
+		event.Type, event.Action = corev1.EventTypeNormal, "Run"
 	case after.Reason == reasonRunning, after.Reason == reasonStarting, after.Reason == reasonScheduled, after.Reason == reasonSuspended:
 		// As it should be, and status shows it: when a thousand Ats start, a
 		// thousand events would be in their way.
-	default:
-		e.warn(obj, after, "Start")
+		return nil
 	}
+	return []loop.Event{event}
 }
 
-// takenBack tells that a pod had lost marks of the operator, and whether they are
+// takenBack is about a pod that had lost marks of the operator: whether they are
 // restored.
-func (e events) takenBack(obj runtime.Object, pod, missing string, failure error) {
+func takenBack(pod, missing string, failure error) loop.Event {
 	if failure != nil {
-		e.Eventf(obj, nil, corev1.EventTypeWarning, "PodMarksLost", "Restore",
-			"Pod %q has lost its %s, which cannot be restored, so the run goes on with delays: %v", pod, missing, failure)
-		return
+		return loop.Event{Type: corev1.EventTypeWarning, Reason: "PodMarksLost", Action: "Restore",
+			Note: fmt.Sprintf("Pod %q has lost its %s, which cannot be restored, so the run goes on with delays: %v", pod, missing, failure)}
 	}
-	e.Eventf(obj, nil, corev1.EventTypeWarning, "PodMarksRestored", "Restore", "Pod %q had lost its %s: restored", pod, missing)
-}
-
-func (e events) warn(obj runtime.Object, st *atv1alpha1.AtStatus, action string) {
-	e.Eventf(obj, nil, corev1.EventTypeWarning, st.Reason, action, "%s", readyMessage(st))
+	return loop.Event{Type: corev1.EventTypeWarning, Reason: "PodMarksRestored", Action: "Restore",
+		Note: fmt.Sprintf("Pod %q had lost its %s: restored", pod, missing)}
 }
 
 // readyMessage is the message that goes with the reason of a status.

@@ -90,7 +90,7 @@ func onNode(pod *corev1.Pod) {
 	pod.Spec.NodeName = "node"
 }
 
-// withdrawn is the mark of a pod that is not let run, for that reason.
+// withdrawn is the mark of a pod whose gate is not removed, for that reason.
 func withdrawn(reason string) podOption {
 	return func(pod *corev1.Pod) { pod.Annotations[withdrawnAnnotation] = reason }
 }

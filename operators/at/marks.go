@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +18,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -40,11 +40,11 @@ func markedOwner(pod client.Object, gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// isOwn says whether this operator made a pod for this very At. It goes by two
-// marks: one that names the At, and one that only the operator's pods have. An
-// owner reference alone can be anybody's.
+// isOwn says whether this operator made a pod for this very At. It needs two marks: one
+// that names the At, and one that only the operator's pods have. Any pod can have an
+// owner reference alone.
 func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool {
-	if isThe(pod, at.Status.PodUID) {
+	if hasUID(pod, at.Status.PodUID) {
 		return true
 	}
 	named := metav1.IsControlledBy(pod, at) || pod.Annotations[ownerAnnotation] == ownerMark(at, gvk)
@@ -54,7 +54,7 @@ func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool
 // isShown says whether a pod has the label without which no cache shows it.
 func isShown(pod *corev1.Pod) bool { return pod.Labels[run.ManagedByLabel] == run.ManagedBy(name) }
 
-// missingMarks are those marks that a pod has lost. A controller of somebody else's
+// missingMarks are those marks that a pod has lost. Another owner's controller reference
 // stays: there can be only one.
 func missingMarks(pod *corev1.Pod) (missing []string) {
 	if !isShown(pod) {
@@ -69,7 +69,7 @@ func missingMarks(pod *corev1.Pod) (missing []string) {
 // lostForGood is how long a finished At leaves alone what cannot be restored.
 const lostForGood = 24 * time.Hour
 
-// takeBackPatch puts the marks of a pod back, as long as nobody has changed it.
+// takeBackPatch restores the marks of a pod, as long as nobody has changed it.
 func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) ([]byte, error) {
 	metadata := map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
@@ -82,21 +82,17 @@ func takeBackPatch(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKi
 	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
-// takeBack puts the marks of a pod back that it has lost. Should that be refused,
-// or should they be gone again at once, it is not tried again for a while: the pod
-// is looked at from time to time instead.
-func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1alpha1.At, seen observation) error {
-	// An At that is being deleted may leave its pod behind, without an owner.
-	if err := r.isCurrent(ctx, obj); err != nil {
-		return err
-	}
+// takeBack restores the marks that a pod has lost. If that is refused, or if they are
+// removed again at once, it is not tried again for a while: the pod is looked at from
+// time to time instead.
+func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.At, seen observation) error {
 	missing := strings.Join(missingMarks(seen.pod), " and ")
-	patch, err := takeBackPatch(seen.pod, at, r.group.gvk)
+	patch, err := takeBackPatch(seen.pod, at, o.group.gvk)
 	if err != nil {
 		return err
 	}
 	pod := seen.pod.DeepCopy()
-	err = r.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	err = c.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	if err != nil && !apply.IsRefusal(err) {
 		return err
 	}
@@ -111,36 +107,12 @@ func (r *reconciler) takeBack(ctx context.Context, obj client.Object, at *atv1al
 		}
 		log.FromContext(ctx).Info("pod has lost marks of this operator, and they cannot be restored", "pod", pod.Name, "missing", missing, "why", err.Error())
 	} else {
-		r.wrote(pod)
+		c.Wrote(pod)
 		log.FromContext(ctx).Info("pod had lost marks of this operator: restored", "pod", pod.Name, "missing", missing)
 	}
-	r.takenBack.note(at, takeBack, seen.now.Add(wait))
-	r.events.takenBack(obj, pod.Name, missing, err)
+	o.takenBack.note(at, seen.now.Add(wait))
+	c.Emit(takenBack(pod.Name, missing, err))
 	return nil
-}
-
-// wrote remembers a write to a pod, so that the cache is waited for, unless it
-// will never show the pod.
-func (r *reconciler) wrote(pod *corev1.Pod) {
-	if isShown(pod) {
-		r.writes.Note(podKind, pod)
-	}
-}
-
-// findOwn is the pod that has the name of one that was to be created, read from the
-// API server. It must be this At's: of an earlier create whose answer was lost, or
-// that the cache does not show.
-func (r *reconciler) findOwn(ctx context.Context, at *atv1alpha1.At, key types.NamespacedName) (*corev1.Pod, error) {
-	pod, err := getPod(ctx, r.live, key)
-	switch {
-	case err != nil:
-		return nil, err
-	case pod == nil:
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, key.Name, errLate)
-	case isOwn(pod, at, r.group.gvk):
-		return pod, nil
-	}
-	return nil, &apply.ConflictError{Kind: podKind, Name: key.Name, Predecessor: apply.BelongsToPredecessor(pod, at)}
 }
 
 // hidden are the pods, by At, that the cache does not show, because they have lost

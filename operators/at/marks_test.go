@@ -47,7 +47,7 @@ func TestIsOwn(t *testing.T) {
 	foreign := made(orphaned)
 	foreign.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
 	if missing := missingMarks(foreign); len(missing) > 0 {
-		t.Errorf("a pod that somebody else controls lacks %v: there can be only one controller", missing)
+		t.Errorf("a pod with another controller lacks %v: there can be only one controller", missing)
 	}
 	if at := markedOwner(made(), atExample.gvk); at != "sample" {
 		t.Errorf("the annotation names %q", at)

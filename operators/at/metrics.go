@@ -1,12 +1,9 @@
 package at
 
 import (
-	"context"
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -41,15 +38,4 @@ func registerMetrics(group string) error {
 		runs.WithLabelValues(group, string(phase))
 	}
 	return nil
-}
-
-// tell lets logs, events and metrics know of a status that is now stored.
-func (r *reconciler) tell(ctx context.Context, obj client.Object, before, after *atv1alpha1.AtStatus) {
-	if before.Phase != after.Phase {
-		log.FromContext(ctx).Info("phase changed", "from", before.Phase, "to", after.Phase, "reason", after.Reason)
-		if after.Phase.Finished() {
-			runs.WithLabelValues(r.group.gvk.Group, string(after.Phase)).Inc()
-		}
-	}
-	r.events.changed(obj, before, after)
 }

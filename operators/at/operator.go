@@ -1,23 +1,31 @@
 package at
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	cnatv1alpha1 "example.com/fairlead/api/cnat/v1alpha1"
-	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
+
+// +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats/status,verbs=update
+// +kubebuilder:rbac:groups=at.example.com;cnat.programming-kubernetes.info,resources=ats/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const name = "at"
 
 // Operator is the At operator, for both API groups.
 var Operator = run.Operator{
@@ -29,23 +37,10 @@ var Operator = run.Operator{
 		return cnatv1alpha1.AddToScheme(scheme)
 	},
 	Kinds: []run.Kind{
-		{Object: &atv1alpha1.At{}, SetUp: atExample.setUp},
-		{Object: &cnatv1alpha1.At{}, SetUp: cnat.setUp},
+		loop.Declare(atExample.kind(), atExample.newKind),
+		loop.Declare(cnat.kind(), cnat.newKind),
 	},
-	Owns: []client.Object{&corev1.Pod{}},
 }
-
-const (
-	name = "at"
-
-	// workers is how many Ats are worked on at once. They wait for the API
-	// server most of the time.
-	workers = 32
-
-	// Retries after an error of the API server start fast, and stay fast
-	// enough that a run is not much later than the API server is back.
-	firstRetry, slowestRetry = 50 * time.Millisecond, 10 * time.Second
-)
 
 // group is what differs between the two API groups that have the kind At.
 type group struct {
@@ -72,46 +67,57 @@ var (
 	}
 )
 
-// setUp adds the controller of the group's kind to the manager.
-func (g group) setUp(mgr ctrl.Manager) error {
-	if err := registerMetrics(g.gvk.Group); err != nil {
-		return err
+// kind is what the loop has to know about the group's Ats, but for the functions
+// that have a state.
+func (g group) kind() loop.Kind[client.Object, observation, *step] {
+	return loop.Kind[client.Object, observation, *step]{
+		Operator: name,
+		Empty:    g.newObject(),
+		Watches: []loop.Watch[client.Object]{{
+			Object: &corev1.Pod{}, Labelled: true,
+			Handler: func(client.Reader) handler.EventHandler { return podEvents(g.gvk) },
+		}},
+		Writes: []string{
+			"create Pod", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
+			"delete At", "status At", "status At/claim",
+		},
+		Summarize: func(obj client.Object, seen observation, next *step, did loop.Did) {
+			at := g.view(obj)
+			at.Status = summarize(at, seen, *next, did.Failure)
+		},
+		Conditions: func(obj client.Object) *[]metav1.Condition { return &g.view(obj).Status.Conditions },
+		Announce: func(ctx context.Context, before, after client.Object) []loop.Event {
+			return announce(ctx, g.gvk.Group, &g.view(before).Status, &g.view(after).Status)
+		},
+		Owns: func(obj, child client.Object) bool {
+			pod, ok := child.(*corev1.Pod)
+			return ok && isOwn(pod, g.view(obj), g.gvk)
+		},
+		// Retries after an error of the API server start fast, and stay fast enough that
+		// a run is not much later than the API server is available again. A pod that was
+		// refused, or whose name is taken, is another matter.
+		Retry:         loop.Backoff{First: 50 * time.Millisecond, Longest: 10 * time.Second},
+		Refusals:      loop.Backoff{First: firstRefusal, Longest: longestRefusal},
+		Handler:       atEvents(),
+		RetryPriority: new(retryPriority),
 	}
+}
+
+// newKind makes what a manager runs.
+func (g group) newKind(mgr ctrl.Manager) (loop.Kind[client.Object, observation, *step], error) {
+	kind := g.kind()
 	logs, err := newPodLogs(mgr)
 	if err != nil {
-		return err
+		return kind, err
 	}
-	alarms := newAlarms(time.Now)
-	r := &reconciler{
-		group:  g,
-		client: mgr.GetClient(),
-		live:   mgr.GetAPIReader(),
-		logs:   logs,
-		events: events{mgr.GetEventRecorder(run.ManagedBy(name))},
-		alarms: alarms,
-		writes: apply.NewMemory(),
-		now:    time.Now,
-
-		refusals:  newRefusals(),
-		takenBack: newRefusals(),
-		hidden:    newHidden(),
+	o := &observer{group: g, logs: logs, takenBack: newPauses(), hidden: newHidden(), now: time.Now}
+	kind.Observe = func(ctx context.Context, r *loop.Reader, obj client.Object) (observation, error) {
+		return o.observe(ctx, r, g.view(obj))
 	}
-	c, err := controller.New(name+"/"+g.gvk.Group, mgr, controller.Options{
-		Reconciler:              r,
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, slowestRetry),
-	})
-	if err != nil {
-		return err
+	kind.Decide = func(obj client.Object, seen observation) (*step, error) {
+		next := decide(g.view(obj), seen)
+		return &next, o.write(obj, seen, &next)
 	}
-	for _, src := range []source.Source{
-		source.Kind(mgr.GetCache(), g.newObject(), atEvents()),
-		source.Kind(mgr.GetCache(), client.Object(&corev1.Pod{}), podEvents(g.gvk)),
-		alarms,
-	} {
-		if err := c.Watch(src); err != nil {
-			return err
-		}
-	}
-	return nil
+	kind.Forget = o.forget
+	return kind, registerMetrics(g.gvk.Group)
 }

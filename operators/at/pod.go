@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -32,9 +33,9 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// hasOutput says whether the command has ended, and has been there to write
-// something: of a container that never was, or that the node has lost, the
-// kubelet tells an end without an ID.
+// hasOutput says whether the command has ended, and has been there to write something: of
+// a container that never was, or that the node has lost, the kubelet reports an end
+// without an ID.
 func hasOutput(pod *corev1.Pod) bool {
 	end := terminated(pod)
 	return end != nil && end.ContainerID != ""
@@ -44,8 +45,7 @@ func phaseIsFinal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ended says whether the command will not run, or go on running, in pod.
-// Sidecars may still do.
+// ended says whether the command will not run, or continue to run, in pod. Sidecars may.
 func ended(pod *corev1.Pod) bool { return terminated(pod) != nil || phaseIsFinal(pod) }
 
 // started says whether the command has started in pod.
@@ -54,7 +54,7 @@ func started(pod *corev1.Pod) bool {
 	return command != nil && (command.State.Running != nil || command.State.Terminated != nil)
 }
 
-// endOf is when the command ended, or otherwise if the pod does not tell.
+// endOf is when the command ended, or otherwise if the pod does not say.
 func endOf(pod *corev1.Pod, otherwise time.Time) time.Time {
 	if end := terminated(pod); end != nil && !end.FinishedAt.IsZero() {
 		return end.FinishedAt.Time
@@ -74,16 +74,12 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 			// A restartable init container. Its state changes all the time.
 			return reasonCrashLoop, status.Shortened(fmt.Sprintf("Container %q is crash-looping (%d restarts): exit code %d", container.Name, container.RestartCount, last.ExitCode) + lastWords(last.Message))
 		}
-		wait := container.State.Waiting
-		if wait == nil {
-			continue
-		}
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff":
-			return "ImagePullBackOff", fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available", container.Image, container.Name)
-		case "PodInitializing", "ContainerCreating", "":
-			continue
-		case "CreateContainerConfigError", "InvalidImageName", "CreateContainerError", "RunContainerError":
+		switch pods.ObstacleOf(container) {
+		case pods.None:
+		case pods.NoImage:
+			return string(pods.NoImage), fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available", container.Image, container.Name)
+		case pods.NoStart:
+			wait := container.State.Waiting
 			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
 		}
 	}
@@ -110,13 +106,13 @@ func pendingTooLong(at *atv1alpha1.At, why, message string) result {
 	}
 }
 
-// gateIndex is where our gate stands among the scheduling gates of a pod, and
-// below zero if it is open.
+// gateIndex is where the operator's gate is among the scheduling gates of a pod, and
+// below zero if it was removed.
 func gateIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gateName })
 }
 
-// isWithdrawn says whether a pod is behind our gate and must stay there.
+// isWithdrawn says whether a pod is behind the operator's gate and must stay there.
 func isWithdrawn(pod *corev1.Pod) bool {
 	return pod.Annotations[withdrawnAnnotation] != "" && gateIndex(pod) >= 0
 }
@@ -125,7 +121,7 @@ func isWithdrawn(pod *corev1.Pod) bool {
 // status.
 func micros(t time.Time) string { return ceilMicro(t.UTC()).Format(metav1.RFC3339Micro) }
 
-// releasedAt is when the gate of a pod was removed, zero if the pod does not tell.
+// releasedAt is when the gate of a pod was removed, zero if the pod does not say.
 func releasedAt(pod *corev1.Pod) time.Time {
 	released, err := time.Parse(metav1.RFC3339Micro, pod.Annotations[releasedAnnotation])
 	if err != nil {

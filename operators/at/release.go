@@ -8,12 +8,12 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
 
-// This file decides about claimed pods: whether their gate may still be opened,
-// and until when what may last.
+// This file decides about claimed pods: whether their gate may still be removed, and
+// until when what may last.
 
-// letRun opens the gate of a claimed pod, unless it is too late for that by now:
-// whoever claimed it may have died hours ago. Then the pod is withdrawn.
-func letRun(at *atv1alpha1.At, seen observation) step {
+// releaseOrWithdraw removes the gate of a claimed pod, unless it is too late for that by
+// now: the operator that claimed it may have died hours ago. Then the pod is withdrawn.
+func releaseOrWithdraw(at *atv1alpha1.At, seen observation) step {
 	now := seen.now
 	var wakes earliest
 	late := ""
@@ -39,10 +39,6 @@ func letRun(at *atv1alpha1.At, seen observation) step {
 	if late != "" {
 		action, wakes = withdraw, earliest{}
 	}
-	if now.Before(seen.refusedUntil) && seen.refused == action {
-		wakes.add(seen.refusedUntil)
-		return step{wakeAt: wakes.time}
-	}
 	if action == release {
 		return step{action: release, pod: seen.pod, wakeAt: wakes.time}
 	}
@@ -55,8 +51,8 @@ func withdrawal(at *atv1alpha1.At, seen observation) news {
 	return tooLate(at, seen, seen.pod.Annotations[withdrawnAnnotation])
 }
 
-// tooLate is the result of an attempt that was claimed and not let run, for a
-// reason that is also the mark of its pod.
+// tooLate is the result of an attempt that was claimed and whose gate was not removed,
+// for a reason that is also the mark of its pod.
 func tooLate(at *atv1alpha1.At, seen observation, reason string) news {
 	deadline, hasDeadline := startingDeadline(at)
 	switch {
@@ -67,11 +63,11 @@ func tooLate(at *atv1alpha1.At, seen observation, reason string) news {
 	case reason == reasonPendingDeadline && at.Spec.PendingDeadlineSeconds != nil:
 		return outcome(at, seen, pendingTooLong(at, reasonGated, notReleased(at)))
 	}
-	// The mark is nobody's: the operator writes no other.
+	// Another writer's mark: the operator writes no other.
 	return outcome(at, seen, result{reason: reasonPodDeleted, message: "The pod was withdrawn before it ran"})
 }
 
-// startingDeadline is until when a first attempt may be let run, if it says so.
+// startingDeadline is until when a first attempt may be released, if it has one.
 func startingDeadline(at *atv1alpha1.At) (deadline time.Time, ok bool) {
 	due, err := instant(&at.Spec)
 	if err != nil || at.Spec.StartingDeadlineSeconds == nil {
@@ -80,8 +76,8 @@ func startingDeadline(at *atv1alpha1.At) (deadline time.Time, ok bool) {
 	return due.Add(seconds(*at.Spec.StartingDeadlineSeconds)), true
 }
 
-// killDeadline is until when the pod of a run that has a deadline has to be
-// ended. On a node the kubelet ends it, and tells how.
+// killDeadline is until when the pod of a run that has a deadline has to be ended. On a
+// node the kubelet ends it, and says how.
 func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
 	deadline := activeDeadline(at)
 	if released := releasedAt(pod); at.Status.Attempts == 1 && released.After(at.Status.StartTime.Time) {

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
-// TestGateOfAWithdrawnPodStays: whoever wants to remove it by an older view is
-// refused by the API server, and without the mark the gate goes.
+// TestGateOfAWithdrawnPodStays: the API server refuses to remove it by an older view, and
+// without the mark it is removed.
 func TestGateOfAWithdrawnPodStays(t *testing.T) {
 	server := testkit.Server(t)
 	c, err := client.New(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
@@ -30,7 +30,7 @@ func TestGateOfAWithdrawnPodStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := desiredPod(anAt(), atExample.gvk, name, noon)
 			pod.Namespace = namespace
-			pod.OwnerReferences = nil // the At is not there, so the garbage collector would take the pod along
+			pod.OwnerReferences = nil // the At is not there, so the garbage collector would delete the pod
 			change(pod)
 			if err := c.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)

@@ -9,8 +9,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
 
-// TestOverdue: the API server is asked before the clock ends an attempt, and only
-// then.
+// TestOverdue: the API server is read before the clock ends an attempt, and only then.
 func TestOverdue(t *testing.T) {
 	pending := spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })
 	active := spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })

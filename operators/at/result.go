@@ -17,16 +17,16 @@ import (
 type result struct {
 	succeeded       bool
 	exitCode        *int32
-	finished        time.Time // zero if the pod does not tell
+	finished        time.Time // zero if the pod does not say
 	reason, message string
 	output          string
 	// final is true when no further attempt may follow.
 	final bool
 }
 
-// resultOf is how the attempt of an ended pod ended. A command that is told to
-// stop may exit with any code, also with 0, so what ended it from outside comes
-// before its exit code, unless the command had ended by then.
+// resultOf is how the attempt of an ended pod ended. A command that gets a signal to stop
+// may exit with any code, also with 0, so what ended it from outside comes before its
+// exit code, unless the command had ended by then.
 func resultOf(pod *corev1.Pod, output string) result {
 	r := result{output: output, finished: endOf(pod, time.Time{})}
 	end := terminated(pod)
@@ -73,8 +73,8 @@ func resultOf(pod *corev1.Pod, output string) result {
 	return r
 }
 
-// mayHaveRun says whether the command of a pod that tells no end of it may have
-// run: it had started, or the node is gone that would tell.
+// mayHaveRun says whether the command of a pod that reports no end of it may have run: it
+// had started, or the node that would report it is gone.
 func mayHaveRun(pod *corev1.Pod) bool {
 	disruption := disruptionOf(pod)
 	return started(pod) || disruption != nil && disruption.Reason == "DeletionByPodGC"
@@ -87,7 +87,7 @@ func goesOnAt(pod *corev1.Pod, instant time.Time) bool {
 	return end == nil || end.FinishedAt.IsZero() || instant.IsZero() || !end.FinishedAt.Time.Before(instant.Truncate(time.Second))
 }
 
-// podDeadline is when the kubelet ends a pod, zero if the pod does not tell.
+// podDeadline is when the kubelet ends a pod, zero if the pod does not say.
 func podDeadline(pod *corev1.Pod) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
 		return time.Time{}
@@ -95,8 +95,8 @@ func podDeadline(pod *corev1.Pod) time.Time {
 	return pod.Status.StartTime.Add(seconds(*pod.Spec.ActiveDeadlineSeconds))
 }
 
-// isEnding says whether the kubelet ends a pod at its deadline: the command has
-// ended since, and the pod will tell why when its sidecars have, too.
+// isEnding says whether the kubelet ends a pod at its deadline: the command has ended
+// since, and the pod reports why when its sidecars have, too.
 func isEnding(pod *corev1.Pod) bool {
 	deadline := podDeadline(pod)
 	return terminated(pod) != nil && !phaseIsFinal(pod) && !deadline.IsZero() && goesOnAt(pod, deadline)
@@ -114,8 +114,8 @@ func isDeletedFirst(pod *corev1.Pod) bool {
 	return goesOnAt(pod, deleted)
 }
 
-// disruptionOf is the condition that tells why the cluster ended a pod before its
-// command had ended.
+// disruptionOf is the condition that says why the cluster ended a pod before its command
+// had ended.
 func disruptionOf(pod *corev1.Pod) *corev1.PodCondition {
 	condition := disruptionCondition(pod)
 	if condition == nil || pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodFailed ||
@@ -143,7 +143,7 @@ func podReasonOf(pod *corev1.Pod) string {
 	return pod.Status.Reason
 }
 
-// initFailure tells which init container failed a pod.
+// initFailure says which init container failed a pod.
 func initFailure(pod *corev1.Pod) string {
 	for _, init := range pod.Status.InitContainerStatuses {
 		if end := init.State.Terminated; end != nil && end.ExitCode != 0 {

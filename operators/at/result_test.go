@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestResultOf is about commands that end with exit code 0, which they may because
-// they were told to stop. They end at noon and a minute.
+// TestResultOf is about commands that end with exit code 0, which they may because they
+// got a signal to stop. They end at noon and a minute.
 func TestResultOf(t *testing.T) {
 	end := noon.Add(time.Minute)
 	ok := exited(0, "Completed")
@@ -50,8 +50,8 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
-// TestDeadlineWithASidecar: the kubelet tells the pod's reason when all containers
-// have ended.
+// TestDeadlineWithASidecar: the kubelet reports the pod's reason when all containers have
+// ended.
 func TestDeadlineWithASidecar(t *testing.T) {
 	started := noon.Add(time.Minute - 3*time.Second)
 	pod := aPod(exited(0, "Completed"), sidecarRuns, startedOnNode(started, 3))

@@ -12,6 +12,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -60,24 +61,20 @@ func missed(at *atv1alpha1.At, deadline time.Time, why string) news {
 // notReleased is why the gate of a claimed pod was not removed: it was refused, or
 // there was no operator to do it.
 func notReleased(at *atv1alpha1.At) string {
-	if at.Status.Reason == reasonRefused {
-		return readyMessage(&at.Status)
+	if at.Status.Problem != "" {
+		return at.Status.Problem
 	}
 	return "no operator was there to remove the scheduling gate of its pod"
 }
 
-// notStarted is why a pending At has not started: the last problem that status
-// told, if any. If there was none, nobody looked at it in time.
+// notStarted is why a pending At has not started. Without a problem, nobody looked
+// at it in time.
 func notStarted(at *atv1alpha1.At, deadline time.Time) string {
-	if at.Spec.Suspend {
-		return "it was suspended"
-	}
-	for _, condition := range at.Status.Conditions {
-		if condition.Type == status.Ready && condition.Status == metav1.ConditionFalse {
-			return condition.Message
-		}
-	}
 	switch {
+	case at.Spec.Suspend:
+		return "it was suspended"
+	case at.Status.Problem != "":
+		return at.Status.Problem
 	case at.CreationTimestamp.After(deadline):
 		return "the At was created later than that, at " + at.CreationTimestamp.UTC().Format(time.RFC3339)
 	case at.Status.ObservedGeneration != 0 && at.Status.ObservedGeneration != at.Generation:
@@ -86,10 +83,10 @@ func notStarted(at *atv1alpha1.At, deadline time.Time) string {
 	return "no operator was running, or it was too busy"
 }
 
-// inTheWay is what there is to say while the pod of a deleted At of the same name
+// blocked is what there is to say while the pod of a deleted At of the same name
 // is not gone.
-func inTheWay(at *atv1alpha1.At, seen observation) news {
-	return troubleWith(at, create, &apply.ConflictError{Kind: podKind, Name: seen.pod.Name, Predecessor: true})
+func blocked(at *atv1alpha1.At, seen observation) news {
+	return problemWith(at, create, &apply.ConflictError{Kind: "Pod", Name: seen.pod.Name, Predecessor: true})
 }
 
 func tooLong(at *atv1alpha1.At) news {
@@ -106,7 +103,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st := *at.Status.DeepCopy()
 	say := next.news
 	if failure != nil {
-		say = troubleWith(at, next.action, failure)
+		say = problemWith(at, next.action, failure)
 	}
 	if say.phase == "" {
 		return st
@@ -129,7 +126,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	if say.result != nil || say.reason != at.Status.Reason {
 		allowed(&st, seen.pod)
 	}
-	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but not let run
+	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but its gate was not removed
 		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
 	}
 	st.NextAttemptTime = nil
@@ -143,12 +140,15 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	case next.action != claim && at.Status.NextAttemptTime != nil:
 		st.NextAttemptTime = at.Status.NextAttemptTime // still backing off
 	}
+	st.Problem = ""
+	if !st.Phase.Finished() && (say.reason == reasonRefused || say.reason == reasonConflict || say.reason == reasonInvalid) {
+		st.Problem = say.message
+	}
 	setConditions(&st, at, say)
 	return st
 }
 
-// claimed writes an attempt into status: from now on its pod is the only one
-// that may run.
+// claimed writes an attempt into status: from now on only its pod's gate may be removed.
 func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.Attempts = at.Status.Attempts + 1
 	st.PodName = seen.pod.Name
@@ -164,7 +164,7 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 // claimed to when its gate was removed. To say it at once would take a write more
 // for every run.
 func allowed(st *atv1alpha1.AtStatus, pod *corev1.Pod) {
-	if st.Attempts != 1 || st.StartTime == nil || !isThe(pod, st.PodUID) {
+	if st.Attempts != 1 || st.StartTime == nil || !hasUID(pod, st.PodUID) {
 		return
 	}
 	if released := releasedAt(pod); released.After(st.StartTime.Time) {
@@ -197,18 +197,22 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 	switch {
 	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:
-		conditions.Good(say.reason, message)
+		conditions.MarkReady(say.reason, message)
 	case st.Phase.Finished(), say.reason == reasonInvalid:
-		conditions.Bad(say.reason, message)
+		conditions.MarkStalled(say.reason, message)
 	default:
-		conditions.Busy(say.reason, message)
+		conditions.MarkReconciling(say.reason, message)
 	}
 }
 
-// troubleWith is what there is to say when an action failed: the user is told what
+// problemWith is what there is to say when an action failed: the user reads what
 // a user can do something about, and what lasts.
-func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
+func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	var conflict *apply.ConflictError
+	var write *loop.WriteError
+	if errors.As(failure, &write) {
+		failure = write.Err
+	}
 	switch {
 	case errors.As(failure, &conflict):
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
@@ -217,7 +221,7 @@ func troubleWith(at *atv1alpha1.At, failed action, failure error) news {
 	case apply.IsRefusal(failure) && failed == withdraw:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is too late to run, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == release:
-		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be let run: " + failure.Error())}
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The scheduling gate of the pod cannot be removed: " + failure.Error())}
 	}
 	return news{}
 }

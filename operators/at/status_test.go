@@ -119,7 +119,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		},
 		"missed because of the quota": {
 			at: anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
-				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be created: quota"}}
+				at.Status.Problem = "The pod cannot be created: quota"
 			}),
 			seen:  observation{now: noon.Add(time.Hour)},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
@@ -133,12 +133,11 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		},
 		"claimed, and not let run because it was refused": {
 			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
-				at.Status.Reason = "PodRefused"
-				at.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "The pod cannot be let run: policy"}}
+				at.Status.Reason, at.Status.Problem = "PodRefused", "The scheduling gate of the pod cannot be removed: policy"
 			}),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be let run: policy",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The scheduling gate of the pod cannot be removed: policy",
 		},
 		"missed because no operator ran": {
 			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
@@ -170,10 +169,10 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		"the gate may not be opened": {
 			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod()}, failure: apierrors.NewForbidden(gr, "sample", errors.New("policy p denied it")),
 			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodRefused",
-			message: `The pod cannot be let run: pods "sample" is forbidden: policy p denied it`,
+			message: `The scheduling gate of the pod cannot be removed: pods "sample" is forbidden: policy p denied it`,
 		},
 		"the predecessor's pod is in the way": {
-			at: anAt(), seen: observation{now: noon, pod: aPod(), inTheWay: true},
+			at: anAt(), seen: observation{now: noon, pod: aPod(), blocked: true},
 			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodConflict",
 			message: `Pod "sample" still belongs to a deleted object of the same name and is about to be removed`,
 		},
@@ -202,7 +201,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 				t.Errorf("exit code (-want +got):\n%s", diff)
 			}
 			if missed := got.Phase == atv1alpha1.Missed; missed && (got.StartTime != nil || got.Attempts != 0 || got.PodName != "") {
-				t.Errorf("MISSED, and a start is told: %+v", got)
+				t.Errorf("MISSED, and status has a start: %+v", got)
 			}
 			if got.Phase.Finished() && got.CompletionTime == nil {
 				t.Error("finished without a completion time")

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
-// The stories of pods that others make look like somebody else's, or like ours.
+// The stories of pods that others make look like another owner's, or like the operator's.
 
 func podOfStory(r *testkit.Run) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "at"}}
@@ -84,8 +84,7 @@ func losesItsMarks() testkit.Scenario {
 		},
 		Check: ranOnce(1),
 		// Marks are restored once in 5 s.
-		Timeout:  time.Minute,
-		Variants: []string{"plain", "late-all", "twins", "faults"},
+		Timeout: time.Minute,
 	}
 }
 
@@ -114,9 +113,8 @@ func isForged() testkit.Scenario {
 			When: settledAs(atv1alpha1.Pending, "PodConflict"),
 			Do:   func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, podOfStory(r)) },
 		}},
-		Settled:  settledAs(atv1alpha1.Done, "Completed"),
-		Check:    ranOnce(1),
-		Variants: []string{"plain", "twins"},
+		Settled: settledAs(atv1alpha1.Done, "Completed"),
+		Check:   ranOnce(1),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 // The stories of pods that do not get to run.
@@ -24,9 +24,10 @@ import (
 // neverStarts has an image that cannot be pulled.
 func neverStarts() testkit.Scenario {
 	return testkit.Scenario{
-		Name:    "never-starts",
-		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Stuck("ImagePullBackOff") },
-		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(1)) })),
+		Name:     "never-starts",
+		EachLate: true,
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Stuck("ImagePullBackOff") },
+		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(1)) })),
 		Settled: func(ctx context.Context, r *testkit.Run) error {
 			if err := settledAs(atv1alpha1.Failed, "PendingDeadlineExceeded")(ctx, r); err != nil {
 				return err
@@ -61,15 +62,18 @@ func startsTheSecondTime() testkit.Scenario {
 			}
 			return nil
 		},
-		// A late cache alone takes longer than the deadline.
-		Variants: []string{"plain", "twins"},
+		Without: map[string]string{
+			"late-all": "being late takes longer than the deadline of the second pod, which could start",
+			"faults":   "so does a fault with a wait",
+		},
 	}
 }
 
 // keptGated has a policy that keeps its gate shut, until it is too late.
 func keptGated() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "kept-gated",
+		Name:     "kept-gated",
+		EachLate: true,
 		Arrange: func(ctx context.Context, r *testkit.Run) error {
 			if err := keepGates(ctx, r); err != nil {
 				return err
@@ -94,30 +98,29 @@ func keptGated() testkit.Scenario {
 func isGone(ctx context.Context, r *testkit.Run) error {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "at"}, &corev1.Pod{})
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the pod that may not run is still there: %w", err)
+		return fmt.Errorf("the pod that is not to run is still there: %w", err)
 	}
 	return nil
 }
 
-// outlastsItsDeadline has a command that says that it succeeded when it is told
-// to stop.
+// outlastsItsDeadline has a command that says that it succeeded when it gets a signal to
+// stop.
 func outlastsItsDeadline() testkit.Scenario {
 	return testkit.Scenario{
-		Name:     "outlasts-its-deadline",
-		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
-		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 3 })),
-		Settled:  settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
-		Check:    ranOnce(1),
-		Timeout:  2 * time.Minute,
-		Variants: []string{"plain", "twins"},
+		Name:    "outlasts-its-deadline",
+		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
+		Arrange: arranged(spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 3 })),
+		Settled: settledAs(atv1alpha1.Failed, "DeadlineExceeded"),
+		Check:   ranOnce(1),
+		Timeout: 2 * time.Minute,
 	}
 }
 
 // keepGated is the annotation by which keepGates knows its pods.
 const keepGated = "keep-gated"
 
-// keepGates makes the API server refuse that a gate is opened, and waits until it
-// does. One policy is enough for all runs.
+// keepGates makes the API server refuse to remove a gate, and waits until it does. One
+// policy is enough for all runs.
 func keepGates(ctx context.Context, r *testkit.Run) error {
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: keepGated},

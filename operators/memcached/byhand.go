@@ -8,16 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
-// This file is about pods of which somebody has changed an image while they run.
-// An image that admission has replaced, of a mirror for example, is left alone:
-// it belongs to whoever sent the request, so to the pod's maker or to us.
+// This file is about running pods in which another writer has changed an image. An image
+// that admission has replaced, with that of a mirror for example, is left alone: its
+// field manager is the sender of the request, which is the pod's maker or the operator.
 
-// isByHand says whether somebody else has changed an image of a running pod.
+// isByHand says whether another writer has changed an image of a running pod.
 func isByHand(pod *corev1.Pod, t podTemplate) bool {
 	return slices.ContainsFunc(t.Spec.Containers, func(want corev1.Container) bool {
-		have := container(&pod.Spec, want.Name)
+		have := podtemplate.Container(&pod.Spec, want.Name)
 		if have.Name == "" || have.Image == want.Image {
 			return false
 		}
@@ -49,8 +50,8 @@ func ownersOf(pod *corev1.Pod, name string) (made, image string) {
 	return made, image
 }
 
-// onlyByHand says whether the servers are as the template has them, but for what
-// somebody has changed by hand.
+// onlyByHand says whether the servers are as the template has them, but for images that
+// were changed by hand.
 func onlyByHand(seen observation, t podTemplate) bool {
 	some := false
 	for _, pod := range seen.pods {
@@ -72,6 +73,6 @@ func canStepInPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate) boo
 		return isAsApplied(seen.statefulSet(), t) && canChangeInPlace(seen, t)
 	}
 	d := seen.deployment()
-	return isOurs(d, mc) && d.Annotations[revisionAnnotation] == t.revision &&
+	return isOwned(d, mc) && d.Annotations[revisionAnnotation] == t.revision &&
 		d.Status.ObservedGeneration >= d.Generation && onlyByHand(seen, t)
 }

@@ -4,14 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// TestByHand: an image that somebody has changed in a running pod is changed
-// back, in the pod and in words; one that admission has set is left alone.
+// TestByHand: an image that another writer has changed in a running pod is changed back,
+// in the pod, after status has said so; one that admission has set is left alone.
 func TestByHand(t *testing.T) {
 	fields := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource,
@@ -42,7 +43,7 @@ func TestByHand(t *testing.T) {
 			mc := aPool(append(tc.options, size(2))...)
 			seen := somethingSeen(aDeployment(mc, 2), aServer(mc, 0, tc.pod), aServer(mc, 1), aPull(mc, pulled("")))
 			if isStable(mc) {
-				seen.children[deploymentKind.kind] = deploymentKind.empty()
+				seen.children[deploymentKind] = &appsv1.Deployment{}
 				aStatefulSet(mc)(&seen)
 			}
 			for _, server := range []string{"", "cache-0"} { // named, and then changed
@@ -59,13 +60,13 @@ func TestByHand(t *testing.T) {
 				if next.upgrade == nil || next.upgrade.Kind != tc.kind || !strings.HasPrefix(next.upgrade.Message, "image from memcached:1.6.18 to memcached:1.6.38: ") {
 					t.Fatalf("upgrade %+v", next.upgrade)
 				}
-				if isStable(mc) && partitionOf(t, next) != aboveAll {
+				if isStable(mc) && partitionOf(t, next) != partitionClosed {
 					t.Error("its pods are replaced")
 				}
 				mc.Status.Upgrade = next.upgrade
 				if server == "" {
 					if next.change != nil {
-						t.Error("it is changed before it was told")
+						t.Error("the pod is changed before status announces it")
 					}
 					mc.Status.Upgrade.Server = "cache-0"
 					continue
@@ -73,7 +74,7 @@ func TestByHand(t *testing.T) {
 				if next.change == nil || next.change.pod.Name != "cache-0" {
 					t.Fatalf("change %+v, waits for %q", next.change, next.waits)
 				}
-				patch, err := next.change.changed()
+				patch, err := next.change.patch()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,17 +10,17 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 )
 
-// This file is about servers that end again and again.
+// This file is about servers that are crash-looping.
 
-// crash is the first container of a pod that is crash-looping. An end that a
-// change in place has asked for is no crash.
+// crash is the first container of a pod that is crash-looping. An end that a change in
+// place has requested is no crash.
 func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
 	if isRestarting(pod, seen.now) {
 		return pods.Crash{}, false
 	}
-	asked := strings.Split(pod.Annotations[replacedAnnotation], ",")
+	requested := strings.Split(pod.Annotations[replacedAnnotation], ",")
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if last := c.LastTerminationState.Terminated; last != nil && last.ContainerID != "" && slices.Contains(asked, last.ContainerID) {
+		if last := c.LastTerminationState.Terminated; last != nil && last.ContainerID != "" && slices.Contains(requested, last.ContainerID) {
 			continue
 		}
 		if crash, is := pods.CrashLoop(c, seen.now); is {
@@ -32,7 +32,7 @@ func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
 
 // crashing reports the first server that is crash-looping, in words that change
 // only when it has crashed again.
-func crashing(seen observation, next plan) *problem {
+func crashing(seen observation, next *plan) *problem {
 	for i := range seen.pods {
 		crash, is := crash(&seen.pods[i], seen)
 		if !is {

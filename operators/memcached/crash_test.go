@@ -11,7 +11,7 @@ import (
 )
 
 // TestCrashLoops: one message at every turn of the loop, with the last words of
-// memcached; a restart that was asked for is none.
+// memcached; a requested restart is none.
 func TestCrashLoops(t *testing.T) {
 	const want = `Server cache-0: container "memcached" is crash-looping: it crashed 3 times, last with exit code 1: Error initializing sasl.`
 	mc := aPool(stable, size(1))
@@ -31,8 +31,8 @@ func TestCrashLoops(t *testing.T) {
 	}
 	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: pods.CrashLoopBackOff, Message: "back-off 10s"}}
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}}
-	asked := func(pod *corev1.Pod) { pod.Annotations[replacedAnnotation] = "memcached-0-1" }
-	askedAgain := func(pod *corev1.Pod) {
+	requested := func(pod *corev1.Pod) { pod.Annotations[replacedAnnotation] = "memcached-0-1" }
+	requestedAgain := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].ContainerID = "memcached-0-2"
 		pod.Annotations[replacedAnnotation] = "memcached-0-2"
 	}
@@ -45,9 +45,9 @@ func TestCrashLoops(t *testing.T) {
 		"waits":                     {pod: []func(*corev1.Pod){state(2, waits, false)}, reason: pods.CrashLoopBackOff},
 		"starts":                    {pod: []func(*corev1.Pod){state(3, runs, false)}, reason: pods.CrashLoopBackOff},
 		"is ready for a moment":     {pod: []func(*corev1.Pod){state(3, runs, true)}, reason: pods.CrashLoopBackOff, wakes: true},
-		"was asked to end":          {pod: []func(*corev1.Pod){state(3, runs, true), asked}, reason: reasonReady},
-		"is asked to end again":     {pod: []func(*corev1.Pod){state(3, runs, true), askedAgain}, reason: reasonReady},
-		"was asked to end, is held": {pod: []func(*corev1.Pod){state(2, waits, false), asked}, reason: reasonUnavailable},
+		"was asked to end":          {pod: []func(*corev1.Pod){state(3, runs, true), requested}, reason: reasonReady},
+		"is asked to end again":     {pod: []func(*corev1.Pod){state(3, runs, true), requestedAgain}, reason: reasonReady},
+		"was asked to end, is held": {pod: []func(*corev1.Pod){state(2, waits, false), requested}, reason: reasonUnavailable},
 	} {
 		seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod...))
 		next, err := decide(mc, seen)

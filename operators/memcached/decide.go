@@ -11,43 +11,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 )
 
 // plan is what is to be done.
 type plan struct {
-	// copies are the copies of Secrets to write, before the pods hear of them.
-	copies []staleCopy
-	// adopt is another operator's Deployment under this Memcached, to be marked
-	// before anything else is done: without the mark it would be lost sight of.
-	adopt *appsv1.Deployment
-	// wanted are the children, in the order in which they are written.
-	wanted []wanted
-	// unwanted are the objects that are not needed any more.
-	unwanted []client.Object
-	// told are the pods that are to look at their Secrets again, and what they
-	// are told.
-	told        []*corev1.Pod
-	secretsHash string
-	// lost are servers to give these labels back.
-	lost       []*corev1.Pod
-	lostLabels map[string]string
-	// pulls are the pods to make that pull an image.
-	pulls []*corev1.Pod
-	// change is the server that is changed in place now, if one is.
+	loop.Plan
+
+	// change is the server that is changed in place now, if one is, and resize
+	// the one whose container is given more memory.
 	change *change
-	// resize is the server whose container is given more memory now.
 	resize *resize
 	// evictable is how many servers may be evicted.
 	evictable int32
-	// serving is the shape that clients are to see.
+	// serving is the identity that clients are to see.
 	serving v1alpha1.Identity
 	// upgrade is what status is to say about a change of the servers: nil if
 	// there is none. What it names first, the next step carries out.
 	upgrade *v1alpha1.UpgradeStatus
-	// trouble is what keeps an upgrade from going on, and waits is what it
+	// problem is what keeps an upgrade from going on, and waits is what it
 	// waits for.
-	trouble *problem
+	problem *problem
 	waits   string
 	// wakeAfter is when to look again, if nothing happens; 0 for never.
 	wakeAfter time.Duration
@@ -60,11 +46,15 @@ func (p *plan) wake(after time.Duration) {
 	}
 }
 
-// wanted is a child, and what it is to be.
-type wanted struct {
-	kind   string
-	seen   client.Object
-	config runtime.ApplyConfiguration
+// apply makes a child what it is to be.
+func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
+}
+
+// remove deletes what is not needed any more. An operator whose cache has the object
+// and not yet the edit that needs it must not: so the Memcached has to be current.
+func (p *plan) remove(obj client.Object) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "the spec does not request it any more", IfCurrent: true})
 }
 
 // change is a server, and what it is to become in place.
@@ -76,81 +66,86 @@ type change struct {
 }
 
 // decide is the next step: pure, so that the tests need no cluster.
-func decide(mc *v1alpha1.Memcached, seen observation) (plan, error) {
-	next := plan{copies: seen.inputs.stale, secretsHash: seen.inputs.hash, evictable: 1}
+func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
+	next := &plan{evictable: 1}
 	t, err := nextTemplate(mc, seen)
 	if err != nil {
 		return next, err
 	}
-	if d := seen.deployment(); isStable(mc) && isOurs(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
-		next.adopt = d
+	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
+		// Without the label it would not be found again. Its pods stay as they are.
+		next.Again = true
+		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment of another operator is replaced by a StatefulSet",
+			map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc)}, nil)}
+		return next, nil
+	}
+	for _, c := range seen.inputs.stale { // before the pods get them
+		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
-	told := isTold(mc, next.upgrade)
+	announced := isAnnounced(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
-	next.wanted = append(next.wanted, wanted{serviceKind.kind, seen.children[serviceKind.kind], service(mc, next.serving)})
+	next.apply(loop.The[*corev1.Service](seen.children), service(mc, next.serving))
 
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
 	if isStable(mc) {
 		old, other = s, d
 	}
-	switch mayApply := told || next.upgrade == nil || isStable(mc) && isOurs(s, mc); {
+	switch mayApply := announced || next.upgrade == nil || isStable(mc) && isOwned(s, mc); {
 	case seen.inputs.missing || !mayApply:
 		// What is there stays as it is.
 	case isStable(mc):
-		config, err := statefulSet(mc, t, partition(next.upgrade, told, seen, t))
+		config, err := statefulSet(mc, t, partition(next.upgrade, announced, seen, t))
 		if err != nil {
 			return next, err
 		}
-		next.wanted = append(next.wanted, wanted{statefulSetKind.kind, old, config})
+		next.apply(old, config)
 	default:
 		config, err := deployment(mc, t)
 		if err != nil {
 			return next, err
 		}
-		next.wanted = append(next.wanted, wanted{deploymentKind.kind, old, config})
+		next.apply(old, config)
 	}
-	if isOurs(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
-		next.unwanted = append(next.unwanted, other)
+	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
+		next.remove(other)
 	}
-	if seen.inputs.hash != "" && !seen.inputs.missing {
-		for i := range seen.pods {
-			if pod := &seen.pods[i]; pod.DeletionTimestamp == nil && pod.Annotations[secretsAnnotation] != seen.inputs.hash {
-				next.told = append(next.told, pod)
-			}
-		}
+	for _, c := range uselessCopies(mc, seen) {
+		next.remove(c)
 	}
-	next.unwanted = append(next.unwanted, uselessCopies(mc, seen)...)
 	if !seen.inputs.missing {
-		inPlace(mc, seen, t, &next)
+		inPlace(mc, seen, t, next)
 	}
-	next.wanted = append(next.wanted, wanted{budgetKind.kind, seen.children[budgetKind.kind], disruptionBudget(mc, next.evictable)})
-	next.unwanted = append(next.unwanted, uselessPulls(seen, &next)...)
-	wakeWhenRecovered(seen, &next)
-	wakeToRead(seen, &next)
-	lookForLost(mc, seen, &next)
-	if wait := unmade(mc, seen); wait > 0 {
-		next.wake(wait)
+	next.apply(seen.budget(), disruptionBudget(mc, next.evictable))
+	removeUselessPulls(seen, next)
+	wakeWhenRecovered(seen, next)
+	wakeToRead(seen, next)
+	lookForLost(seen, next)
+	if err := changePods(seen, next); err != nil {
+		return next, err
+	}
+	if next.wakeAfter > 0 {
+		next.Wake(seen.now.Add(next.wakeAfter))
 	}
 	return next, nil
 }
 
-// isTold says whether status has told of a cold change, which must not begin
-// before. The others need not be told.
-func isTold(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
+// isAnnounced says whether status has announced a cold change, which must not begin
+// before. The others need not be announced.
+func isAnnounced(mc *v1alpha1.Memcached, planned *v1alpha1.UpgradeStatus) bool {
 	if planned == nil || planned.Kind != v1alpha1.Cold {
 		return true
 	}
-	told := mc.Status.Upgrade
-	return told != nil && told.Revision == planned.Revision && told.Kind == v1alpha1.Cold
+	announced := mc.Status.Upgrade
+	return announced != nil && announced.Revision == planned.Revision && announced.Kind == v1alpha1.Cold
 }
 
-// partition lets the StatefulSet's controller replace pods only where that is
-// what has been told, and then until the change is over. Where that goes on
-// already, it was told: the Memcached in the cache may be of before, and a pod
-// that is made while the partition is closed would be one of the old template.
-func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t podTemplate) int32 {
+// partition lets the StatefulSet's controller replace pods only for an announced change,
+// and then until the change is over. Where that is already under way, it was announced:
+// the Memcached in the cache may be an earlier one, and a pod that is made while the
+// partition is closed would be one of the old template.
+func partition(planned *v1alpha1.UpgradeStatus, announced bool, seen observation, t podTemplate) int32 {
 	s := seen.statefulSet()
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
 	isApplied := s.Annotations[revisionAnnotation] == t.revision
@@ -165,13 +160,13 @@ func partition(planned *v1alpha1.UpgradeStatus, told bool, seen observation, t p
 		goesOn = goesOn && (!promoted || s.Status.ObservedGeneration < s.Generation)
 	case planned.Kind != v1alpha1.Cold:
 		goesOn = goesOn && s.Annotations[openAnnotation] == t.revision
-	case told && !canChangeInPlace(seen, t):
+	case announced && !canChangeInPlace(seen, t):
 		goesOn = true
 	}
 	if goesOn {
 		return 0
 	}
-	return aboveAll
+	return partitionClosed
 }
 
 // stablePods is how many pods of a StatefulSet are there.
@@ -185,14 +180,14 @@ func stablePods(seen observation) int32 {
 	return n
 }
 
-// servingIdentity is the shape that clients are to see: the one asked for, once
-// its servers are ready, or there are none of the other.
+// servingIdentity is the identity that clients are to see: the requested one, once its
+// servers are ready, or there are none of the other.
 func servingIdentity(mc *v1alpha1.Memcached, seen observation, t podTemplate) v1alpha1.Identity {
 	d, s := seen.deployment(), seen.statefulSet()
 	switch {
-	case isStable(mc) && isOurs(d, mc) && d.DeletionTimestamp == nil && !isComplete(mc, s.Annotations, s.Status.ReadyReplicas, s.Status.ObservedGeneration >= s.Generation, t):
+	case isStable(mc) && isOwned(d, mc) && d.DeletionTimestamp == nil && !isComplete(mc, s.Annotations, s.Status.ReadyReplicas, s.Status.ObservedGeneration >= s.Generation, t):
 		return v1alpha1.RandomIdentity
-	case !isStable(mc) && isOurs(s, mc) && s.DeletionTimestamp == nil && !isComplete(mc, d.Annotations, d.Status.ReadyReplicas, d.Status.ObservedGeneration >= d.Generation, t):
+	case !isStable(mc) && isOwned(s, mc) && s.DeletionTimestamp == nil && !isComplete(mc, d.Annotations, d.Status.ReadyReplicas, d.Status.ObservedGeneration >= d.Generation, t):
 		return v1alpha1.StableIdentity
 	}
 	return mc.Spec.Identity
@@ -202,8 +197,8 @@ func isComplete(mc *v1alpha1.Memcached, annotations map[string]string, ready int
 	return annotations[revisionAnnotation] == t.revision && observed && ready >= *mc.Spec.Size
 }
 
-// plannedUpgrade is the change that the servers are in for: nil if they are as
-// asked for, or there are none.
+// plannedUpgrade is the change that the servers need: nil if they are as requested, or
+// there are none.
 func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1alpha1.UpgradeStatus {
 	var updated, outdated, restarting int32
 	other := false
@@ -221,15 +216,15 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	}
 	old, ok := workload(mc, seen)
 	foreign := ok && old.GetAnnotations()[revisionAnnotation] == "" // another operator's, under this very Memcached
-	told := mc.Status.Upgrade
-	if told != nil && told.Revision != t.revision {
-		told = nil
+	announced := mc.Status.Upgrade
+	if announced != nil && announced.Revision != t.revision {
+		announced = nil
 	}
-	// One that was begun goes on until the last server is back, and the
-	// StatefulSet's controller takes the new template for the present one:
-	// before, a pod that has to be made anew would be one of the old template.
+	// One that was begun continues until the last server is available, and the
+	// StatefulSet's controller takes the new template for the present one: before, a pod
+	// that has to be made again would be one of the old template.
 	s := seen.statefulSet()
-	begun := told != nil && (restarting > 0 || told.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
+	begun := announced != nil && (restarting > 0 || announced.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
 	if !ok || outdated == 0 && !begun && !takenOver {
 		return nil
@@ -238,8 +233,8 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 		other = true // its pods are not in the cache
 	}
 	kind, why := effect(mc, seen, t, other)
-	if told != nil && (kind != v1alpha1.Cold || told.Kind == v1alpha1.Cold) {
-		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: told.Kind, Updated: updated, Message: told.Message}
+	if announced != nil && (kind != v1alpha1.Cold || announced.Kind == v1alpha1.Cold) {
+		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: announced.Kind, Updated: updated, Message: announced.Message}
 	}
 	return &v1alpha1.UpgradeStatus{
 		Revision: t.revision, Kind: kind, Updated: updated,
@@ -254,9 +249,9 @@ func workload(mc *v1alpha1.Memcached, seen observation) (client.Object, bool) {
 		d, s = s, d
 	}
 	switch {
-	case isOurs(s, mc): // the other shape, until it is gone
+	case isOwned(s, mc): // the other identity, until it is gone
 		return s, true
-	case isOurs(d, mc):
+	case isOwned(d, mc):
 		return d, true
 	}
 	return nil, false
@@ -273,7 +268,7 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	restarts, grows := false, false
 	for _, pod := range seen.pods {
 		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
-			restarts, from = true, versionOf(container(&pod.Spec, serverContainer).Image)
+			restarts, from = true, versionOf(podtemplate.Container(&pod.Spec, serverContainer).Image)
 		}
 		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
 	}
@@ -317,7 +312,7 @@ func canChangeInPlace(seen observation, t podTemplate) bool {
 
 // restartsServer says whether the change restarts memcached.
 func restartsServer(pod *corev1.Pod, t podTemplate) bool {
-	return container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
+	return podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
 }
 
 func changesSettings(pod *corev1.Pod, t podTemplate) bool {
@@ -351,5 +346,5 @@ func isAsApplied(s *appsv1.StatefulSet, t podTemplate) bool {
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
 	return s.UID != "" && s.DeletionTimestamp == nil && s.Spec.Template.Annotations[revisionAnnotation] == t.revision &&
 		s.Status.ObservedGeneration >= s.Generation && s.Status.UpdateRevision != "" &&
-		rolling != nil && rolling.Partition != nil && *rolling.Partition == aboveAll
+		rolling != nil && rolling.Partition != nil && *rolling.Partition == partitionClosed
 }

@@ -1,12 +1,14 @@
 package memcached
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // TestEffect: what a change does to the cache.
@@ -72,7 +74,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// TestColdIsToldFirst: nothing is replaced before status has told of it.
+// TestColdIsToldFirst: nothing is replaced before status has announced it.
 func TestColdIsToldFirst(t *testing.T) {
 	was := aPool(warm)
 	more := []mcOption{warm, memory("128Mi")}
@@ -81,9 +83,9 @@ func TestColdIsToldFirst(t *testing.T) {
 		mc   *v1alpha1.Memcached
 		want int32
 	}{
-		"not told":               {aPool(more...), aboveAll},
-		"told of something else": {aPool(warm, memory("256Mi"), told(v1alpha1.Cold, ""), memory("128Mi")), aboveAll},
-		"told":                   {aPool(append(more, told(v1alpha1.Cold, ""))...), 0},
+		"not told":               {aPool(more...), partitionClosed},
+		"told of something else": {aPool(warm, memory("256Mi"), announced(v1alpha1.Cold, ""), memory("128Mi")), partitionClosed},
+		"told":                   {aPool(append(more, announced(v1alpha1.Cold, ""))...), 0},
 	} {
 		next, err := decide(tc.mc, somethingSeen(servers...))
 		if err != nil {
@@ -99,19 +101,19 @@ func TestColdIsToldFirst(t *testing.T) {
 
 	random, changed := aPool(), aPool(version("1.6.18"))
 	pods := []seenOption{aDeployment(random, 3), aServer(random, 0)}
-	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind.kind) {
-		t.Error("a Deployment is changed before status has told of it")
+	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind) {
+		t.Error("a Deployment is changed before status has announced it")
 	}
-	told(v1alpha1.Cold, "")(changed)
-	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind.kind) {
-		t.Error("a Deployment is not changed after status has told of it")
+	announced(v1alpha1.Cold, "")(changed)
+	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind) {
+		t.Error("a Deployment is not changed after status has announced it")
 	}
 }
 
-// TestColdGoesOnUntilPromoted: the partition stays open until no pod can come
-// back with the old template.
+// TestColdGoesOnUntilPromoted: the partition stays open until no pod can be made of the
+// old template.
 func TestColdGoesOnUntilPromoted(t *testing.T) {
-	mc := aPool(warm, told(v1alpha1.Cold, ""))
+	mc := aPool(warm, announced(v1alpha1.Cold, ""))
 	pods := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	unpromoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)
 	promoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
@@ -120,27 +122,27 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	}
 	late := aPool(warm)
 	if next, _ := decide(late, unpromoted); partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition before the last pod is there")
+		t.Error("an operator that does not see the announcement yet closes the partition before the last pod is there")
 	}
 	old := aPool(warm, memory("32Mi"))
 	if next, _ := decide(late, somethingSeen(append(pods[:1:1], aServer(old, 1), aStatefulSet(late, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)); partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition under way")
+		t.Error("an operator that does not see the announcement yet closes the partition under way")
 	}
 	grown := aPool(stable, memory("128Mi"))
 	servers := []seenOption{aServer(aPool(stable), 0), aServer(aPool(stable), 1), aServer(grown, 2)} // the last one was refused, and replaced
 	open := func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }
 	opened := func(s *appsv1.StatefulSet) { s.Annotations[openAnnotation] = mustTemplate(grown).revision }
 	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
-		t.Error("who does not know yet that it was told closes the partition, because the rest could grow")
+		t.Error("an operator that does not see the announcement yet closes the partition, because the rest could grow")
 	}
-	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != aboveAll {
-		t.Error("a partition that somebody else opened stays open")
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != partitionClosed {
+		t.Error("a partition that another writer opened stays open")
 	}
-	mc.Status.Upgrade.Message = "what was told"
-	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was told" {
-		t.Errorf("it tells %q now", next.upgrade.Message)
+	mc.Status.Upgrade.Message = "what was announced"
+	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was announced" {
+		t.Errorf("the message is %q now", next.upgrade.Message)
 	}
-	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != aboveAll {
+	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != partitionClosed {
 		t.Errorf("after it is promoted: %+v", next.upgrade)
 	}
 }
@@ -156,15 +158,15 @@ func TestNoServersYet(t *testing.T) {
 		seen []seenOption
 		want int32
 	}{
-		"nothing is there":               {nil, aboveAll},
+		"nothing is there":               {nil, partitionClosed},
 		"the old template, refused":      {[]seenOption{aStatefulSet(was, promoted)}, 0},
 		"… and the other shape is there": {[]seenOption{aStatefulSet(was, promoted), aDeployment(aPool(), 3), aServer(aPool(), 7)}, 0},
 		"closed by an earlier operator":  {[]seenOption{aStatefulSet(is)}, 0},
-		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, aboveAll},
-		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, aboveAll},
+		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, partitionClosed},
+		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, partitionClosed},
 		"the first ones are made":        {[]seenOption{aStatefulSet(is, open), aServer(is, 0)}, 0},
 		"its controller has not seen it": {[]seenOption{aStatefulSet(is, open, promoted, unseen), aServer(is, 0)}, 0},
-		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, aboveAll},
+		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, partitionClosed},
 	} {
 		next, err := decide(is, somethingSeen(tc.seen...))
 		if err != nil {
@@ -214,16 +216,16 @@ func TestCopiesOfTheirName(t *testing.T) {
 // TestShapes: clients see the old servers until the new ones are ready.
 func TestShapes(t *testing.T) {
 	random, want := aPool(size(1)), aPool(stable, size(1))
-	told(v1alpha1.Cold, "")(want)
+	announced(v1alpha1.Cold, "")(want)
 	starting := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want))
 	ready := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want, func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }))
 	next, err := decide(want, starting)
-	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || len(next.unwanted) > 0 {
-		t.Errorf("while they start: %d objects are removed (%v)", len(next.unwanted), err)
+	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || verbs(next, loop.Delete) > 0 {
+		t.Errorf("while they start: %d objects are removed (%v)", verbs(next, loop.Delete), err)
 	}
 	next, err = decide(want, ready)
-	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || len(next.unwanted) != 1 {
-		t.Errorf("when they are ready: %d objects are removed (%v)", len(next.unwanted), err)
+	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || verbs(next, loop.Delete) != 1 {
+		t.Errorf("when they are ready: %d objects are removed (%v)", verbs(next, loop.Delete), err)
 	}
 }
 
@@ -233,22 +235,17 @@ func connections(n int32) mcOption {
 
 func image(name string) mcOption { return func(mc *v1alpha1.Memcached) { mc.Spec.Image = name } }
 
-func wants(next plan, kind string) bool {
-	for _, w := range next.wanted {
-		if w.kind == kind {
-			return true
-		}
-	}
-	return false
+func wants(next *plan, kind string) bool {
+	return slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Name() == "apply "+kind })
 }
 
-func partitionOf(t *testing.T, next plan) int32 {
+func partitionOf(t *testing.T, next *plan) int32 {
 	t.Helper()
-	for _, w := range next.wanted {
-		if w.kind == statefulSetKind.kind {
+	for _, w := range next.Writes {
+		if w.Name() == "apply "+statefulSetKind {
 			seen := somethingSeen()
 			set := seen.statefulSet()
-			decodeInto(t, w.config, set)
+			decodeInto(t, w.Want, set)
 			return *set.Spec.UpdateStrategy.RollingUpdate.Partition
 		}
 	}

@@ -16,31 +16,18 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/names"
 )
 
 const (
-	// generationAnnotation of a Deployment or StatefulSet has the generation of
-	// the Memcached that it was written for.
-	generationAnnotation = "memcached-operator/generation"
-
-	// openAnnotation of a StatefulSet has the revision that its controller was
-	// let replace pods for. Without it, an open partition is somebody else's.
-	openAnnotation = "memcached-operator/open-for"
-
-	// aboveAll is a partition above every ordinal: the StatefulSet's controller
+	// partitionClosed is a partition above every ordinal: the StatefulSet's controller
 	// then replaces no pod, and the operator changes them in place.
-	aboveAll = 1_000_000
+	partitionClosed = 1_000_000
 )
 
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).
-		WithKind(memcachedKind).
-		WithName(mc.Name).
-		WithUID(mc.UID).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind("Memcached"))
 }
 
 // deployment is the Deployment of a pool without stable identities.
@@ -73,7 +60,7 @@ func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv
 		return nil, err
 	}
 	annotations := workloadAnnotations(mc, t)
-	if partition != aboveAll {
+	if partition != partitionClosed {
 		annotations[openAnnotation] = t.revision
 	}
 	return appsv1ac.StatefulSet(poolName(mc), mc.Namespace).
@@ -109,9 +96,9 @@ func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error)
 	return template, nil
 }
 
-// service is headless: clients are to see the servers, because it is they who
-// place the keys. The names of stable servers stay in DNS while one is away, so
-// that nobody's ring moves for the second that a restart takes.
+// service is headless: clients are to see the servers, because it is they who place the
+// keys. The names of stable servers stay in DNS while one is unavailable, so that no
+// client's ring moves for the second that a restart takes.
 func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.ServiceApplyConfiguration {
 	pods := selector(mc)
 	pods[identityLabel] = string(serving)
@@ -138,10 +125,10 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 		WithSpec(spec)
 }
 
-// disruptionBudget lets nodes be drained one server at a time. One may go from
-// any pool, so that a pool of one does not block a drain. A server that is not
-// ready serves nobody, and may always go. Shortly before a server is restarted
-// in place, and until it is back, no other one may go.
+// disruptionBudget lets nodes be drained one server at a time. One may be evicted from
+// any pool, so that a pool of one does not block a drain. A server that is not ready
+// serves nobody, and may always be evicted. From shortly before a server is restarted in
+// place until it is available again, no other one may be evicted.
 func disruptionBudget(mc *v1alpha1.Memcached, evictable int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
 		WithLabels(labels(mc)).
@@ -170,7 +157,7 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: all,
 			Annotations:     map[string]string{revisionAnnotation: t.revision},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached"))},
 		},
 		Spec: corev1.PodSpec{
 			// Not by the scheduler: the pod belongs to the node with the server,
@@ -187,7 +174,7 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
 
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-				// A quota may ask for them; a full node should still take it.
+				// A quota may require them; a full node should still run it.
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
 					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},

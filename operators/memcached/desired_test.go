@@ -10,6 +10,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 func TestArguments(t *testing.T) {
@@ -18,11 +19,11 @@ func TestArguments(t *testing.T) {
 		mc   *v1alpha1.Memcached
 		want string
 	}{
-		"the guide's": {aPool(), basic},
-		"more":        {aPool(memory("4Gi"), func(mc *v1alpha1.Memcached) { mc.Spec.ExtraArgs = []string{"-v"} }), "-m 4096 -I 1048576 -c 1024 -t 4 -p 11211 -v"},
-		"warm":        {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
-		"stable":      {aPool(stable), "-m $(MEMORY) -I 1048576 -c 1024 -t 4 -p 11211"},
-		"users":       {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s"} }), basic + " -Y /etc/memcached/auth/users"},
+		"the tutorial's": {aPool(), basic},
+		"more":           {aPool(memory("4Gi"), func(mc *v1alpha1.Memcached) { mc.Spec.ExtraArgs = []string{"-v"} }), "-m 4096 -I 1048576 -c 1024 -t 4 -p 11211 -v"},
+		"warm":           {aPool(warm), "-m 64 -I 1048576 -c $(MAX_CONNECTIONS) -t $(THREADS) -p 11211 -e /cache/memory"},
+		"stable":         {aPool(stable), "-m $(MEMORY) -I 1048576 -c 1024 -t 4 -p 11211"},
+		"users":          {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "s"} }), basic + " -Y /etc/memcached/auth/users"},
 		"a certificate": {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }),
 			basic + " -Z -o ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key -l $(POD_IP),127.0.0.1,notls:127.0.0.1:11210"},
 	} {
@@ -44,10 +45,10 @@ func TestPodsAreUnprivileged(t *testing.T) {
 			}
 		}
 	}
-	theirs := mustTemplate(aPool(func(mc *v1alpha1.Memcached) {
+	usersOwn := mustTemplate(aPool(func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(0))}}}
 	})).Spec
-	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, theirs.SecurityContext); diff != "" {
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, usersOwn.SecurityContext); diff != "" {
 		t.Errorf("the template's own security context (-want +got):\n%s", diff)
 	}
 }
@@ -57,7 +58,7 @@ func TestPodsAreUnprivileged(t *testing.T) {
 func TestMemoryFollows(t *testing.T) {
 	for cache, limit := range map[string]string{"64Mi": "144Mi", "8Mi": "74Mi", "1Gi": "1344Mi"} {
 		spec := mustTemplate(aPool(warm, memory(cache))).Spec
-		server := container(&spec, serverContainer)
+		server := podtemplate.Container(&spec, serverContainer)
 		if got := server.Resources.Limits.Memory().String(); got != limit {
 			t.Errorf("a cache of %s: limit %s, want %s", cache, got, limit)
 		}

@@ -1,10 +1,10 @@
 // Package memcached is the Memcached operator: a pool of memcached servers that
-// grows, shrinks, heals, and keeps its cache through an upgrade where it is
-// asked to.
+// grows, shrinks, heals, and keeps its cache through an upgrade where the spec
+// requests it.
 //
 // # The promise
 //
-//   - A change that empties caches is told first: it is in status.upgrade, and
+//   - A change that empties caches is announced first: it is in status.upgrade, and
 //     in an event, before the first server is touched.
 //   - A warm change restarts each server in its pod, with its address and its
 //     items, one at a time, and only when nothing is left to wait for: the
@@ -12,9 +12,10 @@
 //   - Bad users and certificates never reach a server.
 //   - What status reports of a server is what the server has.
 //   - Every field that the operator sets, and every child that it made, is
-//     repaired, also a pod that has lost its labels (lost.go). Fields that others set are left to them.
-//   - No finalizer: owner references take everything along, also when no
-//     operator runs.
+//     repaired, also a pod that has lost its labels (lost.go). Fields that
+//     others set are left to them.
+//   - No finalizer: owner references delete the children, also when no operator
+//     runs.
 //
 // # How a warm change goes
 //
@@ -40,14 +41,13 @@
 //	all are of the new revision             the StatefulSet's controller takes
 //	                                        it for the present one
 //
-// Each step is one write that follows from what is seen, so whoever leads next
-// goes on from there. The name in status is what keeps two operators, or one
-// with an old view, from taking two servers away: naming one is a write under
-// the resource version of a Memcached that names no other, and only the one
-// that is named is changed. The pod notes which containers the change ends,
-// because until its kubelet gets to it, its status is still that of before. An
-// edit meanwhile waits until the server is back: ended once more, it could lose
-// what it leaves or reads in.
+// Each step is one write that follows from what is seen, so whichever operator leads next
+// continues from there. The name in status is what keeps two operators, or one with an
+// old view, from restarting two servers at the same time: naming one is a write under the
+// resource version of a Memcached that names no other, and only the named one is changed.
+// The pod notes which containers the change ends, because until its kubelet gets to it,
+// its status is the one from before the change. An edit meanwhile waits until the server
+// is available: a second stop could lose what it writes or reads in.
 //
 // What ends and starts memcached is in command.go: a hook that sends SIGUSR1 and
 // waits for the process to be gone, because the kubelet's SIGTERM would overtake
@@ -60,20 +60,19 @@
 // # How a cold change goes
 //
 // What cannot be changed in place has a hash in the pods (replaceAnnotation). If
-// it differs, the partition goes to 0 once status has told, and the controller
+// it differs, the partition goes to 0 once status has announced it, and the controller
 // of the StatefulSet replaces the pods. It is at 0 also where there is no pod,
 // until the new template is the present one: what is made is of that one then.
 // A Deployment's changes are always cold.
 //
 // # Memory
 //
-// Without a memory file, stable servers get more memory while they run: the
-// container is resized, and when it has been, an annotation tells the loop in
-// the container to send cache_memlimit. Nothing that Kubernetes reports says
-// whether memcached took it, so it is read back (readback.go). With -e memcached cannot
-// (cache_memlimit answers MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a
-// whole), and a file of another size is refused: with a warm upgrade, a change
-// of memory is always cold.
+// Without a memory file, stable servers get more memory while they run: the container is
+// resized, and after that, an annotation makes the loop in the container send
+// cache_memlimit. Nothing that Kubernetes reports says whether memcached took it, so it
+// is read back (readback.go). With -e memcached cannot (cache_memlimit answers
+// MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a whole), and a file of another
+// size is refused: with a warm upgrade, a change of memory is always cold.
 //
 // # How users and certificates get to the servers
 //

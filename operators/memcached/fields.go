@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file names the fields of the spec in which the servers differ from what
-// is asked for. They are read off the pods, not off the spec of before: an edit
-// while a change is under way adds to it.
+// This file names the fields of the spec in which the servers differ from what is
+// requested. They are read from the pods, not from the previous spec: an edit while a
+// change is under way adds to it.
 
 // changedFields is what the servers that are not as the template has them are
 // to be changed from and to, in words.
@@ -45,7 +47,7 @@ func changedFields(seen observation, t podTemplate) []string {
 
 // fieldsOf are the fields of the spec that a pod, or a template, was made from.
 func fieldsOf(meta metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
-	server := container(spec, serverContainer)
+	server := podtemplate.Container(spec, serverContainer)
 	fields := map[string]string{
 		"image":    server.Image,
 		"identity": meta.Labels[identityLabel],
@@ -84,7 +86,7 @@ func fieldsOf(meta metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
 	if len(args) > 0 {
 		fields["extraArgs"] = strings.Join(args, " ")
 	}
-	if exporter := container(spec, exporterContainer); len(exporter.Ports) > 0 {
+	if exporter := podtemplate.Container(spec, exporterContainer); len(exporter.Ports) > 0 {
 		fields["metrics.image"], fields["metrics.port"] = exporter.Image, fmt.Sprint(exporter.Ports[0].ContainerPort)
 	}
 	return fields

@@ -10,7 +10,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// TestStory: a change is told as the difference from what the servers run.
+// TestStory: a change is reported as the difference from what the servers run.
 func TestStory(t *testing.T) {
 	all := func(mc *v1alpha1.Memcached) {
 		exporting("e:1")(mc)
@@ -50,7 +50,7 @@ func TestStory(t *testing.T) {
 			}
 			if got, _, _ := strings.Cut(next.upgrade.Message, ": the servers"); got != tc.want {
 				if got, _, _ = strings.Cut(next.upgrade.Message, ": new servers"); got != tc.want {
-					t.Errorf("it tells %q, want %q", got, tc.want)
+					t.Errorf("the message is %q, want %q", got, tc.want)
 				}
 			}
 		})

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -23,7 +23,7 @@ type mcOption func(*v1alpha1.Memcached)
 // aPool is a Memcached as the API server stores it, with its defaults.
 func aPool(options ...mcOption) *v1alpha1.Memcached {
 	mc := &v1alpha1.Memcached{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: memcachedKind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache", UID: "cache-uid", Generation: 1},
 		Spec: v1alpha1.MemcachedSpec{
 			Size: new(int32(3)), Identity: v1alpha1.RandomIdentity, Upgrade: v1alpha1.ColdUpgrade, Version: "1.6.38",
@@ -57,8 +57,8 @@ func exporting(image string) mcOption {
 	return func(mc *v1alpha1.Memcached) { mc.Spec.Metrics = &v1alpha1.MetricsSpec{Image: image, Port: 9150} }
 }
 
-// told has a status that tells of the change to what it asks for now.
-func told(kind v1alpha1.UpgradeKind, server string) mcOption {
+// announced has a status that announces the change to what it requests now.
+func announced(kind v1alpha1.UpgradeKind, server string) mcOption {
 	return func(mc *v1alpha1.Memcached) {
 		mc.Status.Upgrade = &v1alpha1.UpgradeStatus{Revision: mustTemplate(mc).revision, Kind: kind, Server: server}
 	}
@@ -77,10 +77,7 @@ type seenOption func(*observation)
 // somethingSeen is a cluster without children, but for the options and a budget
 // that lets nobody be evicted.
 func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, resizes: true, children: map[string]client.Object{}}
-	for _, kind := range childKinds {
-		seen.children[kind.kind] = kind.empty()
-	}
+	seen := observation{now: noon, resizes: true, children: loop.NoChildren(children)}
 	seen.budget().Name, seen.budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
 	for _, option := range options {
 		option(&seen)
@@ -88,12 +85,12 @@ func somethingSeen(options ...seenOption) observation {
 	return seen
 }
 
-var ours = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind(memcachedKind))}
+var owned = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
 
-// aStatefulSet is ours, was applied as mc asks, and its controller has seen it.
+// aStatefulSet is owned, was applied as mc requests, and its controller has seen it.
 func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) seenOption {
 	return func(seen *observation) {
-		config, err := statefulSet(mc, mustTemplate(mc), aboveAll)
+		config, err := statefulSet(mc, mustTemplate(mc), partitionClosed)
 		if err != nil {
 			panic(err)
 		}
@@ -105,20 +102,20 @@ func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) 
 		if err != nil {
 			panic(err)
 		}
-		s.UID, s.Generation, s.OwnerReferences = "set-uid", 2, ours
+		s.UID, s.Generation, s.OwnerReferences = "set-uid", 2, owned
 		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "cache-old", UpdateRevision: "cache-new"}
 		for _, option := range options {
 			option(s)
 		}
-		seen.children[statefulSetKind.kind] = s
+		seen.children[statefulSetKind] = s
 	}
 }
 
 func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 	return func(seen *observation) {
-		seen.children[deploymentKind.kind] = &appsv1.Deployment{
+		seen.children[deploymentKind] = &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: ours,
+				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: owned, Labels: labels(mc),
 				Annotations: workloadAnnotations(mc, mustTemplate(mc)),
 			},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
@@ -126,7 +123,7 @@ func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 	}
 }
 
-// aServer is the pod with an ordinal, as mc asks for it, on node n, and ready.
+// aServer is the pod with an ordinal, as mc requests it, on node n, and ready.
 func aServer(mc *v1alpha1.Memcached, ordinal int, options ...func(*corev1.Pod)) seenOption {
 	return func(seen *observation) {
 		t := mustTemplate(mc)
@@ -152,7 +149,7 @@ func restarting(pod *corev1.Pod) {
 	pod.Annotations[replacedAnnotation] = pod.Status.ContainerStatuses[0].ContainerID
 }
 
-// aPull is the pod that pulls the image that mc asks for.
+// aPull is the pod that pulls the image that mc requests.
 func aPull(mc *v1alpha1.Memcached, options ...func(*corev1.Pod)) seenOption {
 	return func(seen *observation) {
 		pod := pullPod(mc, "n", mustTemplate(mc))
@@ -185,4 +182,14 @@ func decodeInto(t *testing.T, config any, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// verbs is how many writes a plan has of a verb.
+func verbs(next *plan, verb loop.Verb) (n int) {
+	for _, w := range next.Writes {
+		if w.Verb == verb {
+			n++
+		}
+	}
+	return n
 }

@@ -23,36 +23,36 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
 		})
 	}
-	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
-	s.eventually(func() error { return evict("cache-0") })
+	s.Eventually(func() error { return evict("cache-0") })
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
-	s.eventually(func() error {
-		pod, err := read(ctx, s.run, "cache-1", &corev1.Pod{})
+	s.Eventually(func() error {
+		pod, err := read(ctx, s.R, "cache-1", &corev1.Pod{})
 		if err == nil && pod.Annotations[changedAnnotation] == "" {
 			err = errNotYet
 		}
 		return err
 	})
-	// The other one is next, so nobody may go until that is over.
+	// The other one is next, so none may be evicted until that is over.
 	if err := evict("cache-0"); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("while cache-1 is restarted, cache-0 is evicted (%v)", err)
 	}
 	s.settled("memcached:1.6.38", 2)
-	s.must(restartedOnceEach(s.run, "cache-0", "cache-1"))
-	s.eventually(func() error { return evict("cache-0") })
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(restartedOnceEach(s.R, "cache-0", "cache-1"))
+	s.Eventually(func() error { return evict("cache-0") })
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
-// TestEditDuringRestart: another edit right after the first one is told with it,
-// and restarts no server that is being restarted; the others do not wait.
+// TestEditDuringRestart: another edit right after the first one is announced with it, and
+// restarts no server that is being restarted; the others do not wait.
 func TestEditDuringRestart(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
-	s.eventually(func() error {
-		mc, err := current(ctx, s.run)
+	s.Eventually(func() error {
+		mc, err := current(ctx, s.R)
 		if err == nil && mc.Status.Upgrade == nil {
 			err = errNotYet
 		}
@@ -61,7 +61,7 @@ func TestEditDuringRestart(t *testing.T) {
 	s.patch(`{"spec":{"threads":2}}`)
 	s.settled("memcached:1.6.38", 2)
 	var events corev1.EventList
-	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 	last := ""
 	for _, e := range events.Items {
 		if e.Reason == "WarmUpgrade" && len(e.Message) > len(last) {
@@ -70,6 +70,6 @@ func TestEditDuringRestart(t *testing.T) {
 	}
 	const want = "image from memcached:1.6.18 to memcached:1.6.38, threads from 4 to 2: the servers are restarted one after the other, each with its cache"
 	if last != want {
-		t.Errorf("the event tells %q, want %q", last, want)
+		t.Errorf("the event says %q, want %q", last, want)
 	}
 }

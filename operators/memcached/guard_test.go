@@ -15,7 +15,7 @@ import (
 // TestGuard: while a server is restarted, and only then, no other one may be
 // evicted.
 func TestGuard(t *testing.T) {
-	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), told(v1alpha1.Warm, "cache-1"))
+	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
 	budget := func(evictable int32, observed int64, evicted ...string) seenOption {
 		return func(seen *observation) {
 			b := seen.budget()
@@ -33,7 +33,7 @@ func TestGuard(t *testing.T) {
 			pod.Annotations[changedAnnotation] = at.Format(time.RFC3339)
 		}
 	}
-	bigger := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	bigger := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
 	both := []seenOption{aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))}
 	for name, tc := range map[string]struct {
 		mc     *v1alpha1.Memcached
@@ -61,10 +61,10 @@ func TestGuard(t *testing.T) {
 		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits {
 			t.Errorf("%s: %d may be evicted, change %v, waits for %q", name, next.evictable, next.change != nil, next.waits)
 		}
-		for _, w := range next.wanted {
-			if w.kind == budgetKind.kind {
+		for _, w := range next.Writes {
+			if w.Name() == "apply "+budgetKind {
 				var got policyv1.PodDisruptionBudget
-				decodeInto(t, w.config, &got)
+				decodeInto(t, w.Want, &got)
 				if got.Spec.MaxUnavailable.IntValue() != int(tc.want) {
 					t.Errorf("%s: %v are to be evictable", name, got.Spec.MaxUnavailable)
 				}

@@ -9,30 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 // This file decides the steps of a change in place; doc.go has the order.
 
-const (
-	// replacedAnnotation of a pod has the containers that a change in place
-	// ends: until they are gone, the server has not been restarted.
-	replacedAnnotation = "memcached-operator/replaced"
-	// secretsAnnotation of a pod has the hash of the Secrets that it was told
-	// of. Any change of a pod makes its kubelet look at its volumes at once.
-	secretsAnnotation = "memcached-operator/secrets"
-)
-
 // inPlace adds to the plan what a change in place needs next.
 func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
-	if next.upgrade == nil || !isTold(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
+	if next.upgrade == nil || !isAnnounced(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
 		return
 	}
 	var live, outdated []*corev1.Pod
-	var away []string
+	var unavailable []string
 	for i := range seen.pods {
 		pod := &seen.pods[i]
-		if !isSettled(pod, seen.now) {
-			away = append(away, pod.Name)
+		if !isAvailable(pod, seen.now) {
+			unavailable = append(unavailable, pod.Name)
 		}
 		if isRestarting(pod, seen.now) {
 			next.wake(restartLasts)
@@ -46,18 +38,18 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		}
 	}
 	for range int(*mc.Spec.Size) - len(seen.pods) {
-		away = append(away, "one that does not exist")
+		unavailable = append(unavailable, "1 server not created yet")
 	}
 	pull(mc, seen, t, outdated, next)
 
-	// The one that status names comes first, until it is back.
+	// The one that status names comes first, until it is available again.
 	if named := namedServer(mc, t, live); named != nil {
 		next.upgrade.Server = named.Name
 		switch {
 		case !isUpdated(named, t):
-			others := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == named.Name })
-			if isSettled(named, seen.now) && len(others) > 0 {
-				next.waits = fmt.Sprintf("servers are away: %s", strings.Join(others, ", "))
+			others := slices.DeleteFunc(slices.Clone(unavailable), func(name string) bool { return name == named.Name })
+			if isAvailable(named, seen.now) && len(others) > 0 {
+				next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(others, ", "))
 				return
 			}
 			ok, held := mayChange(seen, named, t, next)
@@ -67,28 +59,28 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			if !held {
 				return
 			}
-		case !isSettled(named, seen.now):
+		case !isAvailable(named, seen.now):
 			next.waits = restartOf(named, seen.now, next)
 			if !isOverdue(named, seen.now, next) {
 				next.evictable = 0
 			}
 			return
 		case next.upgrade.Kind == v1alpha1.Warm && lostCache(named) != "":
-			// That is told before another server is touched.
+			// That is reported before another server is touched.
 			next.upgrade.Kind, next.upgrade.Server = v1alpha1.Cold, ""
 			next.upgrade.Message += "; but " + lostCache(named)
 			return
 		}
 		next.upgrade.Server = ""
 	}
-	// Then one that is away anyway, which takes no further one away; then, if
-	// all are there, the highest. One that Kubernetes would hold back waits, and
-	// no other one does for it.
+	// Then one that is unavailable anyway, so that no further one becomes so; then, if
+	// all are there, the highest. One whose start Kubernetes would delay waits, and no
+	// other one waits for it.
 	highestFirst := func(a, b *corev1.Pod) int { return ordinal(b) - ordinal(a) }
 	slices.SortFunc(outdated, highestFirst)
 	for _, pod := range outdated {
-		if len(away) > 0 && isSettled(pod, seen.now) {
-			next.waits = fmt.Sprintf("servers are away: %s", strings.Join(away, ", "))
+		if len(unavailable) > 0 && isAvailable(pod, seen.now) {
+			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(unavailable, ", "))
 			continue
 		}
 		ok, held := mayChange(seen, pod, t, next)
@@ -135,12 +127,12 @@ func revisionOf(mc *v1alpha1.Memcached, seen observation) string {
 
 // namedServer is the server that status names for this very change.
 func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *corev1.Pod {
-	told := mc.Status.Upgrade
-	if told == nil || told.Revision != t.revision || told.Server == "" {
+	announced := mc.Status.Upgrade
+	if announced == nil || announced.Revision != t.revision || announced.Server == "" {
 		return nil
 	}
 	for _, pod := range live {
-		if pod.Name == told.Server {
+		if pod.Name == announced.Server {
 			return pod
 		}
 	}
@@ -158,11 +150,11 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) (ok
 	if !restartsServer(pod, t) || pod.Spec.NodeName == "" {
 		return true, false
 	}
-	if container(&pod.Spec, serverContainer).Image != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
+	if podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
 		next.waits = fmt.Sprintf("image %s is being pulled on node %s", t.server().Image, pod.Spec.NodeName)
 		return false, false
 	}
-	if until := heldUntil(pod, t, seen.now); until.After(seen.now) && isSettled(pod, seen.now) {
+	if until := heldUntil(pod, t, seen.now); until.After(seen.now) && isAvailable(pod, seen.now) {
 		next.wake(until.Sub(seen.now))
 		next.waits = fmt.Sprintf("server %s was restarted lately: Kubernetes would hold back its next start for 10 s or more, until %s",
 			pod.Name, until.UTC().Format(time.TimeOnly))
@@ -180,9 +172,9 @@ func ordinal(pod *corev1.Pod) int {
 	return n
 }
 
-// changed is a strategic merge patch that makes a running pod what its template
+// patch is a strategic merge patch that makes a running pod what its template
 // is, and whose it is. It is refused when the pod has changed since it was seen.
-func (c change) changed() (map[string]any, error) {
+func (c change) patch() (map[string]any, error) {
 	annotations := map[string]any{}
 	metadata := map[string]any{"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations}
 	if c.revision != "" {
@@ -196,7 +188,7 @@ func (c change) changed() (map[string]any, error) {
 	var containers []any
 	var replaced []string
 	for _, want := range c.template.Spec.Containers {
-		have := container(&c.pod.Spec, want.Name)
+		have := podtemplate.Container(&c.pod.Spec, want.Name)
 		image := have.Image != want.Image
 		if image {
 			containers = append(containers, map[string]any{"name": want.Name, "image": want.Image})
@@ -220,7 +212,7 @@ func (c change) changed() (map[string]any, error) {
 	case c.pod.Annotations[startsAnnotation] != "":
 		annotations[startsAnnotation] = nil
 	}
-	switch isImage := container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
+	switch isImage := podtemplate.Container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
 	case !isImage && changesSettings(c.pod, c.template):
 		annotations[endedAnnotation] = c.now.UTC().Format(time.RFC3339)
 	case isImage && c.pod.Annotations[endedAnnotation] != "":
@@ -232,7 +224,3 @@ func (c change) changed() (map[string]any, error) {
 	}
 	return patch, nil
 }
-
-// revisionLabel is the label by which a StatefulSet knows which
-// template a pod is of.
-const revisionLabel = "controller-revision-hash"

@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // TestInPlace has the steps of a change in place, and what keeps it waiting.
 func TestInPlace(t *testing.T) {
 	old := aPool(warm, version("1.6.18"))
 	now := aPool(warm)
-	named := func(server string) *v1alpha1.Memcached { return aPool(warm, told(v1alpha1.Warm, server)) }
+	named := func(server string) *v1alpha1.Memcached { return aPool(warm, announced(v1alpha1.Warm, server)) }
 	all := func(options ...seenOption) observation {
 		return somethingSeen(append([]seenOption{aStatefulSet(now)}, options...)...)
 	}
@@ -97,11 +98,11 @@ func TestInPlace(t *testing.T) {
 		},
 		"one is away: no other": {
 			mc: now, seen: all(aServer(old, 0), aServer(old, 1, ending), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: cache-1"},
+			want: step{Waits: "waiting for unavailable servers: cache-1"},
 		},
 		"one is missing: no other": {
 			mc: now, seen: all(aServer(old, 0), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
+			want: step{Waits: "waiting for unavailable servers: 1 server not created yet"},
 		},
 		"one is not ready: it is the first": {
 			mc: now, seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
@@ -109,11 +110,11 @@ func TestInPlace(t *testing.T) {
 		},
 		"one goes away after another was named": {
 			mc: named("cache-2"), seen: all(aServer(old, 0, unready), aServer(old, 1), aServer(old, 2), aPull(now, pulled(""))),
-			want: step{Named: "cache-2", Waits: "servers are away: cache-0"},
+			want: step{Named: "cache-2", Waits: "waiting for unavailable servers: cache-0"},
 		},
 		"the one that was named is gone": {
 			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))),
-			want: step{Waits: "servers are away: one that does not exist"},
+			want: step{Waits: "waiting for unavailable servers: 1 server not created yet"},
 		},
 		"one made anew is of the old template": {
 			mc: named("cache-2"), seen: all(aServer(old, 0), aServer(now, 1), aServer(now, 2), aPull(now, pulled(""))),
@@ -148,7 +149,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-1"},
 		},
 		"settings only, the one that was named has crashed: the others do not wait": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(now, 2, crashed)),
 			want: step{Named: "cache-1"},
 		},
@@ -168,7 +169,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Waits: "cache-2 is restarting"},
 		},
 		"another change, while one that was named is being restarted": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, restartedAt(noon))),
 			want: step{Named: "cache-2", Waits: "cache-2 is restarting"},
 		},
@@ -188,7 +189,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Named: "cache-2"},
 		},
 		"another change, and the restarted one does not come back": {
-			mc:   aPool(warm, threads(8), told(v1alpha1.Warm, "cache-2")),
+			mc:   aPool(warm, threads(8), announced(v1alpha1.Warm, "cache-2")),
 			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, unready, over)),
 			want: step{Named: "cache-2", Change: "cache-2"},
 		},
@@ -245,7 +246,7 @@ func TestInPlace(t *testing.T) {
 			if tc.want.Waits != "" && !strings.Contains(next.waits, tc.want.Waits) {
 				t.Errorf("waits for %q, want %q", next.waits, tc.want.Waits)
 			}
-			got := step{Pulls: len(next.pulls), Waits: next.waits}
+			got := step{Pulls: verbs(next, loop.Create), Waits: next.waits}
 			if tc.want.Waits != "" {
 				got.Waits = tc.want.Waits
 			}
@@ -269,7 +270,7 @@ func TestChanged(t *testing.T) {
 		pod.UID, pod.ResourceVersion, pod.Annotations[endedAnnotation] = "u", "7", "2026-01-02T11:00:00Z"
 	}))
 	template := mustTemplate(now)
-	got, err := change{&seen.pods[0], template, "cache-new", noon}.changed()
+	got, err := change{&seen.pods[0], template, "cache-new", noon}.patch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,18 +287,18 @@ func TestChanged(t *testing.T) {
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changed() (-want +got):\n%s", diff)
+		t.Errorf("patch() (-want +got):\n%s", diff)
 	}
 }
 
 // TestMemoryGrows: the container gets more memory first, then memcached.
 func TestMemoryGrows(t *testing.T) {
 	was, is := aPool(stable, size(1)), aPool(stable, size(1), memory("128Mi"))
-	named := aPool(stable, size(1), memory("128Mi"), told(v1alpha1.Untouched, "cache-0"))
+	named := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
 	limit := func(m string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(m)}
 	}
-	asked := func(pod *corev1.Pod) {
+	requested := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests = limit("224Mi"), limit("224Mi")
 	}
 	has := func(m string) func(*corev1.Pod) {
@@ -323,10 +324,10 @@ func TestMemoryGrows(t *testing.T) {
 	}{
 		"first it is named":               {mc: is, kind: v1alpha1.Untouched},
 		"then its container is resized":   {mc: named, pod: []func(*corev1.Pod){has("144Mi")}, kind: v1alpha1.Untouched, resize: true},
-		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
-		"until there is room":             {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
-		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){asked, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
-		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){asked, has("144Mi"), refused}, kind: v1alpha1.Cold},
+		"that takes a while":              {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi")}, kind: v1alpha1.Untouched, waits: "the container of server cache-0 is getting more memory"},
+		"until there is room":             {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), deferred}, kind: v1alpha1.Untouched, waits: "server cache-0 waits for room on node n to get more memory"},
+		"then memcached is told":          {mc: named, pod: []func(*corev1.Pod){requested, has("224Mi")}, kind: v1alpha1.Untouched, change: true},
+		"the node has no room: cold":      {mc: named, pod: []func(*corev1.Pod){requested, has("144Mi"), refused}, kind: v1alpha1.Cold},
 		"refused at once: cold":           {mc: named, pod: []func(*corev1.Pod){has("144Mi"), atOnce}, kind: v1alpha1.Cold},
 		"the cluster cannot resize: cold": {mc: is, seen: old, kind: v1alpha1.Cold},
 	} {

@@ -2,9 +2,8 @@ package memcached
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,17 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// This file is about servers that are there and do not show: the cache has only
-// pods with the operator's label, which anybody may take away. A StatefulSet whose
-// pod has lost its label cannot make it anew, and has no event that says so.
+// This file is about servers that are there and not in the cache: the cache has only pods
+// with the operator's label, which any user may remove. A StatefulSet whose pod has lost
+// its label cannot make it again, and has no event that says so.
 
 const (
-	// lostPause is how often it is looked for servers that are missing.
+	// lostPause is how often the operator looks for servers that are missing.
 	lostPause = time.Minute
 	// mostLost bounds how many are looked for at a time.
 	mostLost = 10
@@ -32,7 +30,7 @@ const (
 // does not show.
 func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 	s := seen.statefulSet()
-	if !isStable(mc) || !isOurs(s, mc) || s.DeletionTimestamp != nil {
+	if !isStable(mc) || !isOwned(s, mc) || s.DeletionTimestamp != nil {
 		return nil
 	}
 	shown := map[string]bool{}
@@ -48,15 +46,44 @@ func missingServers(mc *v1alpha1.Memcached, seen observation) []string {
 	return missing
 }
 
+// missingLasts is for how long servers may be missing until that is reported, and
+// looked into. A variable, so that tests need not wait.
+var missingLasts = 15 * time.Second
+
+// untilReported is how long to wait for that: 0 or less once it is time.
+func untilReported(seen observation) time.Duration {
+	return seen.missingSince.Add(missingLasts).Sub(seen.now)
+}
+
+// firstSeen is since when something holds, by Memcached. Nothing is wrong if it is
+// forgotten: what it times begins again.
+type firstSeen struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+func newFirstSeen() *firstSeen { return &firstSeen{since: map[types.NamespacedName]time.Time{}} }
+
+// of is since when it has held without a pause; the zero time if it does not.
+func (f *firstSeen) of(mc types.NamespacedName, holds bool, now time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !holds {
+		delete(f.since, mc)
+	} else if _, ok := f.since[mc]; !ok {
+		f.since[mc] = now
+	}
+	return f.since[mc]
+}
+
 // observeLost looks for servers that have been missing for a while.
-func (r *reconciler) observeLost(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) error {
-	missing := missingServers(mc, *seen)
-	if len(missing) == 0 || overdue(mc, seen.now) > 0 {
+func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen *observation) error {
+	if len(seen.missing) == 0 || untilReported(*seen) > 0 {
 		return nil
 	}
-	for _, name := range missing {
+	for _, name := range seen.missing {
 		pod := &corev1.Pod{}
-		switch err := r.live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, pod); {
+		switch err := live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, pod); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return err
@@ -64,14 +91,14 @@ func (r *reconciler) observeLost(ctx context.Context, mc *v1alpha1.Memcached, se
 		case isServer(pod, seen.statefulSet().UID):
 			seen.lost = append(seen.lost, pod)
 		default:
-			seen.inTheWay = pod.Name
+			seen.blockedBy = pod.Name
 		}
 	}
 	return nil
 }
 
-// isServer says whether a pod without the label is a server all the same: it is
-// the StatefulSet's, or nobody's and has what only the operator's template gives.
+// isServer says whether a pod without the label is a server all the same: the StatefulSet
+// owns it, or it has no owner and has what only the operator's template gives.
 func isServer(pod *corev1.Pod, set types.UID) bool {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		return owner.UID == set
@@ -80,35 +107,25 @@ func isServer(pod *corev1.Pod, set types.UID) bool {
 }
 
 // lookForLost wakes when it is time to look for servers that are missing.
-func lookForLost(mc *v1alpha1.Memcached, seen observation, next *plan) {
-	if len(missingServers(mc, seen)) == 0 {
+func lookForLost(seen observation, next *plan) {
+	if len(seen.missing) == 0 {
 		return
 	}
-	if wait := overdue(mc, seen.now); wait > 0 {
+	if wait := untilReported(seen); wait > 0 {
 		next.wake(wait)
 	} else {
 		next.wake(lostPause)
 	}
-	next.lost = seen.lost
-	next.lostLabels = maps.Clone(seen.statefulSet().Spec.Template.Labels)
+	for _, pod := range seen.lost { // its StatefulSet then takes it back
+		next.Then = append(next.Then, patchOf(pod, "labels", "restoring the labels of a server",
+			map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": seen.statefulSet().Spec.Template.Labels}, nil))
+	}
 }
 
-// inTheWay reports a pod that has a server's name.
-func inTheWay(mc *v1alpha1.Memcached, seen observation) *problem {
-	if seen.inTheWay == "" {
+// blocked reports a pod that has a server's name.
+func blocked(mc *v1alpha1.Memcached, seen observation) *problem {
+	if seen.blockedBy == "" {
 		return nil
 	}
-	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.inTheWay, poolName(mc))}
-}
-
-// restore gives a server its labels back. Its StatefulSet then takes it back.
-func (r *reconciler) restore(ctx context.Context, pod *corev1.Pod, labels map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": labels,
-	}})
-	if err != nil {
-		return err
-	}
-	log.FromContext(ctx).Info("restoring the labels of a server", "server", pod.Name)
-	return r.patchPod(ctx, pod, patch)
+	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
 }

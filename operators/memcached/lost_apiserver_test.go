@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
-// TestLostLabels: a server whose labels somebody removes is a server again, the
-// same pod, whether its StatefulSet has let go of it or not.
+// TestLostLabels: a server whose labels are removed becomes a server again, the same pod,
+// whether its StatefulSet has released it or not.
 func TestLostLabels(t *testing.T) {
 	for name, labels := range map[string]string{
 		"the operator's": `{"app.kubernetes.io/managed-by":null}`,
@@ -24,16 +24,16 @@ func TestLostLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := newStage(t, behaves), context.Background()
-			s.must(s.Create(ctx, story(s.run, stable, size(2))))
+			s.Must(s.Create(ctx, story(s.R, stable, size(2))))
 			s.settled("memcached:1.6.18", 2)
-			pod, err := read(ctx, s.run, "cache-1", &corev1.Pod{})
-			s.must(err)
+			pod, err := read(ctx, s.R, "cache-1", &corev1.Pod{})
+			s.Must(err)
 			uid := pod.UID
-			s.must(s.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":`+labels+`}}`))))
+			s.Must(s.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":`+labels+`}}`))))
 			s.waitsFor(reasonUnavailable)
 			s.settled("memcached:1.6.18", 2)
-			s.eventually(func() error {
-				pod, err := read(ctx, s.run, "cache-1", &corev1.Pod{})
+			s.Eventually(func() error {
+				pod, err := read(ctx, s.R, "cache-1", &corev1.Pod{})
 				if err == nil && (pod.UID != uid || metav1.GetControllerOf(pod) == nil) {
 					err = fmt.Errorf("pod %s, controlled by %v", pod.UID, metav1.GetControllerOf(pod))
 				}
@@ -43,8 +43,8 @@ func TestLostLabels(t *testing.T) {
 	}
 }
 
-// TestPodInTheWay: a pod of somebody's that has a server's name is named, and
-// not touched.
+// TestPodInTheWay: status names a pod that has a server's name and another owner, and the
+// operator does not touch it.
 func TestPodInTheWay(t *testing.T) {
 	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
 		if pod.Labels["theirs"] != "" {
@@ -53,12 +53,12 @@ func TestPodInTheWay(t *testing.T) {
 		return behaves(pod)
 	}), context.Background()
 	template := mustTemplate(aPool()).Spec
-	theirs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "cache-1", Labels: map[string]string{"theirs": "yes"}}, Spec: template}
-	s.must(s.Create(ctx, theirs))
-	s.must(s.Create(ctx, story(s.run, stable, size(2))))
+	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache-1", Labels: map[string]string{"theirs": "yes"}}, Spec: template}
+	s.Must(s.Create(ctx, foreign))
+	s.Must(s.Create(ctx, story(s.R, stable, size(2))))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Pod "cache-1" exists and is not owned by StatefulSet "cache": delete it` {
 		t.Errorf("message %q", ready.Message)
 	}
-	s.must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled("memcached:1.6.18", 2)
 }

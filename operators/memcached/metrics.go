@@ -10,10 +10,6 @@ import (
 // Metrics have no label with an object's name: their number does not grow with
 // the number of Memcacheds.
 var (
-	childWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "fairlead_memcached_child_writes_total",
-		Help: "Children that were created, or changed because of the spec or to repair them.",
-	}, []string{"kind", "verb"})
 	serverChanges = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "fairlead_memcached_server_changes_total",
 		Help: "Servers that were changed in place.",
@@ -22,7 +18,7 @@ var (
 
 // registerMetrics may be called more than once in a process.
 func registerMetrics() error {
-	for _, collector := range []prometheus.Collector{childWrites, serverChanges} {
+	for _, collector := range []prometheus.Collector{serverChanges} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
 			return err

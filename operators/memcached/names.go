@@ -4,11 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
@@ -41,27 +37,3 @@ func poolName(mc *v1alpha1.Memcached) string {
 func key(mc *v1alpha1.Memcached) types.NamespacedName {
 	return types.NamespacedName{Namespace: mc.Namespace, Name: mc.Name}
 }
-
-// childKind is a kind of which a Memcached has one child at most.
-type childKind struct {
-	kind  string
-	empty func() client.Object
-	name  func(*v1alpha1.Memcached) string
-}
-
-var (
-	deploymentKind  = childKind{"Deployment", func() client.Object { return &appsv1.Deployment{} }, childName}
-	statefulSetKind = childKind{"StatefulSet", func() client.Object { return &appsv1.StatefulSet{} }, poolName}
-	serviceKind     = childKind{"Service", func() client.Object { return &corev1.Service{} }, poolName}
-	budgetKind      = childKind{"PodDisruptionBudget", func() client.Object { return &policyv1.PodDisruptionBudget{} }, childName}
-)
-
-// childKinds are those that are watched as a whole.
-var childKinds = []childKind{deploymentKind, statefulSetKind, serviceKind, budgetKind}
-
-// The other kinds under which writes are remembered.
-const (
-	memcachedKind = "Memcached"
-	podKind       = "Pod"
-	secretKind    = "Secret"
-)

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,22 +13,22 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// observation is all that decide goes by, besides the Memcached.
+// observation is all that decide reads, besides the Memcached.
 type observation struct {
 	now time.Time
-	// behind is how long to wait for the cache, when it does not yet show what
-	// this process wrote. Zero when it does.
-	behind time.Duration
 	// children are the children by kind; an empty object where there is none.
-	children map[string]client.Object
-	// pods are those of the servers, by name, also those that are ending. One
-	// that is over, because it was evicted for example, is none: a Deployment
-	// leaves it there, a StatefulSet makes it anew.
+	children loop.Children
+	// pods are those of the servers, by name, also those that are ending. One that is
+	// over, because it was evicted for example, is none: a Deployment leaves it there, a
+	// StatefulSet creates it again.
 	pods []corev1.Pod
 	// pulls are the pods that only pull an image.
 	pulls []corev1.Pod
@@ -38,76 +39,75 @@ type observation struct {
 	// limits are of the servers that are not known to have the memory that they
 	// were given, by name.
 	limits map[string]limit
-	// lost are servers without their labels, and inTheWay is a pod that has the
+	// missing are names of servers that the cache does not show, and have been
+	// missing since then.
+	missing      []string
+	missingSince time.Time
+	// lost are servers without their labels, and blockedBy is a pod that has the
 	// name of a server and is none.
-	lost     []*corev1.Pod
-	inTheWay string
+	lost      []*corev1.Pod
+	blockedBy string
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
 
 func (o observation) deployment() *appsv1.Deployment {
-	return o.children[deploymentKind.kind].(*appsv1.Deployment)
+	return loop.The[*appsv1.Deployment](o.children)
 }
 
 func (o observation) statefulSet() *appsv1.StatefulSet {
-	return o.children[statefulSetKind.kind].(*appsv1.StatefulSet)
+	return loop.The[*appsv1.StatefulSet](o.children)
 }
 
 func (o observation) budget() *policyv1.PodDisruptionBudget {
-	return o.children[budgetKind.kind].(*policyv1.PodDisruptionBudget)
+	return loop.The[*policyv1.PodDisruptionBudget](o.children)
 }
 
-// observe reads everything that the next step depends on.
-func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (observation, error) {
-	seen := observation{now: r.now().Round(0), resizes: r.resizes, children: map[string]client.Object{}}
-	if wait, behind := r.writes.Behind(memcachedKind, key(mc), mc); behind {
-		seen.behind = wait
-		return seen, nil
+// observer reads what the next step depends on.
+type observer struct {
+	digests *contents.Digests
+	limits  *limits
+	missing *firstSeen
+	resizes bool // the cluster can resize running pods
+	now     func() time.Time
+}
+
+// forget drops what is kept in memory about a Memcached that is gone.
+func (o *observer) forget(mc types.NamespacedName) {
+	o.digests.Forget(mc)
+	o.limits.forget(mc)
+	o.missing.of(mc, false, time.Time{})
+}
+
+func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (observation, error) {
+	if err := observeForeign(ctx, r, mc); err != nil {
+		return observation{}, err
 	}
-	for _, kind := range childKinds {
-		child := kind.empty()
-		at := client.ObjectKey{Namespace: mc.Namespace, Name: kind.name(mc)}
-		var cached client.Object
-		switch err := r.client.Get(ctx, at, child); {
-		case apierrors.IsNotFound(err):
-			child = kind.empty()
-		case err != nil:
-			return seen, err
-		default:
-			cached = child
-		}
-		if wait, behind := r.writes.Behind(kind.kind, at, cached); behind {
-			seen.behind = max(seen.behind, wait)
-		}
-		seen.children[kind.kind] = child
-	}
-	if err := r.observeForeign(ctx, mc, seen); err != nil {
+	seen := observation{now: o.now().Round(0), resizes: o.resizes, children: r.Children}
+	if err := isCurrent(ctx, r.Live, mc, seen); err != nil {
 		return seen, err
 	}
-	if old, err := r.isOld(ctx, mc, seen); err != nil || old {
-		seen.behind = max(seen.behind, conflictWait)
+	if err := observePods(ctx, r, mc, &seen); err != nil {
 		return seen, err
 	}
-	if err := r.observePods(ctx, mc, &seen); err != nil || seen.behind > 0 {
+	seen.missing = missingServers(mc, seen)
+	seen.missingSince = o.missing.of(key(mc), len(seen.missing) > 0, seen.now)
+	if err := observeLost(ctx, r.Live, mc, &seen); err != nil {
 		return seen, err
 	}
-	if err := r.observeLost(ctx, mc, &seen); err != nil {
-		return seen, err
-	}
-	r.observeLimits(ctx, mc, &seen)
+	o.observeLimits(ctx, r, mc, &seen)
 	var copies metav1.PartialObjectMetadataList
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(secretKind + "List"))
-	if err := r.client.List(ctx, &copies, client.InNamespace(mc.Namespace), client.MatchingLabels(labels(mc))); err != nil {
+	if err := r.List(ctx, &copies, client.InNamespace(mc.Namespace), client.MatchingLabels(labels(mc))); err != nil {
 		return seen, err
 	}
 	for _, c := range copies.Items {
-		if isOurs(&c, mc) && c.DeletionTimestamp == nil {
+		if isOwned(&c, mc) && c.DeletionTimestamp == nil {
 			seen.copies = append(seen.copies, c)
 		}
 	}
 	var err error
-	seen.inputs, err = r.observeInputs(ctx, mc)
+	seen.inputs, err = o.observeInputs(ctx, r, mc)
 	return seen, err
 }
 
@@ -115,45 +115,47 @@ func (r *reconciler) observe(ctx context.Context, mc *v1alpha1.Memcached) (obser
 // very Memcached: the cache does not show what lacks the operator's label. With
 // identity Random the attempt to make a Deployment finds it; with Stable it is
 // looked for as long as there is no StatefulSet.
-func (r *reconciler) observeForeign(ctx context.Context, mc *v1alpha1.Memcached, seen observation) error {
-	if !isStable(mc) || seen.statefulSet().UID != "" || seen.deployment().UID != "" {
+func observeForeign(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) error {
+	if !isStable(mc) || loop.The[*appsv1.StatefulSet](r.Children).UID != "" || loop.The[*appsv1.Deployment](r.Children).UID != "" {
 		return nil
 	}
 	var d appsv1.Deployment
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: deploymentKind.name(mc)}, &d)
-	if err == nil && isOurs(&d, mc) {
-		seen.children[deploymentKind.kind] = &d
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: childName(mc)}, &d)
+	if err == nil && isOwned(&d, mc) {
+		r.Children = r.Children.With(&d)
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// isOld says whether a child was already written for a later generation of the
-// Memcached than the cache has, by another operator: this one must not undo it.
-// The API server has the last word, because anybody may write an annotation.
-func (r *reconciler) isOld(ctx context.Context, mc *v1alpha1.Memcached, seen observation) (bool, error) {
+// isCurrent returns a conflict if a child was already written for a later generation of
+// the Memcached than the cache has, by another operator: this one must not undo it. The
+// API server decides, because any user may write an annotation.
+func isCurrent(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, seen observation) error {
 	for _, child := range []client.Object{seen.deployment(), seen.statefulSet()} {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[generationAnnotation], 10, 64)
-		if err != nil || generation <= mc.Generation || !isOurs(child, mc) {
+		if err != nil || generation <= mc.Generation || !isOwned(child, mc) {
 			continue
 		}
-		var live v1alpha1.Memcached
-		err = r.live.Get(ctx, key(mc), &live)
-		return live.Generation > mc.Generation, err
+		var now v1alpha1.Memcached
+		if err := live.Get(ctx, key(mc), &now); err != nil {
+			return err
+		}
+		if now.Generation > mc.Generation {
+			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("memcacheds").GroupResource(), mc.Name, errors.New("the cache is late"))
+		}
+		return nil
 	}
-	return false, nil
+	return nil
 }
 
-func (r *reconciler) observePods(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) error {
+func observePods(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) error {
 	var pods corev1.PodList
-	if err := r.client.List(ctx, &pods, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
+	if err := r.List(ctx, &pods, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
 		return err
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if wait, behind := r.writes.Behind(podKind, client.ObjectKeyFromObject(pod), pod); behind {
-			seen.behind = max(seen.behind, wait)
-		}
 		switch {
 		case pod.Labels[appLabel] == selector(mc)[appLabel]:
 			if isOver(pod) {

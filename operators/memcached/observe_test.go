@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,17 +37,15 @@ func TestOldView(t *testing.T) {
 		"of one that there isn't": {"7", 1, false},
 		"not a number":            {"x", 1, false},
 	} {
-		r := &reconciler{live: server{generation: tc.live}}
 		seen := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Annotations[generationAnnotation] = tc.wrote }))
-		got, err := r.isOld(context.Background(), mc, seen)
-		if err != nil || got != tc.want {
-			t.Errorf("%s: %v (%v), want %v", name, got, err, tc.want)
+		if err := isCurrent(context.Background(), server{generation: tc.live}, mc, seen); apierrors.IsConflict(err) != tc.want {
+			t.Errorf("%s: %v, want a conflict: %v", name, err, tc.want)
 		}
 	}
-	theirs := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
+	foreign := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
 		s.Annotations[generationAnnotation], s.OwnerReferences = "2", nil
 	}))
-	if got, err := (&reconciler{live: server{generation: 2}}).isOld(context.Background(), mc, theirs); got || err != nil {
-		t.Errorf("somebody else's StatefulSet: %v (%v)", got, err)
+	if err := isCurrent(context.Background(), server{generation: 2}, mc, foreign); err != nil {
+		t.Errorf("a StatefulSet with another owner: %v", err)
 	}
 }

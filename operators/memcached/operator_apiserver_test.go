@@ -14,109 +14,56 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
-// stage is a namespace with an operator, and with pods that pretend to run.
-type stage struct {
-	*testing.T
-	client.Client
-	run     *testkit.Run
-	counter *testkit.Counter
-}
+// stage is one with a Memcached on it.
+type stage struct{ *standalone.Stage }
 
 func newStage(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	t.Helper()
-	server := testkit.Server(t)
-	ns := server.NewNamespace(t)
-	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: standalone.Scheme(Operator)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	kubelet, err := testkit.StartKubelet(ctx, server.Config, ns, behave)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{T: t, Client: c, run: &testkit.Run{Namespace: ns, Client: c, Kubelet: kubelet}, counter: &testkit.Counter{}}
-	startRestarter(ctx, s.run)
-	ended := make(chan error, 1)
-	go func() { ended <- standalone.Start(Operator)(ctx, s.counter.Wrap(server.Config), ns) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the operator ended: %v", err)
-		}
-	})
-	return s
-}
-
-func (s *stage) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-// patience is for how long something may take.
-const patience = 20 * time.Second
-
-// eventually waits until check succeeds.
-func (s *stage) eventually(check func() error) {
-	s.Helper()
-	pace.Eventually(s, patience, check)
+	return &stage{standalone.NewStage(t, Operator, behave, startRestarter)}
 }
 
 func (s *stage) settled(image string, n int) {
 	s.Helper()
-	s.eventually(func() error { return isReadyWith(reasonIsReady, image, n)(context.Background(), s.run) })
-	time.Sleep(300 * time.Millisecond) // what is under way, such as an event
+	s.Settled(isReadyWith(reasonIsReady, image, n))
 }
 
 // waitsFor waits until the condition Ready has a reason, and returns it.
 func (s *stage) waitsFor(reason string) *metav1.Condition {
 	s.Helper()
-	var ready *metav1.Condition
-	s.eventually(func() error {
-		mc, err := current(context.Background(), s.run)
-		if err != nil {
-			return err
-		}
-		if ready = meta.FindStatusCondition(mc.Status.Conditions, status.Ready); ready == nil || ready.Reason != reason {
-			return fmt.Errorf("Ready is %+v, want %s", ready, reason)
-		}
-		return nil
+	return s.Ready(reason, func(ctx context.Context, r *testkit.Run) ([]metav1.Condition, error) {
+		mc, err := current(ctx, r)
+		return mc.Status.Conditions, err
 	})
-	return ready
 }
 
 func (s *stage) patch(text string) {
 	s.Helper()
-	s.must(patched(text)(context.Background(), s.run))
+	s.Must(patched(text)(context.Background(), s.R))
 }
 
 func (s *stage) object(obj client.Object, name string) client.Object {
-	obj.SetNamespace(s.run.Namespace)
+	obj.SetNamespace(s.R.Namespace)
 	obj.SetName(name)
 	return obj
 }
 
-// TestRepair spoils or deletes every child, and looks whether it is back.
+// TestRepair changes or deletes every child, and looks whether it is repaired.
 func TestRepair(t *testing.T) {
 	for name, options := range map[string][]mcOption{"random": nil, "stable": {stable}} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := newStage(t, behaves), context.Background()
-			s.must(s.Create(ctx, story(s.run, options...)))
+			s.Must(s.Create(ctx, story(s.R, options...)))
 			s.settled("memcached:1.6.18", 1)
 
 			workload := func() client.Object { return s.object(&appsv1.Deployment{}, "cache") }
@@ -139,7 +86,7 @@ func TestRepair(t *testing.T) {
 				case *appsv1.StatefulSet:
 					replicas, template = *w.Spec.Replicas, w.Spec.Template
 				}
-				server := container(&template.Spec, serverContainer)
+				server := podtemplate.Container(&template.Spec, serverContainer)
 				if probe := server.ReadinessProbe; probe == nil || probe.Exec != nil || !isMarked(obj) {
 					return fmt.Errorf("%T: probe %+v, %v %v", obj, probe, obj.GetOwnerReferences(), obj.GetLabels())
 				}
@@ -157,7 +104,7 @@ func TestRepair(t *testing.T) {
 				return err
 			}
 			serviceIsRight := func() error {
-				got, err := read(ctx, s.run, "cache", &corev1.Service{})
+				got, err := read(ctx, s.R, "cache", &corev1.Service{})
 				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || !isMarked(got) ||
 					len(got.Spec.Ports) != 1 || got.Spec.Ports[0].Port != 11211 || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
 					err = fmt.Errorf("Service %+v", got.Spec)
@@ -165,7 +112,7 @@ func TestRepair(t *testing.T) {
 				return err
 			}
 			budgetIsRight := func() error {
-				got, err := read(ctx, s.run, "cache", &policyv1.PodDisruptionBudget{})
+				got, err := read(ctx, s.R, "cache", &policyv1.PodDisruptionBudget{})
 				if err == nil && (got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || !isMarked(got)) {
 					err = fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
 				}
@@ -201,86 +148,86 @@ func TestRepair(t *testing.T) {
 					continue
 				}
 				if tc.patch == "" {
-					s.must(s.Delete(ctx, tc.obj))
+					s.Must(s.Delete(ctx, tc.obj))
 				} else {
-					s.must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
+					s.Must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
 				}
-				s.eventually(tc.right)
+				s.Eventually(tc.right)
 			}
 			s.settled("memcached:1.6.18", 1)
-			s.must(s.counter.Silence(ctx, 2*time.Second))
+			s.Must(s.Counter.Silence(ctx, 2*time.Second))
 			var events corev1.EventList
-			s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+			s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 			if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
-				t.Error("no event tells that a child was taken back")
+				t.Error("no event says that the owner reference or labels of a child were restored")
 			}
 		})
 	}
 }
 
-// TestConflict: what belongs to somebody else is not touched, and the rest is
-// there; when it goes away, all is well.
+// TestConflict: an object with another owner is not touched, and the other children are
+// there; once it is gone, the Memcached is ready.
 func TestConflict(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	theirs := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "cache"},
+	foreign := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
 	}
-	s.must(s.Create(ctx, theirs))
-	before := theirs.ResourceVersion
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, foreign))
+	before := foreign.ResourceVersion
+	s.Must(s.Create(ctx, story(s.R)))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
 	}
-	s.eventually(func() error { _, err := read(ctx, s.run, "cache", &appsv1.Deployment{}); return err })
-	got, err := read(ctx, s.run, "cache", &corev1.Service{})
-	s.must(err)
+	s.Eventually(func() error { _, err := read(ctx, s.R, "cache", &appsv1.Deployment{}); return err })
+	got, err := read(ctx, s.R, "cache", &corev1.Service{})
+	s.Must(err)
 	if got.ResourceVersion != before {
 		t.Errorf("the foreign Service was changed: %+v", got)
 	}
-	s.must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled("memcached:1.6.18", 1)
 }
 
-// TestSecrets: what is missing or bad is told, and noticed when it changes; the
-// servers go on with what they have.
+// TestSecrets: status reports what is missing or bad, and the operator notices when it
+// changes; the servers keep the previous version.
 func TestSecrets(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(s.Create(ctx, story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })))
+	s.Must(s.Create(ctx, story(s.R, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })))
 	if ready := s.waitsFor(reasonNoSecret); ready.Message != `Secret "who" does not exist: create it, or correct spec.auth.secretName` {
 		t.Errorf("message %q", ready.Message)
 	}
-	who := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte("me:one")}}
-	s.must(s.Create(ctx, who))
+	who := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte("me:one")}}
+	s.Must(s.Create(ctx, who))
 	s.settled("memcached:1.6.18", 1)
 	who.Data["users"] = []byte("nobody")
-	s.must(s.Update(ctx, who))
-	if ready := s.waitsFor(reasonBadSecret); ready.Message != `Secret "who" has no user:password in line 1 of "users". The servers go on with what they have` {
+	s.Must(s.Update(ctx, who))
+	if ready := s.waitsFor(reasonBadSecret); ready.Message != `Secret "who" has no user:password in line 1 of "users". The servers keep the previous version` {
 		t.Errorf("message %q", ready.Message)
 	}
-	copied, err := read(ctx, s.run, "cache-auth", &corev1.Secret{})
-	s.must(err)
+	copied, err := read(ctx, s.R, "cache-auth", &corev1.Secret{})
+	s.Must(err)
 	if got := string(copied.Data[usersFile]); got != "me:one\n" {
 		t.Errorf("the servers have %q", got)
 	}
 	who.Data["users"] = []byte("me:two\n")
-	s.must(s.Update(ctx, who))
+	s.Must(s.Update(ctx, who))
 	s.settled("memcached:1.6.18", 1)
 	isRight := func() error {
-		got, err := read(ctx, s.run, "cache-auth", &corev1.Secret{})
+		got, err := read(ctx, s.R, "cache-auth", &corev1.Secret{})
 		if err == nil && string(got.Data[usersFile]) != "me:two\n" {
 			err = errors.New("the servers have other users")
 		}
 		return err
 	}
-	s.eventually(isRight)
-	s.must(s.Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"users":"eve:evil\n"}}`))))
-	s.eventually(isRight)
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Eventually(isRight)
+	s.Must(s.Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"users":"eve:evil\n"}}`))))
+	s.Eventually(isRight)
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
-// TestPullFails: an image that cannot be pulled stops no server, is told, and is
-// forgotten when it is not asked for any more.
+// TestPullFails: an image that cannot be pulled stops no server, is reported, and is
+// forgotten when it is not requested any more.
 func TestPullFails(t *testing.T) {
 	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
 		if pod.Spec.Containers[0].Image == "memcached:1.6.99" {
@@ -288,27 +235,27 @@ func TestPullFails(t *testing.T) {
 		}
 		return behaves(pod)
 	}), context.Background()
-	s.must(s.Create(ctx, story(s.run, warm, size(2))))
+	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
 	s.patch(`{"spec":{"version":"1.6.99"}}`)
 	if ready := s.waitsFor(reasonPullFailed); ready.Message != "image memcached:1.6.99 cannot be pulled on node pretend" {
 		t.Errorf("message %q", ready.Message)
 	}
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 	s.patch(`{"spec":{"version":"1.6.18"}}`)
 	s.settled("memcached:1.6.18", 2)
-	s.eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.run) })
-	s.must(restartedOnceEach(s.run))
+	s.Eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.R) })
+	s.Must(restartedOnceEach(s.R))
 }
 
-// TestNoRoomToGrow: more memory than the node has is a cold change, told first.
+// TestNoRoomToGrow: more memory than the node has is a cold change, announced first.
 func TestNoRoomToGrow(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(s.Create(ctx, story(s.run, stable)))
+	s.Must(s.Create(ctx, story(s.R, stable)))
 	s.settled("memcached:1.6.18", 1)
 	s.patch(`{"spec":{"memory":"2Gi"}}`)
-	s.eventually(func() error { return hasMemory("2Gi", 1)(ctx, s.run) })
-	if starts := serverStarts(s.run); starts != 2 {
+	s.Eventually(func() error { return hasMemory("2Gi", 1)(ctx, s.R) })
+	if starts := serverStarts(s.R); starts != 2 {
 		t.Errorf("%d pods of servers were started, want 1 and then 1", starts)
 	}
 }
@@ -317,9 +264,9 @@ func TestNoRoomToGrow(t *testing.T) {
 // them, and nothing after.
 func TestWrites(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	s.settled("memcached:1.6.18", 1)
-	counts := s.counter.Counts()
+	counts := s.Counter.Counts()
 	for request, most := range map[string]int{
 		"create deployments": 1, "create services": 1, "create poddisruptionbudgets": 1, "update memcacheds/status": 4,
 		"patch deployments": 0, "patch services": 0, "patch poddisruptionbudgets": 0, "create pods": 0, "patch pods": 0,
@@ -330,13 +277,13 @@ func TestWrites(t *testing.T) {
 	}
 	t.Log(counts)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
-	s.must(s.SubResource("scale").Update(ctx, story(s.run), client.WithSubResourceBody(scale)))
+	s.Must(s.SubResource("scale").Update(ctx, story(s.R), client.WithSubResourceBody(scale)))
 	s.settled("memcached:1.6.18", 2)
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 	s.patch(`{"spec":{"size":0}}`)
 	s.settled("memcached:1.6.18", 0)
-	mc, err := current(ctx, s.run)
-	s.must(err)
+	mc, err := current(ctx, s.R)
+	s.Must(err)
 	if mc.Status.Nodes == nil || mc.Status.Servers == nil {
 		t.Errorf("without servers the status is %+v", mc.Status)
 	}

@@ -28,9 +28,9 @@ func TestBusy(t *testing.T) {
 		want string
 	}{
 		"nothing is under way":     {aPool(warm), ""},
-		"a server is restarted":    {aPool(warm, told(v1alpha1.Warm, "cache-1")), "Memcached shop/cache is being upgraded warm"},
-		"the image is not there":   {aPool(warm, told(v1alpha1.Warm, "")), ""},
-		"it is replaced, not warm": {aPool(warm, told(v1alpha1.Cold, "")), ""},
+		"a server is restarted":    {aPool(warm, announced(v1alpha1.Warm, "cache-1")), "Memcached shop/cache is being upgraded warm"},
+		"the image is not there":   {aPool(warm, announced(v1alpha1.Warm, "")), ""},
+		"it is replaced, not warm": {aPool(warm, announced(v1alpha1.Cold, "")), ""},
 	} {
 		got, err := busy(context.Background(), listed{items: []v1alpha1.Memcached{*tc.mc}})
 		if err != nil || got != tc.want {

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -23,22 +25,22 @@ const pullPause = 30 * time.Second
 // pull adds the pods that pull the image on every node that it will be needed
 // on, and what is wrong with those that are there.
 func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*corev1.Pod, next *plan) {
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, pod := range outdated {
 		node := pod.Spec.NodeName
-		if node == "" || asked[node] || container(&pod.Spec, serverContainer).Image == t.server().Image {
+		if node == "" || requested[node] || podtemplate.Container(&pod.Spec, serverContainer).Image == t.server().Image {
 			continue
 		}
-		asked[node] = true
+		requested[node] = true
 		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
 		switch {
 		case i < 0:
-			next.pulls = append(next.pulls, pullPod(mc, node, t))
-			next.trouble = firstOf(next.trouble, lastTrouble(mc, t.server().Image, node))
-		case next.trouble == nil:
-			next.trouble = pullTrouble(&seen.pulls[i], seen.now, next)
-			if next.trouble == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
-				next.trouble = lastTrouble(mc, t.server().Image, node)
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
+			next.problem = firstOf(next.problem, stillFailed(mc, t.server().Image, node, next))
+		case next.problem == nil:
+			next.problem = pullProblem(&seen.pulls[i], seen.now, next)
+			if next.problem == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
+				next.problem = stillFailed(mc, t.server().Image, node, next)
 			}
 		}
 	}
@@ -51,15 +53,15 @@ func isPulled(seen observation, node, image string) bool {
 	})
 }
 
-// pullTrouble is what is wrong with a pull, if something is.
-func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
+// pullProblem is what is wrong with a pull, if something is.
+func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
 	image, node := pod.Spec.Containers[0].Image, pod.Spec.NodeName
 	p := &problem{reason: reasonPullFailed, passes: true}
 	if pod.Status.Phase == corev1.PodFailed {
 		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
 			next.wake(wait)
 		} else {
-			next.unwanted = append(next.unwanted, pod)
+			next.remove(pod)
 		}
 		why := pod.Status.Message
 		for _, c := range pod.Status.ContainerStatuses {
@@ -67,51 +69,48 @@ func pullTrouble(pod *corev1.Pod, now time.Time, next *plan) *problem {
 				why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 			}
 		}
-		p.message = doesNotStart(image, node) + status.Shortened(why)
-		return p
+		next.upgrade.FailedPull = &v1alpha1.FailedPull{Image: image, Node: node, Message: status.Shortened(why)}
+		return failedPull(next.upgrade.FailedPull)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		wait := c.State.Waiting
-		if wait == nil {
-			continue
-		}
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+		switch pods.ObstacleOf(c) {
+		case pods.None:
+		case pods.NoImage:
 			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", image, node)
 			return p
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(wait.Message))
+		case pods.NoStart:
+			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(c.State.Waiting.Message))
 			return p
 		}
 	}
 	return nil
 }
 
-func doesNotStart(image, node string) string {
-	return fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): ", image, node)
+func failedPull(f *v1alpha1.FailedPull) *problem {
+	return &problem{reason: reasonPullFailed, passes: true,
+		message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)}
 }
 
-// lastTrouble is what status tells of a pull that has failed for good. It holds
-// while it is tried again, so that status does not change with every try.
-func lastTrouble(mc *v1alpha1.Memcached, image, node string) *problem {
-	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
-	if ready == nil || ready.Reason != reasonPullFailed || !strings.HasPrefix(ready.Message, doesNotStart(image, node)) {
+// stillFailed is the problem of a pull that has failed for good. It holds while it is
+// tried again, so that status does not change with every try.
+func stillFailed(mc *v1alpha1.Memcached, image, node string, next *plan) *problem {
+	up := mc.Status.Upgrade
+	if up == nil || up.FailedPull == nil || up.FailedPull.Image != image || up.FailedPull.Node != node {
 		return nil
 	}
-	return &problem{reason: reasonPullFailed, message: ready.Message, passes: true}
+	next.upgrade.FailedPull = up.FailedPull
+	return failedPull(up.FailedPull)
 }
 
-// uselessPulls are the pulls that no server waits for any more.
-func uselessPulls(seen observation, next *plan) []client.Object {
-	var useless []client.Object
+// removeUselessPulls removes the pulls that no server waits for any more.
+func removeUselessPulls(seen observation, next *plan) {
 	for i := range seen.pulls {
 		pod := &seen.pulls[i]
-		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.unwanted, func(o client.Object) bool { return o == client.Object(pod) }) {
+		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Object == client.Object(pod) }) {
 			continue
 		}
 		if next.upgrade == nil || pod.Annotations[revisionAnnotation] != next.upgrade.Revision {
-			useless = append(useless, pod)
+			next.remove(pod)
 		}
 	}
-	return useless
 }

@@ -1,17 +1,16 @@
 package memcached
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// TestPullTrouble: a pull that fails is told, stops nothing, and is tried again.
+// TestPullTrouble: a pull that fails is reported, stops nothing, and is tried again.
 func TestPullTrouble(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	failed := func(pod *corev1.Pod) {
@@ -33,47 +32,48 @@ func TestPullTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.trouble == nil || next.trouble.message != tc.message || !next.trouble.passes {
-			t.Errorf("%s: %+v", name, next.trouble)
+		if next.problem == nil || next.problem.message != tc.message || !next.problem.passes {
+			t.Errorf("%s: %+v", name, next.problem)
 		}
-		if next.change != nil || next.upgrade.Server != "" || len(next.unwanted) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, len(next.unwanted), next.wakeAfter)
+		if next.change != nil || next.upgrade.Server != "" || verbs(next, loop.Delete) != tc.removed || next.wakeAfter != tc.wake {
+			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, verbs(next, loop.Delete), next.wakeAfter)
 		}
 	}
 }
 
-// TestPullTroubleStays: what is wrong with a pull is told until the next try has
-// shown something else.
+// TestPullTroubleStays: the problem of a pull is reported until the next try has shown
+// something else.
 func TestPullTroubleStays(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
-	ready := metav1.Condition{Type: status.Ready, Status: metav1.ConditionFalse, Reason: reasonPullFailed, Message: failed}
-	otherNode, unpulled := ready, ready
-	otherNode.Message = strings.Replace(failed, "node n", "node n2", 1)
-	unpulled.Message = "image memcached:1.6.38 cannot be pulled on node n"
+	here := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n", Message: "exit code 127"}
+	elsewhere := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n2", Message: "exit code 127"}
 	for name, tc := range map[string]struct {
-		was  metav1.Condition
+		was  *v1alpha1.FailedPull
 		pull []seenOption
 		want string
 	}{
-		"it is to be made":     {ready, nil, failed},
-		"it starts":            {ready, []seenOption{aPull(now)}, failed},
-		"it cannot be pulled":  {ready, []seenOption{aPull(now, cannotPull)}, unpulled.Message},
-		"it is there":          {ready, []seenOption{aPull(now, pulled(""))}, ""},
-		"that was elsewhere":   {otherNode, []seenOption{aPull(now)}, ""},
-		"it could not be read": {unpulled, nil, ""},
+		"it is to be made":    {here, nil, failed},
+		"it starts":           {here, []seenOption{aPull(now)}, failed},
+		"it cannot be pulled": {here, []seenOption{aPull(now, cannotPull)}, "image memcached:1.6.38 cannot be pulled on node n"},
+		"it is there":         {here, []seenOption{aPull(now, pulled(""))}, ""},
+		"that was elsewhere":  {elsewhere, []seenOption{aPull(now)}, ""},
+		"nothing has failed":  {nil, nil, ""},
 	} {
-		now.Status.Conditions = []metav1.Condition{tc.was}
+		now.Status.Upgrade = &v1alpha1.UpgradeStatus{FailedPull: tc.was}
 		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if next.trouble != nil {
-			got = next.trouble.message
+		if next.problem != nil {
+			got = next.problem.message
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed) {
+			t.Errorf("%s: failedPull in status: %v", name, kept)
 		}
 	}
 }

@@ -17,20 +17,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file reads back how much memory a server has for items, after it was told
-// to take more while it runs. Nothing that Kubernetes reports tells that, so it is
-// asked for over the network, as a client would.
+// This file reads back how much memory a server has for items, after it was given to take
+// more while it runs. Nothing that Kubernetes reports says that, so the operator queries
+// the server over the network, as a client would.
 
 const (
 	readTimeout = 2 * time.Second
 	// takeLasts is for how long it is no news that a server does not yet have the
 	// memory, or does not answer.
 	takeLasts = 30 * time.Second
-	// readLasts is for how long a server is asked without an occasion.
+	// readLasts is for how long a server is queried without an occasion.
 	readLasts = 10 * time.Minute
 )
 
@@ -38,7 +40,7 @@ const (
 type limit struct {
 	wanted, has int64 // in mebibytes; has is 0 where it could not be read
 	since       time.Time
-	next        time.Time // when to ask again
+	next        time.Time // when to query again
 }
 
 // limits remembers what servers have answered.
@@ -75,13 +77,13 @@ func (l *limits) forget(owner types.NamespacedName) {
 	maps.DeleteFunc(l.known, func(k limitKey, _ limit) bool { return k.owner == owner })
 }
 
-// readLimit asks a server; tests have none to ask.
+// readLimit queries a server; tests have none to query.
 var readLimit = askLimit
 
-// observeLimits asks the servers that were given more memory while they ran, and
-// are not known to have it. A container that was not resized has what it was
-// started with: the kubelet takes that from the same annotation.
-func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, seen *observation) {
+// observeLimits queries the servers that were given more memory while they ran, and are
+// not known to have it. A container that was not resized has what it was started with:
+// the kubelet takes that from the same annotation.
+func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) {
 	if !growsLive(mc) {
 		return
 	}
@@ -94,7 +96,7 @@ func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, 
 			continue
 		}
 		k := limitKey{key(mc), containerID(pod), wanted}
-		known, ok := r.limits.get(k)
+		known, ok := o.limits.get(k)
 		if !ok {
 			known = limit{wanted: wanted, since: seen.now}
 		}
@@ -102,12 +104,12 @@ func (r *reconciler) observeLimits(ctx context.Context, mc *v1alpha1.Memcached, 
 		case isDue && !isReached:
 			known.next = seen.now.Add(time.Second)
 		case isDue:
-			if known.has, err = readLimit(ctx, r, mc, pod); err != nil {
+			if known.has, err = readLimit(ctx, r.Live, mc, pod); err != nil {
 				known.has, isReached = 0, false
 			}
 			known.next = seen.now.Add(min(max(seen.now.Sub(known.since)/4, time.Second), time.Minute))
 		}
-		r.limits.set(k, known)
+		o.limits.set(k, known)
 		if known.has != wanted {
 			seen.limits[pod.Name] = known
 		}
@@ -123,9 +125,9 @@ func containerID(pod *corev1.Pod) string {
 	return ""
 }
 
-// askLimit asks a server for its statistics, logged in as its first user. With
-// TLS it must show the very certificate that it was given.
-func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
+// askLimit queries the statistics of a server, logged in as its first user. With TLS the
+// server must show the very certificate that it was given.
+func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if pod.Status.PodIP == "" {
@@ -142,7 +144,7 @@ func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *c
 		}
 	}
 	if mc.Spec.TLS != nil {
-		data, err := r.copied(ctx, mc, "tls")
+		data, err := contentOf(ctx, live, mc, "tls")
 		if err != nil {
 			return 0, err
 		}
@@ -154,7 +156,7 @@ func askLimit(ctx context.Context, r *reconciler, mc *v1alpha1.Memcached, pod *c
 	}
 	request := "stats\r\nquit\r\n"
 	if mc.Spec.Auth != nil {
-		data, err := r.copied(ctx, mc, "auth")
+		data, err := contentOf(ctx, live, mc, "auth")
 		if err != nil {
 			return 0, err
 		}
@@ -194,14 +196,14 @@ func limitIn(from io.Reader) (int64, error) {
 	return 0, errors.Join(errors.New("no answer to stats"), lines.Err())
 }
 
-// copied is the content of the copy of a Secret.
-func (r *reconciler) copied(ctx context.Context, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
+// contentOf is the content of the copy of a Secret.
+func contentOf(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
 	var secret corev1.Secret
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
+	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
 	return secret.Data, err
 }
 
-// wakeToRead asks again for a while.
+// wakeToRead queries again for a while.
 func wakeToRead(seen observation, next *plan) {
 	for _, l := range seen.limits {
 		if seen.now.Sub(l.since) < readLasts {
@@ -229,8 +231,8 @@ func notTaken(seen observation) *problem {
 	return nil
 }
 
-// memoryOf is how much memory each server has for items, as far as that is
-// known: the least that one has; empty if a server could not be asked.
+// memoryOf is how much memory each server has for items, as far as that is known: the
+// least that one has; empty if a server could not be queried.
 func memoryOf(mc *v1alpha1.Memcached, seen observation) string {
 	least := mc.Spec.Memory.Value() >> 20
 	for _, l := range seen.limits {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -84,8 +85,8 @@ func aCertificate(t *testing.T) (data map[string][]byte) {
 	}
 }
 
-// TestAskLimit asks with and without encryption, as a user, and takes no
-// certificate but the one that the server was given.
+// TestAskLimit queries with and without encryption, as a user, and takes no certificate
+// but the one that the server was given.
 func TestAskLimit(t *testing.T) {
 	given := aCertificate(t)
 	pair, err := tls.X509KeyPair(given[corev1.TLSCertKey], given[corev1.TLSPrivateKeyKey])
@@ -116,7 +117,7 @@ func TestAskLimit(t *testing.T) {
 			aMemcached(t, listener)
 			mc.Spec.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 			pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
-			got, err := askLimit(context.Background(), &reconciler{live: copies{data: tc.copies}}, mc, pod)
+			got, err := askLimit(context.Background(), copies{data: tc.copies}, mc, pod)
 			if got != tc.want || (err == nil) != (tc.want > 0) {
 				t.Errorf("%d, %v, want %d", got, err, tc.want)
 			}
@@ -124,14 +125,14 @@ func TestAskLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReadBack: status tells what servers have, and not what they were
-// told, and says when that is not known.
+// TestMemoryIsReadBack: status reports what servers have, and not what they were given,
+// and says when that is not known.
 func TestMemoryIsReadBack(t *testing.T) {
 	grown := func(pod *corev1.Pod) { pod.Generation = 2 }
 	mc := aPool(stable, size(2), memory("128Mi"))
 	for name, tc := range map[string]struct {
 		pod                     func(*corev1.Pod)
-		has                     int64 // 0: it cannot be asked
+		has                     int64 // 0: it does not answer
 		after                   time.Duration
 		reason, message, memory string
 		reads                   int
@@ -147,7 +148,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
-			readLimit = func(context.Context, *reconciler, *v1alpha1.Memcached, *corev1.Pod) (int64, error) {
+			readLimit = func(context.Context, client.Reader, *v1alpha1.Memcached, *corev1.Pod) (int64, error) {
 				reads++
 				if tc.has == 0 {
 					return 0, errors.New("i/o timeout")
@@ -155,14 +156,14 @@ func TestMemoryIsReadBack(t *testing.T) {
 				return tc.has, nil
 			}
 			defer func() { readLimit = askLimit }()
-			r := &reconciler{limits: newLimits()}
+			o := &observer{limits: newLimits()}
 			seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod), aServer(mc, 1))
-			r.observeLimits(context.Background(), mc, &seen)
+			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			if tc.after > 0 {
 				seen.now = seen.now.Add(tc.after)
-				r.observeLimits(context.Background(), mc, &seen)
+				o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			}
-			r.observeLimits(context.Background(), mc, &seen) // asks nobody again so soon
+			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen) // queries nobody again so soon
 			next, err := decide(mc, seen)
 			if err != nil {
 				t.Fatal(err)

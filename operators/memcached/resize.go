@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file is about memory that grows while a server runs: the container gets
-// more first, then memcached is told.
-
-// refusedAnnotation of a pod has the memory that its container was refused, for
-// want of room on the node.
-const refusedAnnotation = "memcached-operator/refused-memory"
+// This file is about memory that grows while a server runs: the container gets more
+// first, then memcached gets a new limit.
 
 // canGrow says whether a pod can get from the memory that it has to that of the
 // template while it runs.
@@ -44,14 +42,14 @@ func isRefused(pod *corev1.Pod, t podTemplate) bool {
 	return false
 }
 
-// hasRoom says whether the container of a server has the memory that the
-// template has. If it has not, the plan is to ask for it, or waits for it.
+// hasRoom says whether the container of a server has the memory that the template has. If
+// it has not, the plan requests it, or waits for it.
 func hasRoom(pod *corev1.Pod, t podTemplate, next *plan) bool {
 	if pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation] {
 		return true
 	}
 	want := t.server().Resources.Limits[corev1.ResourceMemory]
-	if asked := container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; asked.Cmp(want) < 0 {
+	if requested := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; requested.Cmp(want) < 0 {
 		next.resize = &resize{pod, want}
 		return false
 	}
@@ -77,9 +75,9 @@ type resize struct {
 	memory resource.Quantity
 }
 
-// changed is a strategic merge patch of the subresource. It is refused when the
+// patch is a strategic merge patch of the subresource. It is refused when the
 // pod has changed since it was seen.
-func (r resize) changed() map[string]any {
+func (r resize) patch() map[string]any {
 	memory := map[string]any{"memory": r.memory.String()}
 	return map[string]any{
 		"metadata": map[string]any{"uid": r.pod.UID, "resourceVersion": r.pod.ResourceVersion},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/fairlead/internal/kit/podtemplate"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -14,15 +16,6 @@ import (
 // the cache, and whether Kubernetes would hold back the next one.
 
 const (
-	// changedAnnotation of a pod has when it was last changed in place.
-	changedAnnotation = "memcached-operator/changed"
-	// endedAnnotation of a pod has when its server was last made to end by
-	// itself, for other settings.
-	endedAnnotation = "memcached-operator/ended"
-	// startsAnnotation of a pod has, by image, which starts of its server
-	// Kubernetes still remembers.
-	startsAnnotation = "memcached-operator/starts"
-
 	// restartLasts is for how long a server that was made to end by itself is
 	// waited for: it sees other settings within two minutes.
 	restartLasts = 5 * time.Minute
@@ -36,8 +29,8 @@ const (
 	firstBackOff, longestBackOff = 10 * time.Second, 5 * time.Minute
 )
 
-// isSettled says whether a server is there, and no restart of it is under way.
-func isSettled(pod *corev1.Pod, now time.Time) bool {
+// isAvailable says whether a server is there and ready, and not being restarted.
+func isAvailable(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && isReady(pod)
 }
 
@@ -47,9 +40,9 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// isRestarting says whether a change in place has not yet ended what it ends.
-// The pod's status alone does not tell: until its kubelet gets to it, it is that
-// of before the change.
+// isRestarting says whether a change in place has not yet ended what it ends. The pod's
+// status alone does not show it: until its kubelet gets to it, it is the status from
+// before the change.
 func isRestarting(pod *corev1.Pod, now time.Time) bool {
 	if pod.Annotations[replacedAnnotation] == "" {
 		return false
@@ -61,11 +54,10 @@ func isRestarting(pod *corev1.Pod, now time.Time) bool {
 }
 
 // yetToEnd are the containers that the last change of a pod in place is to end,
-// and has not. 0.0.2 took a server that had not ended after a while for one that
-// had the settings already.
+// and has not.
 func yetToEnd(pod *corev1.Pod, now time.Time) []corev1.ContainerStatus {
-	if asked, ok := timeIn(pod, endedAnnotation); ok && pod.Annotations[changedAnnotation] == "" && !now.Before(asked.Add(restartLasts)) {
-		return nil
+	if requested, ok := endedBy002(pod); ok && !now.Before(requested.Add(restartLasts)) {
+		return nil // it has the settings already
 	}
 	replaced := strings.Split(pod.Annotations[replacedAnnotation], ",")
 	return slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
@@ -124,19 +116,19 @@ func serverStatus(pod *corev1.Pod) corev1.ContainerStatus {
 func isOverdue(pod *corev1.Pod, now time.Time, next *plan) bool {
 	changed, ok := timeIn(pod, changedAnnotation)
 	if !ok {
-		return false // by 0.0.2
+		return false
 	}
 	lasts := stopsWithin(pod) + 2*startLasts
 	if pod.Annotations[endedAnnotation] != "" {
 		lasts = restartLasts
 	}
 	if wait := changed.Add(lasts).Sub(now); wait > 0 {
-		if !isSettled(pod, now) {
+		if !isAvailable(pod, now) {
 			next.wake(wait)
 		}
 		return false
 	}
-	return !isSettled(pod, now)
+	return !isAvailable(pod, now)
 }
 
 // stopsWithin is how long a pod has to stop.
@@ -148,7 +140,7 @@ func stopsWithin(pod *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// restartOf tells how far the restart of a server is.
+// restartOf says how far the restart of a server is.
 func restartOf(pod *corev1.Pod, now time.Time, next *plan) string {
 	if pod.DeletionTimestamp != nil || !isOverdue(pod, now, next) {
 		return fmt.Sprintf("server %s is restarting", pod.Name)
@@ -161,8 +153,8 @@ func restartOf(pod *corev1.Pod, now time.Time, next *plan) string {
 	return fmt.Sprintf("server %s was restarted at %s, and is not ready: kubectl logs %s -c %s may say why", pod.Name, at, pod.Name, serverContainer)
 }
 
-// lostCache tells why a server that was to be restarted with its cache has come
-// back without it. One that leaves its cache ends by itself, with exit code 0.
+// lostCache says why a server that was to be restarted with its cache has started without
+// it. One that leaves its cache ends by itself, with exit code 0.
 func lostCache(pod *corev1.Pod) string {
 	end := serverStatus(pod).LastTerminationState.Terminated
 	if end == nil || !slices.Contains(strings.Split(pod.Annotations[replacedAnnotation], ","), end.ContainerID) {
@@ -189,12 +181,12 @@ type start struct {
 func startsOf(pod *corev1.Pod, now time.Time) map[string]start {
 	var all map[string]start
 	if json.Unmarshal([]byte(pod.Annotations[startsAnnotation]), &all) != nil || all == nil {
-		all = map[string]start{} // somebody else's text is none
+		all = map[string]start{} // text of another writer is none
 	}
-	image := container(&pod.Spec, serverContainer).Image
+	image := podtemplate.Container(&pod.Spec, serverContainer).Image
 	is := all[image]
-	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 { // by 0.0.2
-		is = start{1, ended}
+	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 {
+		is = start{1, ended} // 0.0.2 did not count them
 	}
 	if end := lastEnd(pod); end != nil && end.FinishedAt.After(is.Last) {
 		switch {
@@ -231,7 +223,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 	switch end := lastEnd(pod); {
 	case !ok:
 		return time.Time{}
-	case container(&pod.Spec, serverContainer).Image == image:
+	case podtemplate.Container(&pod.Spec, serverContainer).Image == image:
 		return s.Last.Add(backOffLasts)
 	case end == nil:
 		return time.Time{}
@@ -250,7 +242,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 func startsAfter(c change) (string, error) {
 	all := startsOf(c.pod, c.now)
 	image := c.template.server().Image
-	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || container(&c.pod.Spec, serverContainer).Image == image) {
+	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || podtemplate.Container(&c.pod.Spec, serverContainer).Image == image) {
 		all[image] = start{all[image].Times + 1, c.now.UTC().Truncate(time.Second)}
 	}
 	if len(all) == 0 {

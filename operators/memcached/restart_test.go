@@ -10,10 +10,10 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 )
 
-// TestLostCache: a server that has lost its cache although it was not to is told
-// of, before another one is touched, and also if it is the last one.
+// TestLostCache: a server that has lost its cache although it should not is reported,
+// before another one is touched, and also if it is the last one.
 func TestLostCache(t *testing.T) {
-	old, now := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2), told(v1alpha1.Warm, "cache-1"))
+	old, now := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
 	now.Status.Upgrade.Message = "warm"
 	ended := func(id string, code int32, after time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -89,7 +89,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestWakes: what no event tells of is looked at again.
+// TestWakes: what causes no event is looked at again.
 func TestWakes(t *testing.T) {
 	was, is := aPool(warm, threads(2), size(1)), aPool(warm, size(1))
 	for name, tc := range map[string]struct {

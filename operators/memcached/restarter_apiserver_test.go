@@ -16,22 +16,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/internal/testkit"
 )
 
-// restarter does what a kubelet does when a running pod is given another image
-// or other settings: a while later it ends the container and starts it again,
-// in the same pod. It counts the servers that are away at the same time. It also
-// gives containers the memory that is asked for while they run.
+// restarter does what a kubelet does when a running pod is given another image or other
+// settings: a while later it ends the container and starts it again, in the same pod. It
+// counts the servers that are unavailable at the same time. It also gives containers the
+// memory that is requested while they run.
 type restarter struct {
 	run *testkit.Run
 
-	mu       sync.Mutex
-	started  map[types.UID]string // what the server was last started with
-	busy     map[types.UID]bool
-	restarts []string // names of servers
-	away     int
-	most     int
+	mu          sync.Mutex
+	started     map[types.UID]string // what the server was last started with
+	busy        map[types.UID]bool
+	restarts    []string // names of servers
+	unavailable int
+	most        int
 }
 
 // restarters are those of the runs, by namespace.
@@ -44,8 +45,8 @@ func startRestarter(ctx context.Context, r *testkit.Run) {
 	go rs.watch(ctx)
 }
 
-// makeNode makes the node that the testkit's kubelet binds pods to: the API
-// server asks it whether a pod may grow. One is enough for all runs.
+// makeNode makes the node that the testkit's kubelet binds pods to: the API server checks
+// on it whether a pod may grow. One is enough for all runs.
 func makeNode(ctx context.Context, r *testkit.Run) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "pretend"}}
 	if err := r.Client.Create(ctx, node); err != nil {
@@ -70,7 +71,7 @@ func restartedOnceEach(r *testkit.Run, names ...string) error {
 		return fmt.Errorf("restarted were %v, want each of %v once", got, names)
 	}
 	if rs.most > 1 {
-		return fmt.Errorf("%d servers were away at the same time", rs.most)
+		return fmt.Errorf("%d servers were unavailable at the same time", rs.most)
 	}
 	return nil
 }
@@ -102,8 +103,8 @@ func (rs *restarter) watch(ctx context.Context) {
 }
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
-	want := container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
-	if limits := container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
+	want := podtemplate.Container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
 		rs.report(ctx, pod, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
 		})
@@ -116,8 +117,8 @@ func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 		rs.started[pod.UID] = want
 	case have != "" && have != want:
 		rs.busy[pod.UID] = true
-		rs.away++
-		rs.most = max(rs.most, rs.away)
+		rs.unavailable++
+		rs.most = max(rs.most, rs.unavailable)
 		rs.restarts = append(rs.restarts, pod.Name)
 		go rs.restart(ctx, pod, want)
 	}
@@ -134,7 +135,7 @@ func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want string) 
 	})
 	time.Sleep(60 * time.Millisecond)
 	rs.mu.Lock()
-	rs.away--
+	rs.unavailable--
 	id := fmt.Sprintf("fake://%s-%d", pod.Name, len(rs.restarts))
 	rs.mu.Unlock()
 	rs.report(ctx, pod, func(status *corev1.PodStatus) {

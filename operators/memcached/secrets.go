@@ -3,11 +3,9 @@ package memcached
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +14,14 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
 
-// This file reads the Secrets that a Memcached names. Pods never mount those:
-// they mount copies, which change only to what memcached can read. So a bad
-// file reaches neither a running server nor one that starts anew.
+// This file reads the Secrets that a Memcached names. Pods never mount those: they mount
+// copies, which change only to what memcached can read. So a bad file reaches neither a
+// running server nor one that starts.
 
 const (
 	usersFile = "users" // in the copy, whatever its key in the Secret
@@ -34,7 +34,7 @@ type role struct {
 	name   string // of the role, and the end of the copy's name
 	secret string
 	// check returns what goes into the copy, or what is wrong.
-	check func(map[string][]byte) (data map[string][]byte, wrong string)
+	check contents.Check
 }
 
 // roles are the Secrets that a Memcached names.
@@ -46,7 +46,7 @@ func roles(mc *v1alpha1.Memcached) []role {
 		}})
 	}
 	if mc.Spec.TLS != nil {
-		all = append(all, role{"tls", mc.Spec.TLS.SecretName, checkPair})
+		all = append(all, role{"tls", mc.Spec.TLS.SecretName, contents.Pair})
 	}
 	return all
 }
@@ -93,21 +93,6 @@ func checkUsers(data map[string][]byte, key string) (map[string][]byte, string) 
 	return map[string][]byte{usersFile: append(bytes.Join(lines, []byte("\n")), '\n')}, ""
 }
 
-// checkPair takes a certificate and its key.
-func checkPair(data map[string][]byte) (map[string][]byte, string) {
-	pair := map[string][]byte{}
-	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		if len(data[key]) == 0 {
-			return nil, fmt.Sprintf("has no key %q", key)
-		}
-		pair[key] = data[key]
-	}
-	if _, err := tls.X509KeyPair(pair[corev1.TLSCertKey], pair[corev1.TLSPrivateKeyKey]); err != nil {
-		return nil, fmt.Sprintf("has no certificate and key that fit together: %v", err)
-	}
-	return pair, ""
-}
-
 // inputs are the Secrets as they are.
 type inputs struct {
 	// hash is of the contents of all copies, as they are or are to be; empty
@@ -117,8 +102,8 @@ type inputs struct {
 	stale []staleCopy
 	// missing is true when a copy cannot be made and there is none yet.
 	missing bool
-	// trouble is what is wrong with the first Secret that has something wrong.
-	trouble *problem
+	// problem is what is wrong with the first Secret that has something wrong.
+	problem *problem
 }
 
 // staleCopy is a copy, and what it is to hold.
@@ -128,52 +113,11 @@ type staleCopy struct {
 	data map[string][]byte
 }
 
-// digests remembers what Secrets amount to, so that one is read again only when
-// it has changed.
-type digests struct {
-	mu    sync.Mutex
-	known map[digestKey]digest
-}
-
-type digestKey struct {
-	owner       types.NamespacedName // the Memcached
-	secret, use string
-}
-
-// useCopy is the use of a Secret that is a copy.
-const useCopy = "copy"
-
-type digest struct {
-	version, hash, wrong string
-}
-
-func newDigests() *digests { return &digests{known: map[digestKey]digest{}} }
-
-func (d *digests) get(k digestKey, version string) (digest, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := d.known[k]
-	return known, ok && known.version == version
-}
-
-func (d *digests) set(k digestKey, value digest) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[k] = value
-}
-
-// forget drops what is known for a Memcached that is gone.
-func (d *digests) forget(owner types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.known, func(k digestKey, _ digest) bool { return k.owner == owner })
-}
-
 // observeInputs reads the Secrets that the spec names, and their copies.
-func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) (inputs, error) {
+func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (inputs, error) {
 	var in inputs
 	for _, role := range roles(mc) {
-		copied, _, err := r.digest(ctx, mc, copyName(mc, role.name), useCopy, func(data map[string][]byte) (map[string][]byte, string) { return data, "" })
+		copied, err := o.digestOfCopy(ctx, r, mc, role)
 		if err != nil {
 			return in, err
 		}
@@ -181,19 +125,19 @@ func (r *reconciler) observeInputs(ctx context.Context, mc *v1alpha1.Memcached) 
 		if mc.Spec.Auth != nil {
 			use += "/" + mc.Spec.Auth.Key
 		}
-		source, data, err := r.digest(ctx, mc, role.secret, use, role.check)
+		source, data, err := o.digests.Of(ctx, r, key(mc), secret(mc, role.secret, use), role.check)
 		if err != nil {
 			return in, err
 		}
-		hash := source.hash
-		switch trouble := troubleWith(role, source); {
-		case trouble != nil && copied.version == "":
-			in.missing, in.trouble = true, firstOf(in.trouble, trouble)
+		hash := source.Hash
+		switch problem := problemWith(role, source); {
+		case problem != nil && copied.Version == "":
+			in.missing, in.problem = true, firstOf(in.problem, problem)
 			continue
-		case trouble != nil:
-			hash, in.trouble = copied.hash, firstOf(in.trouble, trouble)
-		case copied.hash != source.hash:
-			stale, err := r.staleCopy(ctx, mc, role, data)
+		case problem != nil:
+			hash, in.problem = copied.Hash, firstOf(in.problem, problem)
+		case copied.Hash != source.Hash:
+			stale, err := newCopy(ctx, r.Live, mc, role, data)
 			if err != nil {
 				return in, err
 			}
@@ -211,77 +155,57 @@ func firstOf(a, b *problem) *problem {
 	return b
 }
 
-func troubleWith(role role, source digest) *problem {
+func problemWith(role role, source contents.Digest) *problem {
 	switch {
-	case source.version == "":
+	case source.Version == "":
 		return &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q does not exist: create it, or correct spec.%s.secretName", role.secret, role.name)}
-	case source.wrong != "":
-		return &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q %s. The servers go on with what they have", role.secret, source.wrong)}
+	case source.Wrong != "":
+		return &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q %s. The servers keep the previous version", role.secret, source.Wrong)}
 	}
 	return nil
 }
 
-// staleCopy prepares the writing of a copy. Its content is not kept in memory,
+// newCopy prepares the writing of a copy. Its content is not kept in memory,
 // so the source may have to be read again.
-func (r *reconciler) staleCopy(ctx context.Context, mc *v1alpha1.Memcached, role role, data map[string][]byte) (staleCopy, error) {
+func newCopy(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, role role, data map[string][]byte) (staleCopy, error) {
 	if data == nil {
-		var source corev1.Secret
-		if err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: role.secret}, &source); err != nil {
+		read, _, err := contents.Read(ctx, live, secret(mc, role.secret, ""))
+		if err != nil {
 			return staleCopy{}, err
 		}
 		var wrong string
-		if data, wrong = role.check(source.Data); wrong != "" {
-			return staleCopy{}, fmt.Errorf("%w: Secret %s has just changed", errAgain, role.secret)
+		if data, wrong = role.check(read); wrong != "" {
+			return staleCopy{}, apierrors.NewConflict(corev1.Resource("secrets"), role.secret, errors.New("it has just changed"))
 		}
 	}
 	seen := &corev1.Secret{}
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role.name)}, seen)
+	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role.name)}, seen)
 	if apierrors.IsNotFound(err) {
 		seen, err = &corev1.Secret{}, nil
 	}
 	return staleCopy{role.name, seen, data}, err
 }
 
-// digest is what a Secret amounts to: the zero value if there is none. data is
-// what check made of it, if it had to be read.
-func (r *reconciler) digest(ctx context.Context, mc *v1alpha1.Memcached, name, use string, check func(map[string][]byte) (map[string][]byte, string)) (digest, map[string][]byte, error) {
-	k := digestKey{key(mc), name, use}
-	at := types.NamespacedName{Namespace: mc.Namespace, Name: name}
-	meta := secretMetadata()
-	if err := r.client.Get(ctx, at, meta); apierrors.IsNotFound(err) {
-		return digest{}, nil, nil
-	} else if err != nil {
-		return digest{}, nil, err
-	}
-	if use == useCopy && !isOurs(meta, mc) {
-		return digest{}, nil, nil // to write it shows the conflict
-	}
-	if known, ok := r.digests.get(k, stampOf(meta)); ok {
-		return known, nil, nil
-	}
-	var secret corev1.Secret
-	if err := r.live.Get(ctx, at, &secret); apierrors.IsNotFound(err) {
-		return digest{}, nil, nil
-	} else if err != nil {
-		return digest{}, nil, err
-	}
-	data, wrong := check(secret.Data)
-	known := digest{version: stampOf(&secret), hash: hashOf(data), wrong: wrong}
-	r.digests.set(k, known)
-	return known, data, nil
+// secret is a Secret that is read for some use.
+func secret(mc *v1alpha1.Memcached, name, use string) contents.Source {
+	return contents.Source{Kind: contents.Secret, NamespacedName: types.NamespacedName{Namespace: mc.Namespace, Name: name}, Use: use}
 }
 
-func stampOf(obj client.Object) string { return string(obj.GetUID()) + "/" + obj.GetResourceVersion() }
-
-func hashOf(data map[string][]byte) string {
-	all := ""
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		all += fmt.Sprintf("%q=%q\n", name, data[name])
+// digestOfCopy is that of the copy for a role, if it is the Memcached's: to write one
+// that is not shows the conflict.
+func (o *observer) digestOfCopy(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, role role) (contents.Digest, error) {
+	from := secret(mc, copyName(mc, role.name), "copy")
+	meta := contents.Metadata(contents.Secret)
+	if err := r.Get(ctx, from.NamespacedName, meta); apierrors.IsNotFound(err) || err == nil && !isOwned(meta, mc) {
+		return contents.Digest{}, nil
+	} else if err != nil {
+		return contents.Digest{}, err
 	}
-	return names.Hash(all)
+	found, _, err := o.digests.Of(ctx, r, key(mc), from, contents.AsIs)
+	return found, err
 }
 
-// isOurs says whether an object belongs to this Memcached.
-func isOurs(obj client.Object, mc *v1alpha1.Memcached) bool {
+// isOwned says whether an object belongs to this Memcached.
+func isOwned(obj client.Object, mc *v1alpha1.Memcached) bool {
 	return obj.GetUID() != "" && apply.Owns(managedBy, mc, obj)
 }

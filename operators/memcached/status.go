@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -37,17 +35,17 @@ const (
 	reasonStopped     = "ScaledToZero"
 )
 
-// problem is something to tell.
+// problem is something to report.
 type problem struct {
 	reason, message string
-	// passes is true when it is worked on, or tried again, and false when
-	// nothing will happen until somebody acts.
+	// passes is true when the operator works on it, or tries again, and false when
+	// nothing will happen until a user acts.
 	passes bool
 }
 
 // summarize is the status of a Memcached after a step. failure is what went
 // wrong with the step's writes, if something did.
-func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure error) v1alpha1.MemcachedStatus {
+func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure error) v1alpha1.MemcachedStatus {
 	st := *mc.Status.DeepCopy()
 	st.ObservedGeneration = mc.Generation
 	st.Selector = k8slabels.SelectorFromSet(selector(mc)).String()
@@ -62,9 +60,9 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure erro
 		if isReady(&pod) {
 			st.ReadyReplicas++
 		}
-		// Another operator's pods, which are being taken over, have no shape.
-		shape := v1alpha1.Identity(pod.Labels[identityLabel])
-		if host := hostOf(mc, &pod); host != "" && (shape == next.serving || shape == "") {
+		// Another operator's pods, which are being taken over, have no identity label.
+		identity := v1alpha1.Identity(pod.Labels[identityLabel])
+		if host := hostOf(mc, &pod); host != "" && (identity == next.serving || identity == "") {
 			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, portOf(mc, &pod)))
 		}
 	}
@@ -81,17 +79,17 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next plan, failure erro
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
 	switch p := firstProblem(mc, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(mc, seen))
+		conditions.MarkReady(reasonReady, readyMessage(mc, seen))
 	case p.passes:
-		conditions.Busy(p.reason, p.message)
+		conditions.MarkReconciling(p.reason, p.message)
 	default:
-		conditions.Bad(p.reason, p.message)
+		conditions.MarkStalled(p.reason, p.message)
 	}
 	switch {
 	case st.ReadyReplicas > 0:
 		conditions.Set(v1alpha1.ConditionAvailable, true, reasonServing, "At least one server is ready")
 	case *mc.Spec.Size == 0:
-		conditions.Set(v1alpha1.ConditionAvailable, false, reasonStopped, "No server is asked for")
+		conditions.Set(v1alpha1.ConditionAvailable, false, reasonStopped, "spec.size is 0")
 	default:
 		conditions.Set(v1alpha1.ConditionAvailable, false, reasonNoServers, "No server is ready")
 	}
@@ -112,7 +110,7 @@ func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
 // portOf is the port that a server listens on, which may be that of an older
 // spec.
 func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
-	for _, port := range container(&pod.Spec, serverContainer).Ports {
+	for _, port := range podtemplate.Container(&pod.Spec, serverContainer).Ports {
 		if port.Name == portName {
 			return port.ContainerPort
 		}
@@ -120,8 +118,8 @@ func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
 	return mc.Spec.Port
 }
 
-// byOrdinal sorts pool-2 before pool-10: where a client goes by the place in the
-// list, a new server must not move the others.
+// byOrdinal sorts pool-2 before pool-10: where a client uses the place in the list, a new
+// server must not move the others.
 func byOrdinal(a, b string) int {
 	hostA, _, _ := strings.Cut(a, ".")
 	hostB, _, _ := strings.Cut(b, ".")
@@ -130,12 +128,12 @@ func byOrdinal(a, b string) int {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
+func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.trouble },
-		func() *problem { return inTheWay(mc, seen) },
-		func() *problem { return next.trouble },
+		func() *problem { return seen.inputs.problem },
+		func() *problem { return blocked(mc, seen) },
+		func() *problem { return next.problem },
 		func() *problem { return crashing(seen, next) },
 		func() *problem { return upgrading(seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
@@ -148,14 +146,14 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next plan, st *v1alp
 	return nil
 }
 
-// isReported says whether status reports a failure as one that lasts until
-// somebody acts, so that it is no news when it happens again.
+// isReported says whether status reports a failure as one that lasts until a user acts,
+// so that it is no news when it happens again.
 func isReported(failure error) bool {
 	p := writeProblem(failure)
 	return p != nil && p.reason != reasonRetrying
 }
 
-// writeProblem tells of a write that was refused.
+// writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
 	var conflict *apply.ConflictError
 	switch {
@@ -166,10 +164,10 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: reasonRetrying, message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: reasonRetrying, message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
 }
 
-func upgrading(seen observation, next plan) *problem {
+func upgrading(seen observation, next *plan) *problem {
 	up := next.upgrade
 	if up == nil {
 		return nil
@@ -178,79 +176,58 @@ func upgrading(seen observation, next plan) *problem {
 	if next.waits != "" {
 		message += "; " + next.waits
 	}
-	if t := troubleOf(seen); t != "" {
+	if t := problemOf(seen); t != "" {
 		message += "; " + t
 	}
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
 }
 
-// unavailable tells what keeps the servers from being as asked for.
+// unavailable reports what keeps the servers from being as requested.
 func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *problem {
 	size := *mc.Spec.Size
 	if st.Replicas == size && st.ReadyReplicas == size {
 		return nil
 	}
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
-	if t := troubleOf(seen); t != "" {
+	if t := problemOf(seen); t != "" {
 		p.message += ": " + t
-	} else if unmade(mc, seen) < 0 {
-		p.message += fmt.Sprintf(": the StatefulSet does not get its pods made, kubectl describe statefulset %s tells why", poolName(mc))
+	} else if lacksPods(mc, seen) {
+		p.message += fmt.Sprintf(": the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
 	return p
 }
 
-// unmadeLasts is for how long pods may be missing until that is told.
-const unmadeLasts = 15 * time.Second
-
-// unmade is how long to wait until it is told that a StatefulSet has fewer pods
-// than it is to have, although its controller has seen that: less than 0 once it
-// is time, 0 if there is nothing to tell. A StatefulSet says why in its events
-// only.
-func unmade(mc *v1alpha1.Memcached, seen observation) time.Duration {
-	s, size := seen.statefulSet(), *mc.Spec.Size
-	if !isStable(mc) || !isOurs(s, mc) || s.Status.ObservedGeneration < s.Generation || s.Status.Replicas >= size || stablePods(seen) >= size {
-		return 0
-	}
-	return overdue(mc, seen.now)
+// lacksPods says whether a StatefulSet has had fewer pods than it is to have for a
+// while, although its controller has seen that: it says why in its events only.
+func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
+	s := seen.statefulSet()
+	return isStable(mc) && isOwned(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
+		len(seen.missing) > 0 && untilReported(seen) <= 0
 }
 
-// overdue is how long to wait until a pool has not been ready for so long that
-// pods that are missing are worth a word: less than 0 once it is time.
-func overdue(mc *v1alpha1.Memcached, now time.Time) time.Duration {
-	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
-	if ready == nil || ready.Status != metav1.ConditionFalse {
-		return unmadeLasts
-	}
-	return cmp.Or(ready.LastTransitionTime.Add(unmadeLasts).Sub(now), -1)
-}
-
-// troubleOf is what keeps the first of the pods in trouble from serving, or from
-// being made, in words that do not change with every try.
-func troubleOf(seen observation) string {
+// problemOf is what keeps the first pod with a problem from serving, or from being made,
+// in words that do not change with every try.
+func problemOf(seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return "no pod can be made: " + status.Shortened(condition.Message)
+			return "pods cannot be created: " + status.Shortened(condition.Message)
 		}
 	}
 	for _, pod := range seen.pods {
 		for _, c := range pod.Status.ContainerStatuses {
-			wait := c.State.Waiting
-			if wait == nil {
-				continue
-			}
-			switch wait.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			switch wait := c.State.Waiting; {
+			case pods.ObstacleOf(c) == pods.NoImage:
 				// The status has the image of the container that runs.
-				return fmt.Sprintf("the image %q cannot be pulled", container(&pod.Spec, c.Name).Image)
-			case pods.CrashLoopBackOff:
+				return fmt.Sprintf("the image %q cannot be pulled", podtemplate.Container(&pod.Spec, c.Name).Image)
+			case wait != nil && wait.Reason == pods.CrashLoopBackOff:
 				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
-			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			case pods.ObstacleOf(c) == pods.NoStart:
 				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return fmt.Sprintf("no node takes %s: %s", pod.Name, status.Shortened(condition.Message))
+				return fmt.Sprintf("pod %q cannot be scheduled: %s", pod.Name, status.Shortened(condition.Message))
 			}
 		}
 	}
@@ -259,7 +236,7 @@ func troubleOf(seen observation) string {
 
 func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
 	if *mc.Spec.Size == 0 {
-		return "No server is asked for"
+		return "spec.size is 0"
 	}
 	for i := range seen.pods {
 		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {

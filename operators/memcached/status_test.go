@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -25,7 +25,7 @@ func TestReady(t *testing.T) {
 	mc := aPool(warm)
 	upgrade := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, waits: "server cache-1 is restarting"}
 	pullFails := upgrade
-	pullFails.trouble = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
+	pullFails.problem = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
@@ -33,7 +33,7 @@ func TestReady(t *testing.T) {
 	}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
-		seen.inputs.trouble = &problem{reason: reasonBadSecret, message: "too many users"}
+		seen.inputs.problem = &problem{reason: reasonBadSecret, message: "too many users"}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))
 
@@ -47,7 +47,7 @@ func TestReady(t *testing.T) {
 		message string
 	}{
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
-		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "No server is asked for"},
+		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
 		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
@@ -57,12 +57,12 @@ func TestReady(t *testing.T) {
 		"a foreign Service":     {mc: mc, seen: somethingSeen(append(all, badUsers)...), failure: &apply.ConflictError{Kind: "Service", Name: "cache"}, reason: "NameConflict", message: `Service "cache" exists and is not owned by this object: delete or rename it`},
 		"a predecessor's":       {mc: mc, seen: somethingSeen(all...), failure: errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache", Predecessor: true}), reason: "NameConflict", busy: true, message: `Service "cache" still belongs to a deleted object of the same name and is about to be removed`},
 		"refused":               {mc: mc, seen: somethingSeen(all...), failure: errors.Join(forbidden), reason: "Refused", message: `The API server refuses what this Memcached needs: services "cache" is forbidden: no`},
-		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "The API server did not do what was asked, it is tried again: timeout"},
-		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "No server is asked for"},
+		"trouble that passes":   {mc: mc, seen: somethingSeen(all...), failure: errors.New("timeout"), reason: "Retrying", busy: true, message: "A request to the API server failed and is retried: timeout"},
+		"the last one is going": {mc: aPool(size(0)), seen: somethingSeen(aServer(mc, 0, ending)), reason: "Ready", message: "spec.size is 0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			st := summarize(tc.mc, tc.seen, tc.next, tc.failure)
+			st := summarize(tc.mc, tc.seen, &tc.next, tc.failure)
 			ready := meta.FindStatusCondition(st.Conditions, status.Ready)
 			if ready.Reason != tc.reason || ready.Message != tc.message {
 				t.Errorf("Ready is %s %q, want %s %q", ready.Reason, ready.Message, tc.reason, tc.message)
@@ -77,28 +77,28 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestUnmade: a StatefulSet that has no pods is told of, but not at once.
-func TestUnmade(t *testing.T) {
+// TestLacksPods: a StatefulSet that has no pods is reported, but not at once.
+func TestLacksPods(t *testing.T) {
 	unseen := func(seen *observation) { seen.statefulSet().Status.ObservedGeneration = 1 }
 	for name, tc := range map[string]struct {
 		mc      *v1alpha1.Memcached
-		since   time.Duration // Ready is False; 0 for not at all
+		since   time.Duration // pods have been missing
 		seen    []seenOption
 		message string
 		wake    time.Duration
 	}{
 		"it starts":      {mc: aPool(stable), message: "0 of 3 servers are ready", wake: 15 * time.Second},
 		"a while ago":    {mc: aPool(stable), since: 5 * time.Second, message: "0 of 3 servers are ready", wake: 10 * time.Second},
-		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why", wake: lostPause},
-		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet does not get its pods made, kubectl describe statefulset cache tells why", wake: lostPause},
+		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
+		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
 		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready", wake: lostPause},
 		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
 	} {
-		if tc.since > 0 {
-			tc.mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Time{Time: noon.Add(-tc.since)}}}
-		}
 		set := aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision })
 		seen := somethingSeen(append([]seenOption{set}, tc.seen...)...)
+		if seen.missing = missingServers(tc.mc, seen); len(seen.missing) > 0 {
+			seen.missingSince = seen.now.Add(-tc.since)
+		}
 		next, err := decide(tc.mc, seen)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestUnmade(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	mc := aPool(stable, size(11))
-	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), plan{serving: v1alpha1.StableIdentity}, nil)
+	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), &plan{serving: v1alpha1.StableIdentity}, nil)
 	want := []string{"cache-0.cache.shop.svc:11211", "cache-2.cache.shop.svc:11211", "cache-10.cache.shop.svc:11211"}
 	if diff := cmp.Diff(want, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
@@ -129,14 +129,14 @@ func TestServers(t *testing.T) {
 
 	random := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 })
 	at := func(ip string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.PodIP = ip } }
-	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), plan{serving: v1alpha1.RandomIdentity}, nil)
+	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), &plan{serving: v1alpha1.RandomIdentity}, nil)
 	if diff := cmp.Diff([]string{"10.0.0.2:11311", "[fd00::1]:11311"}, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 }
 
-// TestServersOfOneShape: a client is given the servers that the Service gives,
-// also while the shape changes.
+// TestServersOfOneShape: a client is given the servers that the Service gives, also while
+// the identity changes.
 func TestServersOfOneShape(t *testing.T) {
 	random, stable := aPool(size(1)), aPool(stable, size(1))
 	at := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }
@@ -207,10 +207,10 @@ func TestUsers(t *testing.T) {
 	if _, wrong := checkUsers(nil, "users"); wrong != `has no key "users"` {
 		t.Errorf("without the key: %q", wrong)
 	}
-	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
+	if _, wrong := contents.Pair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
 		t.Errorf("a certificate without its key: %q", wrong)
 	}
-	if _, wrong := checkPair(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}); !strings.HasPrefix(wrong, "has no certificate and key that fit together") {
+	if _, wrong := contents.Pair(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}); !strings.HasPrefix(wrong, "has no certificate and key that fit together") {
 		t.Errorf("no certificate: %q", wrong)
 	}
 }

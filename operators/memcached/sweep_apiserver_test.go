@@ -20,14 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/standalone"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
 )
 
 func TestMain(m *testing.M) {
-	// No memcached runs in these pods: each has what it was told.
-	readLimit = func(_ context.Context, _ *reconciler, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
+	// No memcached runs in these pods: each has what its annotation says.
+	readLimit = func(_ context.Context, _ client.Reader, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 		return strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
 	}
 	testkit.Main(m, testkit.Options{
@@ -41,13 +44,17 @@ func TestMain(m *testing.M) {
 // TestSweep kills the operator at every write of every story, and shows the
 // promise of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
+	defer func(lasts time.Duration) { missingLasts = lasts }(missingLasts)
+	missingLasts = time.Second
 	sweep := &testkit.Sweep{
 		Start:  standalone.Start(Operator),
+		Writes: kind.Writes,
+		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"pods"},
 	}
-	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), rotatesUsers(), takesOver())
+	sweep.Run(t, growsAndChanges(), upgradesWarm(), upgradesCold(), getsMemory(), changesIdentity(), losesLabelsAndRoom(), rotatesUsers(), takesOver())
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -88,8 +95,8 @@ func servers(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
 }
 
-// isReadyWith is settled when the condition Ready has the reason, for what the
-// spec now is, and so many servers have the image and are ready.
+// isReadyWith holds when the condition Ready has the reason, for what the spec now is,
+// and so many servers have the image and are ready.
 func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		mc, err := current(ctx, r)
@@ -108,8 +115,8 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := container(&pod.Spec, serverContainer).Image; have != image || !isSettled(&pod, time.Now()) {
-				return fmt.Errorf("server %s has image %s, settled %v", pod.Name, have, isSettled(&pod, time.Now()))
+			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; have != image || !isAvailable(&pod, time.Now()) {
+				return fmt.Errorf("server %s has image %s, available %v", pod.Name, have, isAvailable(&pod, time.Now()))
 			}
 		}
 		return nil
@@ -126,10 +133,9 @@ func growsAndChanges() testkit.Scenario {
 			{Name: "two", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1), Do: patched(`{"spec":{"size":2}}`)},
 			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2), Do: patched(`{"spec":{"version":"1.6.38"}}`)},
 		},
-		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
-		Variants: []string{"plain"},
-		Check:    nothingLeft(1, 0, 0),
-		Timeout:  time.Minute,
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
+		Check:   nothingLeft(1, 0, 0),
+		Timeout: time.Minute,
 	}
 }
 
@@ -158,8 +164,7 @@ func upgradesWarm() testkit.Scenario {
 			}
 			return nothingLeft(0, 1, 0)(ctx, r)
 		},
-		Variants: []string{"plain", "late-all", "twins"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -178,8 +183,7 @@ func upgradesCold() testkit.Scenario {
 			}
 			return nothingLeft(0, 1, 0)(ctx, r)
 		},
-		Variants: []string{"plain", "twins"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -198,8 +202,8 @@ func getsMemory() testkit.Scenario {
 				return err
 			}
 			for _, pod := range pods {
-				if limit := container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
-					return fmt.Errorf("%s has a limit of %s, and was told %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
+				if limit := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
+					return fmt.Errorf("%s has a limit of %s, and its annotation says %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
 				}
 			}
 			if starts := serverStarts(r); starts != 2 {
@@ -207,8 +211,7 @@ func getsMemory() testkit.Scenario {
 			}
 			return restartedOnceEach(r)
 		},
-		Variants: []string{"plain"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 
@@ -223,7 +226,7 @@ func hasMemory(memory string, n int) func(context.Context, *testkit.Run) error {
 
 var errNotYet = errors.New("not yet")
 
-// changesIdentity goes from one shape to the other.
+// changesIdentity goes from one identity to the other.
 func changesIdentity() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "changes-identity", Pods: behaves, Arrange: arranged(),
@@ -231,15 +234,40 @@ func changesIdentity() testkit.Scenario {
 			Name: "stable", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 			Do: patched(`{"spec":{"identity":"Stable"}}`),
 		}},
-		Settled:  isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
-		Check:    nothingLeft(0, 1, 0),
-		Variants: []string{"plain", "late-all", "faults"},
-		Timeout:  time.Minute,
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check:   nothingLeft(0, 1, 0),
+		Timeout: time.Minute,
 	}
 }
 
-// rotatesUsers has a file of users that changes, and is not asked for in the
-// end.
+// losesLabelsAndRoom has a server whose labels somebody removes, then more memory
+// than the node has for it, and then another identity.
+func losesLabelsAndRoom() testkit.Scenario {
+	hasItsLabel := func(ctx context.Context, r *testkit.Run) error {
+		pod, err := read(ctx, r, "cache-0", &corev1.Pod{})
+		if err == nil && pod.Labels[run.ManagedByLabel] != managedBy {
+			err = errors.New("cache-0 does not have its label")
+		}
+		return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))
+	}
+	return testkit.Scenario{
+		Name: "loses-labels-and-room", Pods: behaves, Arrange: arranged(stable),
+		Steps: []testkit.Step{
+			{Name: "no label", When: hasItsLabel, Do: func(ctx context.Context, r *testkit.Run) error {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "cache-0"}}
+				return r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+run.ManagedByLabel+`":null}}}`)))
+			}},
+			{Name: "more memory than there is", When: hasItsLabel, Do: patched(`{"spec":{"memory":"2Gi"}}`)},
+			{Name: "random", When: hasMemory("2Gi", 1), Do: patched(`{"spec":{"identity":"Random"}}`)},
+		},
+		Settled: func(ctx context.Context, r *testkit.Run) error {
+			return errors.Join(nothingLeft(1, 0, 0)(ctx, r), hasMemory("2Gi", 1)(ctx, r))
+		},
+		Timeout: time.Minute,
+	}
+}
+
+// rotatesUsers has a file of users that changes, and is not requested in the end.
 func rotatesUsers() testkit.Scenario {
 	users := func(r *testkit.Run, text string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte(text)}}
@@ -256,7 +284,7 @@ func rotatesUsers() testkit.Scenario {
 			pods, err := servers(ctx, r)
 			for _, pod := range pods {
 				if pod.Annotations[secretsAnnotation] == "" {
-					return fmt.Errorf("%s was not told", pod.Name)
+					return fmt.Errorf("%s has no annotation for the new users", pod.Name)
 				}
 			}
 			return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))
@@ -284,8 +312,7 @@ func rotatesUsers() testkit.Scenario {
 			}
 			return nil
 		},
-		Variants: []string{"plain"},
-		Timeout:  time.Minute,
+		Timeout: time.Minute,
 	}
 }
 

@@ -3,6 +3,7 @@ package memcached
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -14,11 +15,11 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podsecurity"
-	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
-	// serverContainer is the container that serves; its name is the guide's.
+	// serverContainer is the container that serves; its name is the tutorial's.
 	serverContainer   = "memcached"
 	exporterContainer = "exporter"
 
@@ -33,91 +34,49 @@ const (
 	stopSeconds = 60
 )
 
-// The annotations of a pod template.
-const (
-	// revisionAnnotation is the hash of all that the pods are made of.
-	revisionAnnotation = "memcached-operator/revision"
-	// replaceAnnotation is the hash of what cannot be changed in place.
-	replaceAnnotation = "memcached-operator/replace-for"
-	// settingsAnnotation is the hash of the settings, whose change restarts a
-	// server in place. They are read again at each start of the container,
-	// which its arguments are not.
-	settingsAnnotation    = "memcached-operator/settings"
-	threadsAnnotation     = "memcached-operator/threads"
-	connectionsAnnotation = "memcached-operator/max-connections"
-	// memoryAnnotation is the memory for items, in mebibytes, of servers that
-	// can be given more while they run.
-	memoryAnnotation = "memcached-operator/memory"
-)
-
 // podTemplate is what a pod is to be, and what that means for one that is there.
 type podTemplate struct {
 	corev1.PodTemplateSpec
 	revision string
 }
 
-func (t podTemplate) server() *corev1.Container { return container(&t.Spec, serverContainer) }
-
-func container(spec *corev1.PodSpec, name string) *corev1.Container {
-	for i := range spec.Containers {
-		if spec.Containers[i].Name == name {
-			return &spec.Containers[i]
-		}
-	}
-	return &corev1.Container{}
+func (t podTemplate) server() *corev1.Container {
+	return podtemplate.Container(&t.Spec, serverContainer)
 }
 
 func isWarm(mc *v1alpha1.Memcached) bool { return mc.Spec.Upgrade == v1alpha1.WarmUpgrade }
 
 func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1.StableIdentity }
 
-// desiredTemplate is the pod template that a Memcached asks for: the user's,
-// with the server put in.
+// desiredTemplate is the pod template that a Memcached requests: the user's, with the
+// server added.
 func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 	return templateWith(mc, renderings[0])
 }
 
 // templateWith is the template as one version of the operator renders it.
 func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
-	t := podTemplate{}
-	if mc.Spec.PodTemplate != nil {
-		t.PodTemplateSpec = *mc.Spec.PodTemplate.DeepCopy()
-	}
-	t.Name, t.Namespace = "", ""
-	if t.Labels == nil {
-		t.Labels = map[string]string{}
-	}
-	for name, value := range labels(mc) {
-		t.Labels[name] = value
-	}
+	t := podTemplate{PodTemplateSpec: podtemplate.From(mc.Spec.PodTemplate, labels(mc))}
 	t.Labels[identityLabel] = string(mc.Spec.Identity)
-	if t.Annotations == nil {
-		t.Annotations = map[string]string{}
-	}
 	spec := &t.Spec
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == serverContainer })
-	if i < 0 {
-		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: serverContainer})
-		i = 0
-	}
+	server := podtemplate.Main(spec, serverContainer)
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(int64(stopSeconds))
 	}
-	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = new(false)
-	}
+	podtemplate.WithoutToken(spec)
 	if spec.TopologySpreadConstraints == nil {
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(mc)},
 		}}
 	}
-	setServer(spec, &spec.Containers[i], mc, r)
+	setServer(spec, server, mc, r)
 	if mc.Spec.Metrics != nil {
 		spec.Containers = append(spec.Containers, exporter(mc))
 	}
 	if !r.isOf002 {
-		tellLastWords(spec)
+		podtemplate.KeepLastWords(spec.InitContainers...)
+		podtemplate.KeepLastWords(spec.Containers...)
 	}
 	secure(spec)
 
@@ -147,13 +106,13 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (string, error) {
 	fixed := *template.DeepCopy()
 	if isWarm(mc) {
-		container(&fixed.Spec, serverContainer).Image = ""
+		podtemplate.Container(&fixed.Spec, serverContainer).Image = ""
 	}
 	if mc.Spec.Metrics != nil {
-		container(&fixed.Spec, exporterContainer).Image = ""
+		podtemplate.Container(&fixed.Spec, exporterContainer).Image = ""
 	}
 	if growsLive(mc) {
-		resources := container(&fixed.Spec, serverContainer).Resources
+		resources := podtemplate.Container(&fixed.Spec, serverContainer).Resources
 		delete(resources.Limits, corev1.ResourceMemory)
 		delete(resources.Requests, corev1.ResourceMemory)
 	}
@@ -168,19 +127,6 @@ func hashTemplate(template corev1.PodTemplateSpec) (string, error) {
 	return names.Hash(string(data)), nil
 }
 
-// tellLastWords makes the kubelet keep the end of the log of a container that
-// ends, where the container leaves no message of its own, so that status can
-// report it.
-func tellLastWords(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].TerminationMessagePolicy == "" {
-				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-			}
-		}
-	}
-}
-
 // imageOf is the image of the server.
 func imageOf(mc *v1alpha1.Memcached) string {
 	if mc.Spec.Image != "" {
@@ -192,9 +138,6 @@ func imageOf(mc *v1alpha1.Memcached) string {
 // setServer sets what the spec says about the server's container.
 func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, r rendering) {
 	server.Image = imageOf(mc)
-	if server.ImagePullPolicy == "" {
-		server.ImagePullPolicy = corev1.PullIfNotPresent
-	}
 	server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
 		return p.Name == portName || p.ContainerPort == mc.Spec.Port
 	})
@@ -253,8 +196,7 @@ func settingsFile(file, name string) corev1.VolumeSource {
 }
 
 func setEnv(server *corev1.Container, name string, from *corev1.ObjectFieldSelector) {
-	server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == name })
-	server.Env = append(server.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: from}})
+	podtemplate.SetEnv(server, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: from}})
 }
 
 func annotation(name string) *corev1.ObjectFieldSelector {
@@ -307,26 +249,13 @@ func secure(spec *corev1.PodSpec) {
 	}
 }
 
-const (
-	// appLabel and podsOf are what the guide's operator selects by, so that its
-	// Deployment can be taken over.
-	appLabel = "app"
-	podsOf   = "memcached_cr"
-	// identityLabel says of which shape a pod is, while the shape changes.
-	identityLabel = "memcached-operator/identity"
-	// pullApp is the appLabel of pods that only pull an image.
-	pullApp = "memcached-pull"
-)
-
 func selector(mc *v1alpha1.Memcached) map[string]string {
 	return map[string]string{appLabel: "memcached", podsOf: names.LabelValue(mc.Name)}
 }
 
 // labels are on everything that a Memcached owns.
 func labels(mc *v1alpha1.Memcached) map[string]string {
-	all := selector(mc)
-	all["app.kubernetes.io/name"] = "memcached"
-	all["app.kubernetes.io/instance"] = names.LabelValue(mc.Name)
-	all[run.ManagedByLabel] = managedBy
+	all := podtemplate.Labels(name, mc.Name)
+	maps.Copy(all, selector(mc))
 	return all
 }

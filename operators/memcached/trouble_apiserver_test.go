@@ -21,7 +21,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
 // These tests are about pods that are evicted, refused or cannot start.
@@ -37,12 +37,12 @@ func TestEvicted(t *testing.T) {
 				once.Do(func() { evicted = testkit.Outcome{RunsFor: time.Second, PodReason: "Evicted"} })
 				return evicted
 			}), context.Background()
-			s.must(s.Create(ctx, story(s.run, option)))
-			s.eventually(func() error {
-				if n := serverStarts(s.run); n < 2 {
+			s.Must(s.Create(ctx, story(s.R, option)))
+			s.Eventually(func() error {
+				if n := serverStarts(s.R); n < 2 {
 					return fmt.Errorf("%d pods of servers were started", n)
 				}
-				mc, err := current(ctx, s.run)
+				mc, err := current(ctx, s.R)
 				if err == nil && (mc.Status.Replicas != 1 || mc.Status.ReadyReplicas != 1 || len(mc.Status.Nodes) != 1 || !meta.IsStatusConditionTrue(mc.Status.Conditions, status.Ready)) {
 					err = fmt.Errorf("status %+v", mc.Status)
 				}
@@ -57,14 +57,14 @@ func TestEvicted(t *testing.T) {
 func TestRefusedServers(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	tooMuch := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
-	s.must(s.Create(ctx, &corev1.LimitRange{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "small"},
+	s.Must(s.Create(ctx, &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "small"},
 		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
 	}))
-	s.must(s.Create(ctx, story(s.run, warm, size(2), func(mc *v1alpha1.Memcached) {
+	s.Must(s.Create(ctx, story(s.R, warm, size(2), func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: corev1.ResourceRequirements{Limits: tooMuch}}}}}
 	})))
-	s.eventually(func() error {
+	s.Eventually(func() error {
 		if ready := s.waitsFor(reasonUnavailable); !strings.Contains(ready.Message, "kubectl describe statefulset cache") {
 			return fmt.Errorf("message %q", ready.Message)
 		}
@@ -73,42 +73,42 @@ func TestRefusedServers(t *testing.T) {
 	s.patch(`{"spec":{"podTemplate":null}}`)
 	s.settled("memcached:1.6.18", 2)
 	isClosed := func() error {
-		set, err := read(ctx, s.run, "cache", &appsv1.StatefulSet{})
-		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != aboveAll {
+		set, err := read(ctx, s.R, "cache", &appsv1.StatefulSet{})
+		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != partitionClosed {
 			err = errors.New("the partition is open")
 		}
 		return err
 	}
-	s.eventually(isClosed)
+	s.Eventually(isClosed)
 	s.patch(`{"spec":{"size":0}}`)
 	s.settled("", 0)
-	before := serverStarts(s.run)
+	before := serverStarts(s.R)
 	s.patch(`{"spec":{"size":2,"version":"1.6.38"}}`)
 	s.settled("memcached:1.6.38", 2)
-	if starts := serverStarts(s.run) - before; starts != 2 {
+	if starts := serverStarts(s.R) - before; starts != 2 {
 		t.Errorf("%d pods of servers were started, want 2", starts)
 	}
-	s.must(restartedOnceEach(s.run))
-	s.eventually(isClosed)
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(restartedOnceEach(s.R))
+	s.Eventually(isClosed)
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
 // TestUnreadyServersLeave: a pool that does not get ready does not block a drain.
 func TestUnreadyServersLeave(t *testing.T) {
 	s, ctx := newStage(t, func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{Forever: true, NotReady: true} }), context.Background()
-	s.must(s.Create(ctx, story(s.run, stable, size(2))))
+	s.Must(s.Create(ctx, story(s.R, stable, size(2))))
 	for _, name := range []string{"cache-0", "cache-1"} {
-		s.eventually(func() error {
-			pod, err := read(ctx, s.run, name, &corev1.Pod{})
+		s.Eventually(func() error {
+			pod, err := read(ctx, s.R, name, &corev1.Pod{})
 			if err == nil && pod.Status.Phase != corev1.PodRunning {
 				err = errNotYet // one that is not running may leave anyway
 			}
 			return err
 		})
 	}
-	s.eventually(func() error { _, err := read(ctx, s.run, "cache", &policyv1.PodDisruptionBudget{}); return err })
+	s.Eventually(func() error { _, err := read(ctx, s.R, "cache", &policyv1.PodDisruptionBudget{}); return err })
 	for _, name := range []string{"cache-0", "cache-1"} {
-		s.must(s.SubResource("eviction").Create(ctx, s.object(&corev1.Pod{}, name), &policyv1.Eviction{}))
+		s.Must(s.SubResource("eviction").Create(ctx, s.object(&corev1.Pod{}, name), &policyv1.Eviction{}))
 	}
 }
 
@@ -120,25 +120,25 @@ func TestPullUnderQuota(t *testing.T) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory} {
 		hard[name] = resource.MustParse("100Gi")
 	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
-	s.must(s.Create(ctx, quota))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	s.Must(s.Create(ctx, quota))
 	asMade := quota.DeepCopy()
 	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{}} // its controller does not run here
 	for name := range hard {
 		quota.Status.Used[name] = resource.MustParse("0")
 	}
 	// Not an update: the API server writes to it, too.
-	s.must(s.Status().Patch(ctx, quota, client.MergeFrom(asMade)))
+	s.Must(s.Status().Patch(ctx, quota, client.MergeFrom(asMade)))
 	limits := corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}
-	s.must(s.Create(ctx, story(s.run, warm, func(mc *v1alpha1.Memcached) {
+	s.Must(s.Create(ctx, story(s.R, warm, func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: limits}}}}
 	})))
 	s.settled("memcached:1.6.18", 1)
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
 	s.settled("memcached:1.6.38", 1)
-	s.must(restartedOnceEach(s.run, "cache-0"))
+	s.Must(restartedOnceEach(s.R, "cache-0"))
 }
 
 // TestSecretOfTheCopysName: the user's Secret may have the name that the copy
@@ -146,24 +146,24 @@ func TestPullUnderQuota(t *testing.T) {
 func TestSecretOfTheCopysName(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
 	create := func(name string) {
-		s.must(s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: name}, Data: map[string][]byte{"users": []byte("me:one\n")}}))
+		s.Must(s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: name}, Data: map[string][]byte{"users": []byte("me:one\n")}}))
 	}
 	create("cache-auth")
-	s.must(s.Create(ctx, story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "cache-auth"} })))
+	s.Must(s.Create(ctx, story(s.R, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "cache-auth"} })))
 	s.settled("memcached:1.6.18", 1)
-	pods, err := servers(ctx, s.run)
-	s.must(err)
+	pods, err := servers(ctx, s.R)
+	s.Must(err)
 	if got := pods[0].Spec.Volumes[0].Secret.SecretName; got != "cache-auth-copy" {
 		t.Errorf("Secret %s is mounted", got)
 	}
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 
 	create("other-auth")
 	create("who")
-	other := story(s.run, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })
+	other := story(s.R, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who"} })
 	other.Name = "other"
-	s.must(s.Create(ctx, other))
-	s.eventually(func() error {
+	s.Must(s.Create(ctx, other))
+	s.Eventually(func() error {
 		err := s.Get(ctx, client.ObjectKeyFromObject(other), other)
 		if ready := meta.FindStatusCondition(other.Status.Conditions, status.Ready); err == nil && (ready == nil || ready.Reason != reasonConflict) {
 			err = fmt.Errorf("Ready is %+v", ready)

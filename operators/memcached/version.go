@@ -11,8 +11,8 @@ import (
 // versionTags are image tags that begin with a version of memcached.
 var versionTags = regexp.MustCompile(`^v?([0-9]+)\.([0-9]+)\.([0-9]+)($|[-._+])`)
 
-// versionOf reads memcached's version from the tag of an image; empty if the
-// tag does not tell.
+// versionOf reads memcached's version from the tag of an image; empty if the tag does not
+// say.
 func versionOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	i := strings.LastIndex(name, ":")

@@ -15,29 +15,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file is about autoscalers that are not the operator's: a
-// HorizontalPodAutoscaler that somebody, or KEDA, made for the Deployment. They are
-// watched in version 1 of their API: of version 2 the cache shows the operator's
-// own only.
+// This file is about autoscalers that the operator does not own: a
+// HorizontalPodAutoscaler that a user, or KEDA, made for the Deployment. They are watched
+// in version 1 of their API: in version 2 the cache has only the operator's own.
 
-// observeAutoscaler says whether somebody else's autoscaler has the replicas. Who
-// wrote them last cannot be read from the Deployment: a scale to 0 leaves no trace.
-// While they are not the spec's, the API server is asked, too, for an autoscaler
-// may be newer than the cache.
-func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer, d *appsv1.Deployment) (bool, error) {
+// observeAutoscaler says whether an autoscaler that the operator does not own sets the
+// replicas. The Deployment does not show who wrote them last: a scale to 0 leaves no
+// trace. While they differ from the spec's, the API server is queried, too, because an
+// autoscaler may be newer than the cache.
+func observeAutoscaler(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, d *appsv1.Deployment) (bool, error) {
 	if ws.Spec.Autoscaling != nil || d.UID == "" || d.Spec.Replicas == nil {
 		return false, nil
 	}
 	var list autoscalingv1.HorizontalPodAutoscalerList
-	if err := r.cache.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
 		return false, err
 	}
 	if hasAutoscaler(list, ws, d) || *d.Spec.Replicas == *ws.Spec.Replicas {
 		return hasAutoscaler(list, ws, d), nil
 	}
-	if err := r.live.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
+	if err := r.Live.List(ctx, &list, client.InNamespace(ws.Namespace)); err != nil {
 		return false, err
 	}
 	return hasAutoscaler(list, ws, d), nil
@@ -46,23 +46,23 @@ func (r *reconciler) observeAutoscaler(ctx context.Context, ws *webv1.WebServer,
 func hasAutoscaler(list autoscalingv1.HorizontalPodAutoscalerList, ws *webv1.WebServer, d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(list.Items, func(hpa autoscalingv1.HorizontalPodAutoscaler) bool {
 		target := hpa.Spec.ScaleTargetRef
-		return target.Kind == deploymentKind.kind && target.Name == d.Name && !isOurs(&hpa, ws)
+		return target.Kind == deploymentKind && target.Name == d.Name && !isOwned(&hpa, ws)
 	})
 }
 
 // autoscaled wakes the WebServer whose Deployment an autoscaler is for.
-func (r *reconciler) autoscaled() handler.EventHandler {
+func autoscaled(cached client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		target := obj.(*autoscalingv1.HorizontalPodAutoscaler).Spec.ScaleTargetRef
-		if target.Kind != deploymentKind.kind {
+		if target.Kind != deploymentKind {
 			return nil
 		}
 		var d appsv1.Deployment
-		if err := r.client.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: target.Name}, &d); err != nil {
-			return nil // none of ours: its own event will tell
+		if err := cached.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: target.Name}, &d); err != nil {
+			return nil // not the operator's; if it is, its own event follows
 		}
 		owner := metav1.GetControllerOf(&d)
-		if owner == nil || owner.Kind != webServerKind {
+		if owner == nil || owner.Kind != "WebServer" {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}}}

@@ -7,25 +7,27 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// optionalPoll is how often a kind that is asked for and missing is looked
-// for. A variable, so that tests need not wait.
+// optionalPoll is how often the operator looks for a requested kind that is missing. A
+// variable, so that tests need not wait.
 var optionalPoll = 30 * time.Second
 
 // plan is what is to be done.
 type plan struct {
-	// wanted are the children, in the order in which they are written.
-	wanted []wanted
-	// unwanted are the children that are not asked for any more.
-	unwanted []client.Object
+	loop.Plan
+
 	// chosen is the pod template, and why that one.
 	chosen choice
 	// failed is the rollout that is given up. Only status is written then:
@@ -33,42 +35,32 @@ type plan struct {
 	failed *webv1.FailedRollout
 	// rollout is how far the pods are.
 	rollout rollout
-	// wakeAfter is when to look again, if nothing happens; 0 for never.
-	wakeAfter time.Duration
-}
-
-// wanted is a child, and what it is to be.
-type wanted struct {
-	kind   string
-	seen   client.Object
-	config runtime.ApplyConfiguration
 }
 
 // choice is the pod template that the Deployment gets.
 type choice struct {
 	// template is empty when there is none to give.
 	template podTemplate
-	// desired is the template that the spec asks for; empty when an input is
-	// missing.
+	// desired is the template that the spec requests; empty when an input is missing.
 	desired podTemplate
 	// lastGood is the one to go back to; empty when there is none.
 	lastGood podTemplate
 	// rolledBack is true when template is lastGood because desired failed.
 	rolledBack bool
-	// adopted is true when the Deployment was made by another operator and
-	// keeps its template, because the spec asks for the revision adoptedFor as
-	// it did when it was taken over.
+	// adopted is true when another operator made the Deployment, and it keeps its
+	// template, because the spec still requests the revision adoptedFor, as at the
+	// takeover.
 	adopted    bool
 	adoptedFor string
 }
 
 // decide is the next step: pure, so that the tests need no cluster.
-func decide(ws *webv1.WebServer, seen observation) (plan, error) {
-	var next plan
+func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
+	next := &plan{}
 	var desired podTemplate
-	if seen.inputs.trouble == nil {
+	if seen.inputs.problem == nil {
 		var err error
-		if desired, err = askedFor(ws, seen); err != nil {
+		if desired, err = requestedTemplate(ws, seen); err != nil {
 			return next, err
 		}
 	}
@@ -80,109 +72,137 @@ func decide(ws *webv1.WebServer, seen observation) (plan, error) {
 	}
 
 	next.chosen = choose(ws, seen, desired)
-	for _, s := range append(seen.inputs.all(), keptTemplate(ws, next.chosen.lastGood)...) {
+	for _, s := range seen.inputs.all() {
 		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
-			next.wanted = append(next.wanted, wanted{s.kind, emptyCopy(s.kind), copyOf(ws, s)})
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: emptyCopy(s.kind), Want: copyOf(ws, s), Named: true})
 		}
 	}
-	want := func(kind childKind, asked bool, config func() runtime.ApplyConfiguration) {
-		child := seen.children[kind.kind]
+	var unwanted []loop.Write
+	want := func(child client.Object, requested bool, config func() runtime.ApplyConfiguration) {
 		switch {
 		case child == nil: // the cluster has no such kind
-		case asked:
-			next.wanted = append(next.wanted, wanted{kind.kind, child, config()})
-		case isOurs(child, ws) && child.GetDeletionTimestamp() == nil:
-			next.unwanted = append(next.unwanted, child)
+		case requested:
+			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: tutorialPortRefused(ws, seen, child)})
+		case isOwned(child, ws) && child.GetDeletionTimestamp() == nil:
+			unwanted = append(unwanted, remove(child))
 		}
 	}
-	want(serviceKind, true, func() runtime.ApplyConfiguration {
+	want(seen.service(), true, func() runtime.ApplyConfiguration {
 		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen))
 	})
-	if next.chosen.adopted || next.chosen.template != "" {
+	if next.chosen.adopted || !next.chosen.template.isNone() {
 		d, err := deployment(ws, next.chosen, replicas(ws, seen))
 		if err != nil {
 			return next, err
 		}
-		want(deploymentKind, true, func() runtime.ApplyConfiguration { return d })
+		write := loop.Write{Verb: loop.Apply, Object: seen.deployment(), Want: d}
+		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
+			next.Writes = append(next.Writes, write)
+		} else {
+			// The template for a rollback is kept before the Deployment gets another one.
+			next.Writes = append([]loop.Write{{Verb: loop.Apply, Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
+			next.Then = append(next.Then, write)
+		}
 	}
-	want(budgetKind, true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
-	want(autoscalerKind, ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
-	want(ingressKind, ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
-	want(httpRouteKind, ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
-	want(routeKind, ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
-	next.unwanted = append(next.unwanted, uselessCopies(ws, seen, next)...)
-	next.wakeAfter = next.rollout.wakeAfter
-	if len(seen.missing) > 0 && (next.wakeAfter == 0 || next.wakeAfter > optionalPoll) {
-		next.wakeAfter = optionalPoll
+	want(loop.The[*policyv1.PodDisruptionBudget](seen.children), true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
+	want(loop.The[*autoscalingv2.HorizontalPodAutoscaler](seen.children), ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
+	want(loop.The[*networkingv1.Ingress](seen.children), ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
+	want(seen.children[httpRouteKind], ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
+	want(seen.children[routeKind], ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
+	next.Writes = append(next.Writes, unwanted...)
+	for _, c := range useless(seen, next) {
+		next.Writes = append(next.Writes, remove(c))
+	}
+	if next.rollout.wakeAfter > 0 {
+		next.Wake(seen.now.Add(next.rollout.wakeAfter))
+	}
+	if len(seen.missing) > 0 {
+		next.Wake(seen.now.Add(optionalPoll))
 	}
 	return next, nil
 }
 
-// choose finds the pod template. What a rollout needs to be put back is in the
-// annotations of the Deployment, and which revision is good is in status. A
-// Deployment that is made anew begins with what was good: what has yet to show
-// that it works follows as a rollout.
+// remove deletes a child that nothing needs. An operator whose cache has the child
+// and not yet the edit that needs it must not: so the WebServer has to be current.
+func remove(child client.Object) loop.Write {
+	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more", IfCurrent: true}
+}
+
+// tutorialPortRefused is for a Service that requests the tutorial's port and does not get
+// it: the next try requests any port.
+func tutorialPortRefused(ws *webv1.WebServer, seen observation, child client.Object) func(error) bool {
+	if _, isService := child.(*corev1.Service); !isService || !seen.tutorialPort || nodePort(ws, seen) != tutorialNodePort {
+		return nil
+	}
+	return func(err error) bool {
+		if isPortTaken(err) {
+			seen.tutorialPortTaken()
+			return true
+		}
+		return false
+	}
+}
+
+// choose finds the pod template. The template to roll back to is in a ControllerRevision,
+// and which revision is good is in status. A Deployment that is created again
+// starts with the good template: one that is not yet proven follows as a rollout.
 func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 	d := seen.deployment()
-	current, good := currentTemplate(seen), goodTemplate(seen)
+	current, good := currentTemplate(seen), seen.good
 	c := choice{desired: desired, template: desired, lastGood: good}
 	adoptedFor := d.Annotations[adoptedAnnotation]
 	foreign := isForeign(d)
 	switch {
-	case foreign && (desired == "" || adoptedFor == "" || adoptedFor == desired.revision()):
-		c.template, c.adopted, c.adoptedFor = "", true, adoptedFor
+	case foreign && (desired.isNone() || adoptedFor == "" || adoptedFor == desired.revision):
+		c.template, c.adopted, c.adoptedFor = podTemplate{}, true, adoptedFor
 		if adoptedFor == "" {
-			c.adoptedFor = desired.revision()
+			c.adoptedFor = desired.revision
 		}
 	case foreign:
 		c.lastGood = templateOf(d.Spec.Template)
-	case d.UID == "" && good != "" && good.revision() == ws.Status.LastGoodRevision:
+	case d.UID == "" && !good.isNone() && good.revision == ws.Status.LastGoodRevision:
 		c.template = good
 		c.rolledBack = isFailed(ws, desired)
-	case desired == "":
+	case desired.isNone():
 		c.template = current
-	case isFailed(ws, desired) && good != "":
+	case isFailed(ws, desired) && !good.isNone():
 		c.template, c.rolledBack = good, true
-	case current != desired && current != "" && current.revision() == ws.Status.LastGoodRevision:
+	case !current.is(desired) && !current.isNone() && current.revision == ws.Status.LastGoodRevision:
 		c.lastGood = current
 	}
 	return c
 }
 
-// isForeign says whether a Deployment has the template that another operator gave
-// it. Without the annotation it may still be ours: its pods have a revision.
+// isForeign says whether a Deployment has the template that another operator gave it.
+// Without the annotation it may still be this operator's: its pods have a revision.
 func isForeign(d *appsv1.Deployment) bool {
 	return d.UID != "" && d.Annotations[templateAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
 }
 
 // currentTemplate is the template that the Deployment was last given.
 func currentTemplate(seen observation) podTemplate {
-	return podTemplate(seen.deployment().Annotations[templateAnnotation])
+	return templateFrom(seen.deployment().Annotations[templateAnnotation])
 }
 
-// goodTemplate is the last good one before that: the Deployment has it, and if
-// that was deleted, the ConfigMap in which it is kept.
-func goodTemplate(seen observation) podTemplate {
-	if good := seen.deployment().Annotations[goodAnnotation]; good != "" {
-		return podTemplate(good)
-	}
-	return seen.keptTemplate
+// isKept says whether a ControllerRevision has a template.
+func isKept(seen observation, t podTemplate) bool {
+	return slices.ContainsFunc(seen.revisions, func(r appsv1.ControllerRevision) bool { return r.Annotations[revisionAnnotation] == t.revision })
 }
 
 // templateOf makes a template to go back to of one that another operator made.
 func templateOf(template corev1.PodTemplateSpec) podTemplate {
 	data, err := json.Marshal(template)
 	if err != nil {
-		return ""
+		return podTemplate{}
 	}
-	return podTemplate(data)
+	return templateFrom(string(data))
 }
 
-// replicas are those of the spec. Where an autoscaler chooses, they are its
-// own: nil once it has set them, and until then those that there are, within
-// its bounds. Ours never sets 0, and does nothing while they are 0; another one,
-// such as KEDA, may have good reason to. An apply without a field that is still
-// the operator's would take it away, so those are kept by asking for them.
+// replicas are those of the spec. With an autoscaler they are the autoscaler's: nil once
+// it has set them, and until then the present ones, within its bounds. The operator's own
+// autoscaler never sets 0, and does nothing while they are 0; another one, such as KEDA,
+// may have good reason to. An apply without a field that the operator still owns would
+// remove it, so those are applied as they are.
 func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	live := seen.deployment().Spec.Replicas
 	if auto := ws.Spec.Autoscaling; auto != nil {
@@ -204,15 +224,20 @@ func replicas(ws *webv1.WebServer, seen observation) *int32 {
 	return nil
 }
 
-// uselessCopies are the copies that no pod can need any more.
-func uselessCopies(ws *webv1.WebServer, seen observation, next plan) []client.Object {
-	if !next.rollout.complete || next.chosen.adopted || currentTemplate(seen) != next.chosen.template {
+// useless are the copies that no pod can need any more, and the templates that no
+// rollback needs.
+func useless(seen observation, next *plan) []client.Object {
+	if !next.rollout.complete || next.chosen.adopted || !currentTemplate(seen).is(next.chosen.template) {
 		return nil
 	}
 	var useless []client.Object
+	for i, r := range seen.revisions {
+		if r.Annotations[revisionAnnotation] != next.chosen.lastGood.revision {
+			useless = append(useless, &seen.revisions[i])
+		}
+	}
 	for i, c := range seen.copies {
-		kept := slices.ContainsFunc(keptTemplate(ws, next.chosen.lastGood), func(s *snapshot) bool { return s.name == c.Name })
-		if !kept && !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
+		if !next.chosen.template.uses(c.Name) && !next.chosen.lastGood.uses(c.Name) && !next.chosen.desired.uses(c.Name) {
 			useless = append(useless, &seen.copies[i])
 		}
 	}
@@ -226,11 +251,11 @@ func emptyCopy(kind string) client.Object {
 	return &corev1.ConfigMap{}
 }
 
-// differencesTold is how many fields of an adopted template are named.
-const differencesTold = 8
+// differencesShown is how many fields of an adopted template are named.
+const differencesShown = 8
 
 func tooMany(fields []string) string {
-	if more := len(fields) - differencesTold; more > 0 {
+	if more := len(fields) - differencesShown; more > 0 {
 		return fmt.Sprintf(" and %d more", more)
 	}
 	return ""
@@ -238,7 +263,7 @@ func tooMany(fields []string) string {
 
 // templateDifferences are the fields that the pods do not have as desired.
 func templateDifferences(desired podTemplate, d *appsv1.Deployment) []string {
-	changes, err := apply.Differences(json.RawMessage(desired), d.Spec.Template)
+	changes, err := apply.Differences(json.RawMessage(desired.json), d.Spec.Template)
 	if err != nil {
 		return nil
 	}

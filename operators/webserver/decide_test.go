@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 )
 
 func TestChoose(t *testing.T) {
 	a, b, c := templateFor(image("nginx:a")), templateFor(image("nginx:b")), templateFor(image("nginx:c"))
-	none := podTemplate("")
+	none := podTemplate{}
 	adopted := func(revision string) seenOption {
 		return func(seen *observation) {
 			aDeployment(none, none)(seen)
@@ -64,63 +65,67 @@ func TestChoose(t *testing.T) {
 		"an input is missing, and nothing there": {
 			ws: aWeb(), seen: somethingSeen(), want: choice{}},
 		"put back, and deleted: what was good is made anew": {
-			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"on its way, and deleted: what was good comes first": {
-			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: a, lastGood: a}},
+			ws: aWeb(good(a, noon)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: a, lastGood: a}},
 		"good, and deleted: the same": {
-			ws: aWeb(good(b, noon)), seen: somethingSeen(kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+			ws: aWeb(good(b, noon)), seen: somethingSeen(keeps(a)), desired: b, want: choice{template: b, lastGood: a}},
 		"an input is missing, and the Deployment is deleted": {
-			ws: aWeb(good(a, noon)), seen: somethingSeen(kept(a)), want: choice{template: a, lastGood: a}},
+			ws: aWeb(good(a, noon)), seen: somethingSeen(keeps(a)), want: choice{template: a, lastGood: a}},
 		"the annotation with the good one is lost": {
-			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), kept(a)), desired: b, want: choice{template: b, lastGood: a}},
+			ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, none), keeps(a)), desired: b, want: choice{template: b, lastGood: a}},
 		"the annotation with the template is lost": {
 			ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(none, none, withRevision(a))), desired: a, want: choice{template: a}},
 		"another operator's: left as it is": {
-			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+			ws: aWeb(), seen: somethingSeen(adopted("")), desired: a, want: choice{adopted: true, adoptedFor: a.revision}},
 		"another operator's, known": {
-			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: a, want: choice{adopted: true, adoptedFor: a.revision()}},
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision)), desired: a, want: choice{adopted: true, adoptedFor: a.revision}},
 		"another operator's, and the spec changes": {
-			ws: aWeb(), seen: somethingSeen(adopted(a.revision())), desired: b,
+			ws: aWeb(), seen: somethingSeen(adopted(a.revision)), desired: b,
 			want: choice{template: b, lastGood: templateOf(corev1.PodTemplateSpec{})}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.desired = tc.desired
 			got := choose(tc.ws, tc.seen, tc.desired)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(choice{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(choice{}, podTemplate{})); diff != "" {
 				t.Errorf("choose() (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestKeepsTheGoodTemplate: a rollout begins with what it may have to go back
-// to being kept outside the Deployment, and one copy is enough.
+// TestKeepsTheGoodTemplate: a rollout begins with what it may have to go back to being
+// kept, and without that there is none. One of 0.0.2 is kept as soon as it is seen.
 func TestKeepsTheGoodTemplate(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
-	kinds := func(seen observation) []string {
-		next, err := decide(aWeb(image("nginx:b"), good(a, noon)), seen)
+	ofBefore := func(seen *observation) { seen.good, seen.revisions = a, nil }
+	for name, tc := range map[string]struct {
+		seen         observation
+		writes, then []string
+	}{
+		"a rollout begins":         {somethingSeen(aDeployment(a, podTemplate{})), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+		"it is kept":               {somethingSeen(aDeployment(b, a)), []string{"Service", "Deployment", "PodDisruptionBudget"}, nil},
+		"0.0.2 has kept it":        {somethingSeen(aDeployment(b, a), ofBefore), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+		"a new WebServer":          {somethingSeen(), []string{"Service", "Deployment", "PodDisruptionBudget"}, nil},
+		"another one is kept, too": {somethingSeen(aDeployment(a, podTemplate{}), keeps(b)), []string{"ControllerRevision", "Service", "PodDisruptionBudget"}, []string{"Deployment"}},
+	} {
+		next, err := decide(aWeb(image("nginx:b"), good(a, noon)), tc.seen)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kinds []string
-		for _, child := range next.wanted {
-			kinds = append(kinds, child.kind)
+		kinds := func(writes []loop.Write) (all []string) {
+			for _, w := range writes {
+				all = append(all, loop.KindOf(w.Object))
+			}
+			return all
 		}
-		return kinds
-	}
-	rest := []string{"Service", "Deployment", "PodDisruptionBudget"}
-	there := func(seen *observation) {
-		seen.copies = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "web-last-good-" + a.revision()}}}
-	}
-	if diff := cmp.Diff(append([]string{configMapKind}, rest...), kinds(somethingSeen(aDeployment(a, "")))); diff != "" {
-		t.Errorf("a rollout begins (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(rest, kinds(somethingSeen(aDeployment(b, a), there))); diff != "" {
-		t.Errorf("it is kept (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(rest, kinds(somethingSeen())); diff != "" {
-		t.Errorf("a new WebServer (-want +got):\n%s", diff)
+		if diff := cmp.Diff(tc.writes, kinds(next.Writes)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.then, kinds(next.Then)); diff != "" {
+			t.Errorf("%s, and then (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -128,7 +133,7 @@ func TestJudge(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	pull := func(template podTemplate) seenOption { return aPod(template, waits("ImagePullBackOff")) }
 	failure := func(reason, message string) *webv1.FailedRollout {
-		return &webv1.FailedRollout{Revision: b.revision(), Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
+		return &webv1.FailedRollout{Revision: b.revision, Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
 	}
 	crashes := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashLoop}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}, RestartCount: 2}
@@ -150,7 +155,7 @@ func TestJudge(t *testing.T) {
 		"on its way":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), pull(b)), desired: b},
 		"too late":                   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
 		"too late, nobody knows why": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
-		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, "", late), pull(b)), desired: b},
+		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, podTemplate{}, late), pull(b)), desired: b},
 		"too late, known":            {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
 		"the one put back is late":   {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a, late)), desired: b},
 		"another one is asked for":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
@@ -161,7 +166,7 @@ func TestJudge(t *testing.T) {
 			want: failure(crashLoop, `healthy at first, and then container "webserver" is crash-looping: it crashed 3 times, last with exit code 3`)},
 		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
 		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
-			want: failure("PodsRefused", "not healthy within 60 s: no pod can be made: exceeded quota")},
+			want: failure("PodsRefused", "not healthy within 60 s: pods cannot be created: exceeded quota")},
 		"those before it were refused, too":             {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)), appliedAt(noon))), desired: b},
 		"good, and then pods are refused":               {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)))), desired: b},
 		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
@@ -195,8 +200,8 @@ func TestJudge(t *testing.T) {
 func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
-	if r.wakeAfter != 40*time.Second || r.trouble == nil || r.trouble.message != "no pod can be made: exceeded quota" {
-		t.Errorf("again after %v, trouble %+v", r.wakeAfter, r.trouble)
+	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.message != "pods cannot be created: exceeded quota" {
+		t.Errorf("wakes after %v, problem %+v", r.wakeAfter, r.problem)
 	}
 	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, stopped, appliedAt(noon.Add(-50*time.Second)))), b)
@@ -207,31 +212,31 @@ func TestJudgesAgain(t *testing.T) {
 		State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}
 	r = judge(aWeb(good(a, noon)), somethingSeen(aDeployment(a, b), aPod(a, ready)), a)
-	if r.wakeAfter != time.Minute || r.trouble == nil {
-		t.Errorf("ready after crashes: again after %v, trouble %+v", r.wakeAfter, r.trouble)
+	if r.wakeAfter != time.Minute || r.problem == nil {
+		t.Errorf("ready after crashes: wakes after %v, problem %+v", r.wakeAfter, r.problem)
 	}
 }
 
 func TestNodePort(t *testing.T) {
-	asked := func(service webv1.ServiceSpec) webOption {
+	requested := func(service webv1.ServiceSpec) webOption {
 		return func(ws *webv1.WebServer) { ws.Spec.Service = &service }
 	}
 	had := func(ws *webv1.WebServer) { ws.Status.NodePort = 31234 }
-	free := func(seen *observation) { seen.guidePort = true }
+	free := func(seen *observation) { seen.tutorialPort = true }
 
 	cases := map[string]struct {
 		ws   *webv1.WebServer
 		seen observation
 		want int32
 	}{
-		"the first one":           {ws: aWeb(), seen: somethingSeen(free), want: theGuidePort},
+		"the first one":           {ws: aWeb(), seen: somethingSeen(free), want: tutorialNodePort},
 		"the others":              {ws: aWeb(), seen: somethingSeen(), want: 0},
 		"there, not yet told":     {ws: aWeb(), seen: somethingSeen(free, aService(31111)), want: 31111},
 		"changed behind its back": {ws: aWeb(had), seen: somethingSeen(free, aService(31111)), want: 31234},
 		"deleted":                 {ws: aWeb(had), seen: somethingSeen(free), want: 31234},
-		"the user's own":          {ws: aWeb(had, asked(webv1.ServiceSpec{NodePort: 30500})), seen: somethingSeen(free, aService(31234)), want: 30500},
-		"not on nodes":            {ws: aWeb(had, asked(webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP})), seen: somethingSeen(free, aService(31234)), want: 0},
-		"a load balancer's":       {ws: aWeb(asked(webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer})), seen: somethingSeen(free), want: 0},
+		"the user's own":          {ws: aWeb(had, requested(webv1.ServiceSpec{NodePort: 30500})), seen: somethingSeen(free, aService(31234)), want: 30500},
+		"not on nodes":            {ws: aWeb(had, requested(webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP})), seen: somethingSeen(free, aService(31234)), want: 0},
+		"a load balancer's":       {ws: aWeb(requested(webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer})), seen: somethingSeen(free), want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -270,10 +275,10 @@ func TestHTTPSNodePort(t *testing.T) {
 }
 
 func TestFindsByName(t *testing.T) {
-	none := podTemplate("")
+	none := podTemplate{}
 	port := func(n int32) webOption { return func(ws *webv1.WebServer) { ws.Spec.Port = n } }
 	a, b := templateFor(port(80)), templateFor(port(8080))
-	theirs := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
+	foreign := templateOf(corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer}}}})
 	hidden := templateFor(func(ws *webv1.WebServer) {
 		proxy := corev1.Container{Name: "proxy", Ports: []corev1.ContainerPort{{Name: httpName, ContainerPort: 9000}}}
 		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{proxy, {Name: serverContainer}}}}
@@ -290,9 +295,9 @@ func TestFindsByName(t *testing.T) {
 		"another port":                    {aWeb(good(a, noon)), somethingSeen(aDeployment(a, none)), choice{template: b, lastGood: a}, true},
 		"put back from another port":      {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a)), choice{template: a, lastGood: a}, true},
 		"another operator's":              {aWeb(), somethingSeen(aDeployment(none, none)), choice{adopted: true}, false},
-		"ours follows another operator's": {aWeb(), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, false},
-		"ours has followed it":            {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: a, lastGood: theirs}, true},
-		"ours is put back":                {aWeb(good(a, noon)), somethingSeen(aDeployment(a, theirs)), choice{template: theirs, lastGood: theirs}, false},
+		"ours follows another operator's": {aWeb(), somethingSeen(aDeployment(a, foreign)), choice{template: a, lastGood: foreign}, false},
+		"ours has followed it":            {aWeb(good(a, noon)), somethingSeen(aDeployment(a, foreign)), choice{template: a, lastGood: foreign}, true},
+		"ours is put back":                {aWeb(good(a, noon)), somethingSeen(aDeployment(a, foreign)), choice{template: foreign, lastGood: foreign}, false},
 		"a container before has the name": {aWeb(), somethingSeen(), choice{template: hidden}, false},
 	}
 	for name, tc := range cases {
@@ -313,11 +318,11 @@ func TestReplicas(t *testing.T) {
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
 	stopped := func(seen *observation) { seen.deployment().Spec.Replicas = new(int32(0)) }
-	theirs := func(o *observation) { o.autoscaled = true }
-	ours := func(seen *observation) {
+	another := func(o *observation) { o.autoscaled = true }
+	owned := func(seen *observation) {
 		seen.deployment().ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managedBy, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}
 	}
-	there := aDeployment(templateFor(), "")
+	there := aDeployment(templateFor(), podTemplate{})
 
 	cases := map[string]struct {
 		ws   *webv1.WebServer
@@ -327,9 +332,9 @@ func TestReplicas(t *testing.T) {
 		"the spec's":           {ws: aWeb(), seen: somethingSeen(there), want: new(int32(3))},
 		"scaled by hand":       {ws: aWeb(), seen: somethingSeen(there, scaled), want: new(int32(3))},
 		"another's autoscaler": {ws: aWeb(), seen: somethingSeen(there, scaled, func(o *observation) { o.autoscaled = true })},
-		"another's sets 0, which leaves no trace": {ws: aWeb(), seen: somethingSeen(there, stopped, theirs)},
-		"another's has not set them yet":          {ws: aWeb(func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(5)) }), seen: somethingSeen(there, ours, theirs), want: new(int32(3))},
-		"another's, nothing there":                {ws: aWeb(), seen: somethingSeen(theirs), want: new(int32(3))},
+		"another's sets 0, which leaves no trace": {ws: aWeb(), seen: somethingSeen(there, stopped, another)},
+		"another's has not set them yet":          {ws: aWeb(func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(5)) }), seen: somethingSeen(there, owned, another), want: new(int32(3))},
+		"another's, nothing there":                {ws: aWeb(), seen: somethingSeen(another), want: new(int32(3))},
 		"autoscaled from now on":                  {ws: aWeb(auto), seen: somethingSeen(there), want: new(int32(3))},
 		"autoscaled, nothing there":               {ws: aWeb(auto), seen: somethingSeen(), want: new(int32(2))},
 		"autoscaled, and stopped by hand":         {ws: aWeb(auto), seen: somethingSeen(there, scaled, stopped), want: new(int32(2))},

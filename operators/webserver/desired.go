@@ -19,26 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/run"
 )
 
-// The annotations of a Deployment. They keep what a rollback and the next
-// leader need.
-const (
-	revisionAnnotation = "webserver-operator/revision"  // of a pod template
-	templateAnnotation = "webserver-operator/template"  // what was applied, as JSON
-	goodAnnotation     = "webserver-operator/last-good" // the same of the last good revision before
-	adoptedAnnotation  = "webserver-operator/adopted"   // the revision asked for when it was taken over
-)
-
 func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(webv1.GroupVersion.String()).
-		WithKind("WebServer").
-		WithName(ws.Name).
-		WithUID(ws.UID).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return apply.OwnerReference(ws, webv1.GroupVersion.WithKind("WebServer"))
 }
 
 // deployment is the Deployment with the chosen pod template. One that was
@@ -65,16 +51,30 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 	}
 
 	template := corev1ac.PodTemplateSpec()
-	if err := json.Unmarshal([]byte(chosen.template), template); err != nil {
+	if err := json.Unmarshal([]byte(chosen.template.json), template); err != nil {
 		return nil, fmt.Errorf("read the pod template: %w", err)
 	}
-	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision()})
+	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision})
 	spec.WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws))).WithTemplate(template)
-	d.WithAnnotations(map[string]string{templateAnnotation: string(chosen.template)})
-	if chosen.lastGood != "" {
-		d.WithAnnotations(map[string]string{goodAnnotation: string(chosen.lastGood)})
+	d.WithAnnotations(map[string]string{templateAnnotation: chosen.template.json})
+	if !chosen.lastGood.isNone() {
+		d.WithAnnotations(map[string]string{goodAnnotation: chosen.lastGood.revision})
 	}
 	return d, nil
+}
+
+// kept is what keeps a template for a rollback: it outlives the Deployment.
+func kept(ws *webv1.WebServer, seen observation, good podTemplate) *appsv1ac.ControllerRevisionApplyConfiguration {
+	var last int64
+	for _, r := range seen.revisions {
+		last = max(last, r.Revision)
+	}
+	return appsv1ac.ControllerRevision(fmt.Sprintf("%s-%s", childName(ws), good.revision), ws.Namespace).
+		WithLabels(labels(ws)).
+		WithAnnotations(map[string]string{revisionAnnotation: good.revision}).
+		WithOwnerReferences(ownedBy(ws)).
+		WithData(runtime.RawExtension{Raw: []byte(good.json)}).
+		WithRevision(last + 1)
 }
 
 // service is the Service. A node port of 0 leaves the choice to the API server;
@@ -170,30 +170,30 @@ func autoscaler(ws *webv1.WebServer) *autoscalingv2ac.HorizontalPodAutoscalerApp
 }
 
 func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
-	asked := ws.Spec.Ingress
+	requested := ws.Spec.Ingress
 	spec := networkingv1ac.IngressSpec().
 		WithRules(networkingv1ac.IngressRule().
-			WithHost(asked.Host).
+			WithHost(requested.Host).
 			WithHTTP(networkingv1ac.HTTPIngressRuleValue().
 				WithPaths(networkingv1ac.HTTPIngressPath().
-					WithPath(asked.Path).
+					WithPath(requested.Path).
 					WithPathType(networkingv1.PathTypePrefix).
 					WithBackend(networkingv1ac.IngressBackend().
 						WithService(networkingv1ac.IngressServiceBackend().
 							WithName(serviceName(ws)).
 							WithPort(networkingv1ac.ServiceBackendPort().WithName(httpName)))))))
-	if asked.ClassName != "" {
-		spec.WithIngressClassName(asked.ClassName)
+	if requested.ClassName != "" {
+		spec.WithIngressClassName(requested.ClassName)
 	}
-	if asked.TLSSecretName != "" {
-		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(asked.Host).WithSecretName(asked.TLSSecretName))
+	if requested.TLSSecretName != "" {
+		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(requested.Host).WithSecretName(requested.TLSSecretName))
 	}
 	i := networkingv1ac.Ingress(childName(ws), ws.Namespace).
 		WithLabels(labels(ws)).
 		WithOwnerReferences(ownedBy(ws)).
 		WithSpec(spec)
-	if len(asked.Annotations) > 0 {
-		i.WithAnnotations(asked.Annotations)
+	if len(requested.Annotations) > 0 {
+		i.WithAnnotations(requested.Annotations)
 	}
 	return i
 }
@@ -201,10 +201,10 @@ func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
 // httpRoute is an HTTPRoute of the Gateway API, whose Go types are not needed
 // for so little.
 func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
-	asked := ws.Spec.Gateway
-	parent := map[string]any{"name": asked.Name}
-	if asked.Namespace != "" {
-		parent["namespace"] = asked.Namespace
+	requested := ws.Spec.Gateway
+	parent := map[string]any{"name": requested.Name}
+	if requested.Namespace != "" {
+		parent["namespace"] = requested.Namespace
 	}
 	spec := map[string]any{
 		"parentRefs": []any{parent},
@@ -212,14 +212,14 @@ func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 			"backendRefs": []any{map[string]any{"name": serviceName(ws), "port": int64(serviceSpec(ws).Port)}},
 		}},
 	}
-	if len(asked.Hostnames) > 0 {
+	if len(requested.Hostnames) > 0 {
 		var hostnames []any
-		for _, hostname := range asked.Hostnames {
+		for _, hostname := range requested.Hostnames {
 			hostnames = append(hostnames, hostname)
 		}
 		spec["hostnames"] = hostnames
 	}
-	return foreign(ws, httpRouteKind.empty(), spec)
+	return foreign(ws, unstructuredOf(httpRouteKind), spec)
 }
 
 // openShiftRoute is a Route of OpenShift's router.
@@ -234,12 +234,11 @@ func openShiftRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 	if ws.Spec.Route.EdgeTLS {
 		spec["tls"] = map[string]any{"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}
 	}
-	return foreign(ws, routeKind.empty(), spec)
+	return foreign(ws, unstructuredOf(routeKind), spec)
 }
 
 // foreign is a child of a kind without Go types here.
-func foreign(ws *webv1.WebServer, empty client.Object, spec map[string]any) runtime.ApplyConfiguration {
-	u := empty.(*unstructured.Unstructured)
+func foreign(ws *webv1.WebServer, u *unstructured.Unstructured, spec map[string]any) runtime.ApplyConfiguration {
 	u.SetNamespace(ws.Namespace)
 	u.SetName(childName(ws))
 	u.SetLabels(labels(ws))

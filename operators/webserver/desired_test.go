@@ -19,7 +19,7 @@ func podOf(t *testing.T, ws *webv1.WebServer, in inputs) corev1.PodSpec {
 		t.Fatal(err)
 	}
 	var pod corev1.PodTemplateSpec
-	if err := json.Unmarshal([]byte(template), &pod); err != nil {
+	if err := json.Unmarshal([]byte(template.json), &pod); err != nil {
 		t.Fatal(err)
 	}
 	return pod.Spec
@@ -35,10 +35,10 @@ func TestPodsAreUnprivileged(t *testing.T) {
 		t.Errorf("security context %+v", s)
 	}
 
-	theirs := podOf(t, aWeb(func(ws *webv1.WebServer) {
+	usersOwn := podOf(t, aWeb(func(ws *webv1.WebServer) {
 		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(0))}}}
 	}), inputs{})
-	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, theirs.SecurityContext); diff != "" {
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, usersOwn.SecurityContext); diff != "" {
 		t.Errorf("the template's own security context (-want +got):\n%s", diff)
 	}
 }
@@ -136,8 +136,8 @@ func TestTheCheckHasResources(t *testing.T) {
 	now, _ := desiredTemplate(ws, in)
 	old, _ := desiredTemplate(ws, bare)
 	adopted := func(seen *observation) {
-		aDeployment("", "")(seen)
-		seen.deployment().Annotations[adoptedAnnotation] = old.revision()
+		aDeployment(podTemplate{}, podTemplate{})(seen)
+		seen.deployment().Annotations[adoptedAnnotation] = old.revision
 	}
 	refused := *ws
 	failed(old)(&refused)
@@ -147,16 +147,16 @@ func TestTheCheckHasResources(t *testing.T) {
 		want podTemplate
 	}{
 		"a new one":                  {ws, somethingSeen(), now},
-		"the old one runs":           {ws, somethingSeen(aDeployment(old, "")), old},
+		"the old one runs":           {ws, somethingSeen(aDeployment(old, podTemplate{})), old},
 		"the new one runs":           {ws, somethingSeen(aDeployment(now, old)), now},
 		"back to the old one":        {ws, somethingSeen(aDeployment(templateFor(), old)), old},
-		"another one runs":           {ws, somethingSeen(aDeployment(templateFor(), "")), now},
-		"the old one was put back":   {&refused, somethingSeen(aDeployment(templateFor(), "")), old},
+		"another one runs":           {ws, somethingSeen(aDeployment(templateFor(), podTemplate{})), now},
+		"the old one was put back":   {&refused, somethingSeen(aDeployment(templateFor(), podTemplate{})), old},
 		"another's, when it was old": {ws, somethingSeen(adopted), old},
 	} {
 		tc.seen.inputs = in
-		if got, err := askedFor(tc.ws, tc.seen); err != nil || got != tc.want {
-			t.Errorf("%s: revision %s, want %s (%v)", name, got.revision(), tc.want.revision(), err)
+		if got, err := requestedTemplate(tc.ws, tc.seen); err != nil || got != tc.want {
+			t.Errorf("%s: revision %s, want %s (%v)", name, got.revision, tc.want.revision, err)
 		}
 	}
 }
@@ -181,12 +181,12 @@ func TestLastWordsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, ""))); err != nil || asked != old {
-		t.Errorf("a template of version 0.0.2 becomes %s (%v)", asked, err)
+	if requested, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || requested != old {
+		t.Errorf("a template of version 0.0.2 becomes %s (%v)", requested, err)
 	}
 	ws.Spec.Image = "nginx:2"
-	if asked, err := askedFor(ws, somethingSeen(aDeployment(old, ""))); err != nil || !strings.Contains(string(asked), "FallbackToLogsOnError") {
-		t.Errorf("the next template is %s (%v)", asked, err)
+	if requested, err := requestedTemplate(ws, somethingSeen(aDeployment(old, podTemplate{}))); err != nil || !strings.Contains(requested.json, "FallbackToLogsOnError") {
+		t.Errorf("the next template is %s (%v)", requested, err)
 	}
 }
 
@@ -200,8 +200,8 @@ func TestTheTemplateOf002(t *testing.T) {
 	in := inputs{config: snapshotOf(ws, "config", configMapKind, "1"), check: []string{"nginx", "-t"}}
 	for as, want := range map[rendering]string{asOf002: "55d6256612", asOf001: "d5ba1cd793"} {
 		in.as = as
-		if got, err := desiredTemplate(ws, in); err != nil || got.revision() != want {
-			t.Errorf("revision %s, want %s (%v): %s", got.revision(), want, err, got)
+		if got, err := desiredTemplate(ws, in); err != nil || got.revision != want {
+			t.Errorf("revision %s, want %s (%v): %s", got.revision, want, err, got)
 		}
 	}
 }
@@ -211,10 +211,10 @@ func TestTheTemplateOf002(t *testing.T) {
 func TestTheSameSpecTheSameRevision(t *testing.T) {
 	first := templateFor()
 	scaled := templateFor(func(ws *webv1.WebServer) { ws.Spec.Replicas, ws.Generation = new(int32(9)), 7 })
-	if first.revision() != scaled.revision() {
+	if first.revision != scaled.revision {
 		t.Error("a change of the replicas is a new revision")
 	}
-	if first.revision() == templateFor(image("nginx:2")).revision() {
+	if first.revision == templateFor(image("nginx:2")).revision {
 		t.Error("a change of the image is no new revision")
 	}
 }

@@ -10,10 +10,10 @@
 //   - A revision that does not become healthy, that crash-loops soon after,
 //     or whose configuration the server refuses, is rolled back, and is not tried
 //     again until the pods' part of the spec, what it names, or the deadline
-//     changes, or an annotation asks for it.
+//     changes, or an annotation requests it.
 //   - Every field that the operator sets, and every child that it made, is
 //     repaired. Fields that others set are left to them.
-//   - A node port stays, also when the Service is made anew.
+//   - A node port stays, also when the Service is created again.
 //
 // # How a rollout goes
 //
@@ -22,23 +22,23 @@
 // immutable and named after their content (inputs.go), so a changed input is a
 // changed template, and the revision before keeps what it started with.
 //
-//	              annotation template   annotation last-good   status
-//	A is good     A                     -                      lastGoodRevision A
-//	spec asks B   B                     A                      lastGoodRevision A
-//	B is good     B                     A                      lastGoodRevision B
-//	B fails       B                     A                      failedRollout B
-//	put back      A                     A                      failedRollout B
-//	spec asks C   C                     A                      -
+//	              annotation template   ControllerRevision   status
+//	A is good     A                     -                    lastGoodRevision A
+//	spec has B    B                     A                    lastGoodRevision A
+//	B is good     B                     A                    lastGoodRevision B
+//	B fails       B                     A                    failedRollout B
+//	rolled back   A                     A                    failedRollout B
+//	spec has C    C                     A                    -
 //
-// The Deployment carries both templates as annotations, in the same write that
-// changes its template, so no death of the operator can part them. Before that
-// write, last-good goes into a ConfigMap, too: a Deployment that is deleted comes
-// back with the good one, and a rollout goes on from there. That B
-// failed is written into status first; putting A back follows from it, in a
-// step of its own, by whoever leads then. Whether B failed is read from the
-// Deployment's own progress deadline and from the pods. A clock of the operator's
-// is needed only for the crash loop of a revision that was healthy, and where the
-// Deployment's deadline does not run: see isLate in rollout.go.
+// The Deployment has the template in force as an annotation, in the same write that
+// changes its template, so no death of the operator can part them. Before that write,
+// what was good goes into a ControllerRevision, as a StatefulSet's controller does it: a
+// Deployment that is deleted is created again with the good one, and a rollout continues
+// from there. That B failed is written into status first; the rollback to A follows from
+// it, in a step of its own, by whichever operator leads then. Whether B failed is read
+// from the Deployment's own progress deadline and from the pods. A clock of the
+// operator's is needed only for the crash loop of a revision that was healthy, and where
+// the Deployment's deadline does not run: see isLate in rollout.go.
 //
 // # How children are written
 //
@@ -47,12 +47,12 @@
 // another operator made under this very WebServer is taken over with its pod
 // template as it is: see choose in decide.go. Templates look different from one
 // version of the operator to the next; the one in force stays until the spec
-// changes, so that an upgrade restarts no pod: see askedFor in template.go.
+// changes, so that an upgrade restarts no pod: see requestedTemplate in template.go.
 //
 // # Ports
 //
-// The first WebServer without a port of its own gets 30010, as in the guide,
-// while that is free. Which one is first is decided by the API server, by
-// asking for it; whoever is refused takes what the API server gives. From then
-// on the port is in status and stays (ports.go).
+// The first WebServer without a port of its own gets 30010, as in the tutorial, while
+// that is free. The API server decides which one is first: it refuses the port to all but
+// one, and the others take what the API server gives. From then on the port is in status
+// and stays (ports.go).
 package webserver

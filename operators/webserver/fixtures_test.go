@@ -6,9 +6,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -38,14 +38,14 @@ func image(name string) webOption {
 // good has had the revision of a template as its last good one since then.
 func good(template podTemplate, since time.Time) webOption {
 	return func(ws *webv1.WebServer) {
-		ws.Status.LastGoodRevision, ws.Status.LastGoodImage = template.revision(), template.image()
+		ws.Status.LastGoodRevision, ws.Status.LastGoodImage = template.revision, template.image()
 		ws.Status.LastGoodTime = &metav1.Time{Time: since}
 	}
 }
 
 func failed(template podTemplate) webOption {
 	return func(ws *webv1.WebServer) {
-		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision(), Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
+		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision, Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws)}
 	}
 }
@@ -54,12 +54,12 @@ func deadline(seconds int32) webOption {
 	return func(ws *webv1.WebServer) { ws.Spec.Rollout.DeadlineSeconds = seconds }
 }
 
-// retry has the annotation that asks for another try.
+// retry has the annotation that requests another try.
 func retry(value string) webOption {
 	return func(ws *webv1.WebServer) { ws.Annotations = map[string]string{webv1.AnnotationRetry: value} }
 }
 
-// templateFor is the template that a WebServer with these options asks for.
+// templateFor is the template that a WebServer with these options requests.
 func templateFor(options ...webOption) podTemplate {
 	template, err := desiredTemplate(aWeb(options...), inputs{})
 	if err != nil {
@@ -72,17 +72,14 @@ type seenOption func(*observation)
 
 // somethingSeen is a cluster without children, but for the options.
 func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, children: map[string]client.Object{}}
-	for _, kind := range builtIn {
-		seen.children[kind.kind] = kind.empty()
-	}
+	seen := observation{now: noon, children: loop.NoChildren(children)}
 	for _, option := range options {
 		option(&seen)
 	}
 	return seen
 }
 
-// aDeployment is ours, with three of three pods, and was given a template.
+// aDeployment is owned, with three of three pods, and was given a template.
 func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployment)) seenOption {
 	return func(seen *observation) {
 		d := &appsv1.Deployment{
@@ -94,28 +91,35 @@ func aDeployment(current, lastGood podTemplate, options ...func(*appsv1.Deployme
 			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(3))},
 			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3},
 		}
-		if current != "" {
-			d.Annotations[templateAnnotation] = string(current)
+		if !current.isNone() {
+			d.Annotations[templateAnnotation] = current.json
 		}
-		if lastGood != "" {
-			d.Annotations[goodAnnotation] = string(lastGood)
+		if !lastGood.isNone() {
+			d.Annotations[goodAnnotation] = lastGood.revision
+			keeps(lastGood)(seen)
 		}
 		for _, option := range options {
 			option(d)
 		}
-		seen.children[deploymentKind.kind] = d
+		seen.children[deploymentKind] = d
 	}
 }
 
-// kept is a template that was kept outside the Deployment.
-func kept(template podTemplate) seenOption {
-	return func(seen *observation) { seen.keptTemplate = template }
+// keeps is a template that a ControllerRevision has.
+func keeps(template podTemplate) seenOption {
+	return func(seen *observation) {
+		seen.good = template
+		seen.revisions = []appsv1.ControllerRevision{{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-" + template.revision, Annotations: map[string]string{revisionAnnotation: template.revision}},
+			Revision:   1,
+		}}
+	}
 }
 
-// withRevision is a Deployment whose pods tell that revision.
+// withRevision is a Deployment whose pods have that revision.
 func withRevision(template podTemplate) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
-		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision()}
+		d.Spec.Template.Annotations = map[string]string{revisionAnnotation: template.revision}
 	}
 }
 
@@ -167,7 +171,7 @@ func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 	return func(seen *observation) {
 		container.Name, container.Image = serverContainer, template.image()
 		seen.pods = append(seen.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision}},
 			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
 		})
 		seen.hosts = append(seen.hosts, "192.0.2.1")
@@ -182,7 +186,7 @@ func waits(reason string) corev1.ContainerStatus {
 func refuses(template podTemplate, message string) seenOption {
 	return func(seen *observation) {
 		seen.pods = append(seen.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{revisionAnnotation: template.revision()}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{revisionAnnotation: template.revision}},
 			Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
 				Name:  checkContainer,
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
@@ -191,10 +195,10 @@ func refuses(template podTemplate, message string) seenOption {
 	}
 }
 
-// aService is ours, with a node port.
+// aService is owned by the WebServer, with a node port.
 func aService(port int32) seenOption {
 	return func(seen *observation) {
-		seen.children[serviceKind.kind] = &corev1.Service{
+		seen.children["Service"] = &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "web-service", UID: "service-uid",
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aWeb(), webv1.GroupVersion.WithKind("WebServer"))},

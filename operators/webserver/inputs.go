@@ -2,35 +2,20 @@ package webserver
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
-	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // This file reads what the pods are given: pages, configuration, certificate.
 // Pods never mount the user's own ConfigMap or Secret: they mount a copy that
 // cannot change, named after its content. So a change is a rollout, and the
 // revision before keeps what it started with.
-
-const (
-	configMapKind = "ConfigMap"
-	secretKind    = "Secret"
-
-	// The last good template is kept in a copy of this role, under this key.
-	keptRole, keptKey = "last-good", "template"
-)
 
 // inputs are what a WebServer's pods are given.
 type inputs struct {
@@ -39,8 +24,8 @@ type inputs struct {
 	check []string
 	// as is the version whose template is wanted.
 	as rendering
-	// trouble is why there can be no pod template, if there cannot.
-	trouble *problem
+	// problem is why there can be no pod template, if there cannot.
+	problem *problem
 }
 
 // checked says whether the pods check their configuration before they serve.
@@ -57,57 +42,18 @@ type snapshot struct {
 	data map[string][]byte
 }
 
-// digests remembers what the contents of a source amount to, so that a source
-// is read again only when it has changed.
-type digests struct {
-	mu    sync.Mutex
-	known map[inputSource]digest
-}
-
-type inputSource struct {
-	kind string
-	types.NamespacedName
-}
-
-type digest struct {
-	version, hash string
-	// invalid is what is wrong with it.
-	invalid string
-}
-
-func newDigests() *digests { return &digests{known: map[inputSource]digest{}} }
-
-func (d *digests) get(s inputSource, version string) (digest, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := d.known[s]
-	return known, ok && known.version == version
-}
-
-func (d *digests) set(s inputSource, value digest) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[s] = value
-}
-
-func (d *digests) forget(s inputSource) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, s)
-}
-
 // observeInputs reads the inputs that the spec names. copies are the names of
 // the copies that are there.
-func (r *reconciler) observeInputs(ctx context.Context, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
+func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool) (in inputs, err error) {
 	take := func(role, kind, from string) *snapshot {
 		if err != nil {
 			return nil
 		}
 		var s *snapshot
-		var trouble *problem
-		s, trouble, err = r.observeInput(ctx, ws, copies, role, inputSource{kind, types.NamespacedName{Namespace: ws.Namespace, Name: from}})
-		if trouble != nil && in.trouble == nil {
-			in.trouble = trouble
+		var p *problem
+		s, p, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
+		if p != nil && in.problem == nil {
+			in.problem = p
 		}
 		return s
 	}
@@ -128,120 +74,45 @@ func (r *reconciler) observeInputs(ctx context.Context, ws *webv1.WebServer, cop
 	return in, err
 }
 
-func (r *reconciler) observeInput(ctx context.Context, ws *webv1.WebServer, copies map[string]bool, role string, from inputSource) (*snapshot, *problem, error) {
-	missing := &problem{
-		reason:  from.kind + "NotFound",
-		message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.kind, from.Name),
+func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from contents.Source) (*snapshot, *problem, error) {
+	check := contents.AsIs
+	if from.Kind == contents.Secret {
+		check = contents.Pair
 	}
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(from.kind))
-	err := r.client.Get(ctx, from.NamespacedName, meta)
-	if apierrors.IsNotFound(err) {
-		r.digests.forget(from)
-		return nil, missing, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	version := string(meta.UID) + "/" + meta.ResourceVersion
-	known, ok := r.digests.get(from, version)
-	if s := snapshotOf(ws, role, from.kind, known.hash); ok && (known.invalid != "" || copies[s.name]) {
-		if known.invalid != "" {
-			return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
+	found, data, err := o.digests.Of(ctx, r, key(ws), from, check)
+	s := snapshotOf(ws, role, from.Kind, found.Hash)
+	if err == nil && found.Version != "" && found.Wrong == "" && !copies[s.name] && data == nil {
+		data, _, err = contents.Read(ctx, r.Live, from) // it is not kept in memory
+		if err == nil {
+			data, found.Wrong = check(data)
+			s = snapshotOf(ws, role, from.Kind, contents.Hash(data))
 		}
-		return s, nil, nil
 	}
-
-	data, read, err := r.read(ctx, from)
-	if apierrors.IsNotFound(err) {
-		return nil, missing, nil
-	} else if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	known = digest{version: read, hash: hashOf(data)}
-	if from.kind == secretKind {
-		if _, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err != nil {
-			known.invalid = fmt.Sprintf("Secret %q has no certificate and key that fit together: %v", from.Name, err)
-		}
-		data = map[string][]byte{corev1.TLSCertKey: data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: data[corev1.TLSPrivateKeyKey]}
-		known.hash = hashOf(data)
-	}
-	r.digests.set(from, known)
-	if known.invalid != "" {
-		return nil, &problem{reason: "Invalid" + from.kind, message: known.invalid}, nil
-	}
-	s := snapshotOf(ws, role, from.kind, known.hash)
-	if !copies[s.name] {
+	case found.Version == "":
+		return nil, &problem{
+			reason:  from.Kind + "NotFound",
+			message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.Kind, from.Name),
+		}, nil
+	case found.Wrong != "":
+		return nil, &problem{reason: "Invalid" + from.Kind, message: fmt.Sprintf("%s %q %s", from.Kind, from.Name, found.Wrong)}, nil
+	case !copies[s.name]:
 		s.data = data
 	}
 	return s, nil, nil
 }
 
-// read reads the contents of a source from the API server, which is asked for
-// them only when they have changed: they are not worth a cache.
-func (r *reconciler) read(ctx context.Context, from inputSource) (data map[string][]byte, version string, err error) {
-	data = map[string][]byte{}
-	if from.kind == secretKind {
-		var secret corev1.Secret
-		err := r.live.Get(ctx, from.NamespacedName, &secret)
-		maps.Copy(data, secret.Data)
-		return data, string(secret.UID) + "/" + secret.ResourceVersion, err
-	}
-	var configMap corev1.ConfigMap
-	err = r.live.Get(ctx, from.NamespacedName, &configMap)
-	maps.Copy(data, configMap.BinaryData)
-	for name, text := range configMap.Data {
-		data[name] = []byte(text)
-	}
-	return data, string(configMap.UID) + "/" + configMap.ResourceVersion, err
-}
-
 // generated is an input that the operator writes itself.
 func generated(ws *webv1.WebServer, role string, data map[string][]byte) *snapshot {
-	s := snapshotOf(ws, role, configMapKind, hashOf(data))
+	s := snapshotOf(ws, role, configMapKind, contents.Hash(data))
 	s.data = data
 	return s
 }
 
-// keptTemplate is the last good template as an input that the operator writes
-// itself: it outlives the Deployment. None, if there is no such template.
-func keptTemplate(ws *webv1.WebServer, good podTemplate) []*snapshot {
-	if good == "" {
-		return nil
-	}
-	s := snapshotOf(ws, keptRole, configMapKind, good.revision())
-	s.data = map[string][]byte{keptKey: []byte(good)}
-	return []*snapshot{s}
-}
-
-// readKept reads the template that is kept among the copies, if there is one.
-func (r *reconciler) readKept(ctx context.Context, ws *webv1.WebServer, copies []metav1.PartialObjectMetadata) (podTemplate, error) {
-	var kept podTemplate
-	for _, c := range copies {
-		if !strings.HasPrefix(c.Name, snapshotOf(ws, keptRole, configMapKind, "").name) {
-			continue
-		}
-		data, _, err := r.read(ctx, inputSource{configMapKind, client.ObjectKeyFromObject(&c)})
-		if client.IgnoreNotFound(err) != nil {
-			return "", err
-		}
-		// There are two for a moment, while one takes the place of the other.
-		if found := podTemplate(data[keptKey]); kept == "" || found.revision() == ws.Status.LastGoodRevision {
-			kept = found
-		}
-	}
-	return kept, nil
-}
-
 func snapshotOf(ws *webv1.WebServer, role, kind, hash string) *snapshot {
 	return &snapshot{kind: kind, name: fmt.Sprintf("%s-%s-%s", childName(ws), role, hash)}
-}
-
-func hashOf(data map[string][]byte) string {
-	all := ""
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		all += fmt.Sprintf("%q=%q\n", name, data[name])
-	}
-	return names.Hash(all)
 }
 
 // configPath is where the configuration goes.
@@ -271,18 +142,18 @@ func tlsConfig(ws *webv1.WebServer) string {
 `, ws.Spec.Port, httpsPort, ws.Spec.TLS.Path, ws.Spec.TLS.Path, root)
 }
 
-// sourcesOf are the objects whose change is news for a WebServer, for an index.
-func sourcesOf(obj client.Object) []string {
-	ws := obj.(*webv1.WebServer)
+// sourcesOf are the names of the objects of a kind whose change is news for a
+// WebServer.
+func sourcesOf(ws *webv1.WebServer, kind string) []string {
 	var names []string
-	if ws.Spec.Content != nil && ws.Spec.Content.ConfigMap != "" {
-		names = append(names, configMapKind+"/"+ws.Spec.Content.ConfigMap)
+	if ws.Spec.Content != nil && ws.Spec.Content.ConfigMap != "" && kind == configMapKind {
+		names = append(names, ws.Spec.Content.ConfigMap)
 	}
-	if ws.Spec.Config != nil {
-		names = append(names, configMapKind+"/"+ws.Spec.Config.ConfigMap)
+	if ws.Spec.Config != nil && kind == configMapKind {
+		names = append(names, ws.Spec.Config.ConfigMap)
 	}
-	if ws.Spec.TLS != nil {
-		names = append(names, secretKind+"/"+ws.Spec.TLS.SecretName)
+	if ws.Spec.TLS != nil && kind == secretKind {
+		names = append(names, ws.Spec.TLS.SecretName)
 	}
 	return names
 }

@@ -1,125 +1,100 @@
 package webserver
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"sync"
-
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/names"
 )
 
-// childKind is a kind of which a WebServer has one child at most.
-type childKind struct {
-	kind  string
-	empty func() client.Object
-	name  func(*webv1.WebServer) string
-}
+// +kubebuilder:rbac:groups=my.domain,resources=webservers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=my.domain,resources=webservers/status;webservers/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create;update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-var (
-	deploymentKind = childKind{"Deployment", func() client.Object { return &appsv1.Deployment{} }, childName}
-	serviceKind    = childKind{"Service", func() client.Object { return &corev1.Service{} }, serviceName}
-	budgetKind     = childKind{"PodDisruptionBudget", func() client.Object { return &policyv1.PodDisruptionBudget{} }, childName}
-	autoscalerKind = childKind{"HorizontalPodAutoscaler", func() client.Object { return &autoscalingv2.HorizontalPodAutoscaler{} }, childName}
-	ingressKind    = childKind{"Ingress", func() client.Object { return &networkingv1.Ingress{} }, childName}
-	httpRouteKind  = unstructuredKind(schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"})
-	routeKind      = unstructuredKind(schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"})
+// The kinds of children by name.
+const (
+	deploymentKind = "Deployment"
+	httpRouteKind  = "HTTPRoute"
+	routeKind      = "Route"
+	configMapKind  = "ConfigMap"
+	secretKind     = "Secret"
 )
 
-// builtIn are the kinds that every cluster has.
-var builtIn = []childKind{deploymentKind, serviceKind, budgetKind, autoscalerKind, ingressKind}
-
-func unstructuredKind(gvk schema.GroupVersionKind) childKind {
-	return childKind{gvk.Kind, func() client.Object {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(gvk)
-		return u
-	}, childName}
+// optional are the kinds that not every cluster has: the field that requests one, and
+// what installs it.
+var optional = map[string]struct{ group, field, from string }{
+	httpRouteKind: {"gateway.networking.k8s.io", "spec.gateway", "the Gateway API"},
+	routeKind:     {"route.openshift.io", "spec.route", "OpenShift's router"},
 }
 
-// optionalKind is a kind that not every cluster has. It is watched from when
-// it is found.
-type optionalKind struct {
-	childKind
-	// field of the spec asks for it; from says what brings the kind.
-	field, from string
-	asked       func(*webv1.WebServer) bool
-	server      discovery.ServerResourcesInterfaceWithContext
-	watch       func(client.Object) error
-	unwatch     func(context.Context, client.Object) error
-
-	mu    sync.Mutex
-	found bool
+// children are the kinds of objects that belong to a WebServer.
+var children = []loop.Child[*webv1.WebServer]{
+	{Empty: &appsv1.Deployment{}, Name: childName},
+	{Empty: &corev1.Service{}, Name: serviceName},
+	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName},
+	{Empty: &autoscalingv2.HorizontalPodAutoscaler{}, Name: childName},
+	{Empty: &networkingv1.Ingress{}, Name: childName},
+	{Empty: unstructuredOf(httpRouteKind), Name: childName,
+		Requested: func(ws *webv1.WebServer) bool { return ws.Spec.Gateway != nil }},
+	{Empty: unstructuredOf(routeKind), Name: childName,
+		Requested: func(ws *webv1.WebServer) bool { return ws.Spec.Route != nil }},
+	{Empty: &appsv1.ControllerRevision{}},     // what can be gone back to
+	{Empty: contents.Metadata(configMapKind)}, // the copies of what pods are given
+	{Empty: contents.Metadata(secretKind)},
 }
 
-// served says whether the cluster has the kind. While it has not, every call
-// asks the API server.
-func (o *optionalKind) served(ctx context.Context) (bool, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.found {
-		return true, nil
-	}
-	if has, err := o.isServed(ctx); err != nil || !has {
-		return false, err
-	}
-	if err := o.watch(o.empty()); err != nil {
-		return false, err
-	}
-	o.found = true
-	return true, nil
+// watches are the other kinds of which a change is news.
+var watches = []loop.Watch[*webv1.WebServer]{
+	{
+		Object: &corev1.Pod{}, Labelled: true,
+		Index:  "pods",
+		Value:  func(pod client.Object) string { return pod.GetLabels()[podsOf] },
+		Values: func(ws *webv1.WebServer) []string { return []string{names.LabelValue(ws.Name)} },
+	},
+	{
+		Object: contents.Metadata(configMapKind),
+		Index:  "configMaps",
+		Value:  client.Object.GetName,
+		Values: func(ws *webv1.WebServer) []string { return sourcesOf(ws, configMapKind) },
+	},
+	{
+		Object: contents.Metadata(secretKind),
+		Index:  "secrets",
+		Value:  client.Object.GetName,
+		Values: func(ws *webv1.WebServer) []string { return sourcesOf(ws, secretKind) },
+	},
+	{
+		Object:  &autoscalingv1.HorizontalPodAutoscaler{},
+		Handler: autoscaled,
+		If:      []predicate.Predicate{comesOrGoes()},
+	},
 }
 
-// isServed asks the API server. The client's own memory of kinds is of no use: it
-// never forgets one.
-func (o *optionalKind) isServed(ctx context.Context) (bool, error) {
-	gvk := o.empty().GetObjectKind().GroupVersionKind()
-	resources, err := o.server.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("ask for kind %s: %w", gvk.Kind, err)
-	}
-	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }), nil
-}
-
-// isGone says whether the cluster has lost the kind, after a write that was
-// answered as if it had. It is watched anew when it is found again.
-func (o *optionalKind) isGone(ctx context.Context) (bool, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if has, err := o.isServed(ctx); err != nil || has {
-		return false, err
-	}
-	o.found = false
-	return true, o.unwatch(ctx, o.empty())
-}
-
-// isFound is served, without asking.
-func (o *optionalKind) isFound() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.found
-}
-
-// get reads a child from the cache; it stays empty if there is none.
-func get(ctx context.Context, from client.Reader, ws *webv1.WebServer, kind childKind) (client.Object, error) {
-	obj := kind.empty()
-	err := from.Get(ctx, client.ObjectKey{Namespace: ws.Namespace, Name: kind.name(ws)}, obj)
-	if apierrors.IsNotFound(err) {
-		return kind.empty(), nil
-	}
-	return obj, err
+// unstructuredOf is an empty object of a kind that not every cluster has.
+func unstructuredOf(kind string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: optional[kind].group, Version: "v1", Kind: kind})
+	return u
 }

@@ -10,19 +10,15 @@ import (
 // Metrics have no label with an object's name: their number does not grow with
 // the number of WebServers.
 var (
-	childWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "fairlead_webserver_child_writes_total",
-		Help: "Children that were created, or changed because of the spec or to repair them.",
-	}, []string{"kind", "verb"})
 	rollbacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_webserver_rollbacks_total",
-		Help: "Rollouts that were put back, by reason.",
+		Help: "Rollouts that were rolled back, by reason.",
 	}, []string{"reason"})
 )
 
 // registerMetrics may be called more than once in a process.
 func registerMetrics() error {
-	for _, collector := range []prometheus.Collector{childWrites, rollbacks} {
+	for _, collector := range []prometheus.Collector{rollbacks} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
 			return err

@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,16 +14,15 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
 )
 
-// observation is all that decide goes by, besides the WebServer.
+// observation is all that decide reads, besides the WebServer.
 type observation struct {
 	now time.Time
-	// behind is how long to wait for the cache, when it does not yet show what
-	// this process wrote. Zero when it does.
-	behind time.Duration
 	// children are the children by kind; an empty object where there is none.
-	children map[string]client.Object
+	children loop.Children
 	// pods are those with the operator's label, by name.
 	pods []corev1.Pod
 	// hosts are the nodes of the pods. Those of pods that another operator made
@@ -30,100 +30,68 @@ type observation struct {
 	hosts []string
 	// inputs are what the pods are to be given.
 	inputs inputs
-	// copies are the copies of inputs, and of the last good template, that
-	// are there.
+	// copies are the copies of inputs that are there.
 	copies []metav1.PartialObjectMetadata
-	// keptTemplate is the last good template that was kept outside the
-	// Deployment; empty while the Deployment has one itself.
-	keptTemplate podTemplate
-	// guidePort is true when port 30010 seems free, and this one may ask.
-	guidePort bool
-	// autoscaled is true when an autoscaler that is not ours sets the
+	// revisions keep templates, and good is the one of them to go back to, if there
+	// is one.
+	revisions []appsv1.ControllerRevision
+	good      podTemplate
+	// tutorialPort is true when port 30010 seems free, and this WebServer may request it;
+	// tutorialPortTaken is for the case that it is not.
+	tutorialPort      bool
+	tutorialPortTaken func()
+	// autoscaled is true when an autoscaler that the operator does not own sets the
 	// replicas.
 	autoscaled bool
-	// missing are the kinds that are asked for and that the cluster has not.
-	missing []*optionalKind
+	// missing are the kinds that are requested and that the cluster does not have.
+	missing []string
 }
 
 func (o observation) deployment() *appsv1.Deployment {
-	return o.children[deploymentKind.kind].(*appsv1.Deployment)
+	return loop.The[*appsv1.Deployment](o.children)
 }
 
-func (o observation) service() *corev1.Service {
-	return o.children[serviceKind.kind].(*corev1.Service)
+func (o observation) service() *corev1.Service { return loop.The[*corev1.Service](o.children) }
+
+// observer reads what the next step depends on.
+type observer struct {
+	digests      *contents.Digests
+	tutorialPort *tutorialPort
+	now          func() time.Time
 }
 
-// observe reads everything that the next step depends on.
-func (r *reconciler) observe(ctx context.Context, ws *webv1.WebServer) (observation, error) {
-	seen := observation{now: r.now().Round(0), children: map[string]client.Object{}}
-	if wait, behind := r.writes.Behind(webServerKind, key(ws), ws); behind {
-		seen.behind = wait
-		return seen, nil
-	}
-	kinds := slices.Clone(builtIn)
-	for _, optional := range r.optional {
-		asked := optional.asked(ws)
-		if asked && !optional.isFound() {
-			served, err := optional.served(ctx)
-			if err != nil {
-				return seen, err
-			}
-			if !served {
-				seen.missing = append(seen.missing, optional)
-			}
-		}
-		if optional.isFound() {
-			kinds = append(kinds, optional.childKind)
-		}
-	}
-	for _, kind := range kinds {
-		child, err := get(ctx, r.cache, ws, kind)
-		if err != nil {
-			return seen, err
-		}
-		var cached client.Object
-		if child.GetUID() != "" {
-			cached = child.DeepCopyObject().(client.Object)
-		}
-		if wait, behind := r.writes.Behind(kind.kind, client.ObjectKey{Namespace: ws.Namespace, Name: kind.name(ws)}, cached); behind {
-			seen.behind = max(seen.behind, wait)
-		}
-		seen.children[kind.kind] = child
-	}
-	if seen.behind > 0 {
-		return seen, nil
-	}
-	if err := r.observePods(ctx, ws, &seen); err != nil {
+func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebServer) (observation, error) {
+	seen := observation{now: o.now().Round(0), children: r.Children, missing: r.Missing}
+	if err := observePods(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
-	if err := r.observeCopies(ctx, ws, &seen); err != nil {
+	if err := observeCopies(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
-	var err error
-	if goodTemplate(seen) == "" {
-		if seen.keptTemplate, err = r.readKept(ctx, ws, seen.copies); err != nil {
-			return seen, err
-		}
+	if err := observeRevisions(ctx, r, ws, &seen); err != nil {
+		return seen, err
 	}
 	there := map[string]bool{}
 	for _, c := range seen.copies {
 		there[c.Name] = true
 	}
-	if seen.inputs, err = r.observeInputs(ctx, ws, there); err != nil {
+	var err error
+	if seen.inputs, err = o.observeInputs(ctx, r, ws, there); err != nil {
 		return seen, err
 	}
-	if wantsGuidePort(ws, seen.service()) {
-		if seen.guidePort, err = r.guidePort.mayAsk(ctx, r.cache, ws, seen.now); err != nil {
+	if wantsTutorialPort(ws, seen.service()) {
+		if seen.tutorialPort, err = o.tutorialPort.mayRequest(ctx, r, ws, seen.now); err != nil {
 			return seen, err
 		}
+		seen.tutorialPortTaken = func() { o.tutorialPort.isTaken(seen.now) }
 	}
-	seen.autoscaled, err = r.observeAutoscaler(ctx, ws, seen.deployment())
+	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, seen.deployment())
 	return seen, err
 }
 
-func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+func observePods(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
 	var pods corev1.PodList
-	if err := r.cache.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+	if err := r.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 		return err
 	}
 	seen.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
@@ -131,7 +99,7 @@ func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen 
 	serving := seen.pods
 	if len(serving) == 0 && isForeign(seen.deployment()) && seen.deployment().Status.AvailableReplicas > 0 && !hasURL(ws, seen.service()) {
 		// The cache does not show pods without the operator's label.
-		if err := r.live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+		if err := r.Live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 			return err
 		}
 		serving = pods.Items
@@ -145,15 +113,15 @@ func (r *reconciler) observePods(ctx context.Context, ws *webv1.WebServer, seen 
 }
 
 // observeCopies lists the copies of inputs that belong to the WebServer.
-func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, seen *observation) error {
+func observeCopies(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
 	for _, kind := range []string{configMapKind, secretKind} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := r.cache.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+		if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
 			return err
 		}
 		for _, c := range list.Items {
-			if isOurs(&c, ws) && c.DeletionTimestamp == nil {
+			if isOwned(&c, ws) && c.DeletionTimestamp == nil {
 				c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 				seen.copies = append(seen.copies, c)
 			}
@@ -162,7 +130,30 @@ func (r *reconciler) observeCopies(ctx context.Context, ws *webv1.WebServer, see
 	return nil
 }
 
-// isOurs says whether an object belongs to this WebServer.
-func isOurs(obj client.Object, ws *webv1.WebServer) bool {
+// observeRevisions lists the templates that are kept. There are two for a moment,
+// while one takes the place of the other.
+func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
+	var list appsv1.ControllerRevisionList
+	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+		return err
+	}
+	want := cmp.Or(seen.deployment().Annotations[goodAnnotation], ws.Status.LastGoodRevision)
+	for _, revision := range list.Items {
+		if !isOwned(&revision, ws) || revision.DeletionTimestamp != nil {
+			continue
+		}
+		seen.revisions = append(seen.revisions, revision)
+		if found := revision.Annotations[revisionAnnotation]; seen.good.isNone() || found == want {
+			seen.good = podTemplate{json: string(revision.Data.Raw), revision: found}
+		}
+	}
+	if seen.good.isNone() {
+		seen.good = goodOf002(seen.deployment())
+	}
+	return nil
+}
+
+// isOwned says whether an object belongs to this WebServer.
+func isOwned(obj client.Object, ws *webv1.WebServer) bool {
 	return obj.GetUID() != "" && apply.Owns(managedBy, ws, obj)
 }

@@ -23,22 +23,22 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 )
 
-// TestRepair spoils or deletes every child, and looks how fast it is back.
+// TestRepair changes or deletes every child, and measures how soon it is repaired.
 func TestRepair(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	s.settled(reasonReady, "nginx:1")
-	svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
-	s.must(err)
+	svc, err := read(ctx, s.R, "web-service", &corev1.Service{})
+	s.Must(err)
 	port := currentNodePort(svc, httpName)
 
 	object := func(obj client.Object, name string) client.Object {
-		obj.SetNamespace(s.run.Namespace)
+		obj.SetNamespace(s.R.Namespace)
 		obj.SetName(name)
 		return obj
 	}
 	serviceIsRight := func() error {
-		got, err := read(ctx, s.run, "web-service", &corev1.Service{})
+		got, err := read(ctx, s.R, "web-service", &corev1.Service{})
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func TestRepair(t *testing.T) {
 		return nil
 	}
 	deploymentIsRight := func() error {
-		got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+		got, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func TestRepair(t *testing.T) {
 		return nil
 	}
 	budgetIsRight := func() error {
-		got, err := read(ctx, s.run, "web", &policyv1.PodDisruptionBudget{})
+		got, err := read(ctx, s.R, "web", &policyv1.PodDisruptionBudget{})
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func TestRepair(t *testing.T) {
 		{"strategy", object(&appsv1.Deployment{}, "web"), `[{"op":"replace","path":"/spec/strategy/rollingUpdate/maxUnavailable","value":1}]`, deploymentIsRight},
 		{"paused", object(&appsv1.Deployment{}, "web"), `[{"op":"add","path":"/spec/paused","value":true}]`, deploymentIsRight},
 		{"annotation", object(&appsv1.Deployment{}, "web"), `[{"op":"remove","path":"/metadata/annotations/webserver-operator~1template"}]`, func() error {
-			got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+			got, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 			if err == nil && got.Annotations[templateAnnotation] == "" {
 				err = errors.New("no annotation with the template")
 			}
@@ -116,77 +116,77 @@ func TestRepair(t *testing.T) {
 	}
 	for _, tc := range cases {
 		if tc.patch == "" {
-			s.must(s.Delete(ctx, tc.obj))
+			s.Must(s.Delete(ctx, tc.obj))
 		} else {
-			s.must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
+			s.Must(s.Patch(ctx, tc.obj, client.RawPatch(types.JSONPatchType, []byte(tc.patch))))
 		}
 		// Less than what the operator waits for a cache; how fast it really is
 		// shows the benchmark, on a machine that is not busy.
-		t.Logf("%s: repaired after %v", tc.name, s.within(5*time.Second, tc.right))
+		t.Logf("%s: repaired after %v", tc.name, s.Within(5*time.Second, tc.right))
 	}
 	s.settled(reasonReady, "nginx:1")
-	s.must(s.counter.Silence(ctx, 3*time.Second))
+	s.Must(s.Counter.Silence(ctx, 3*time.Second))
 	var events corev1.EventList
-	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TakenBack" }) {
-		t.Error("no event tells that a child was taken back")
+		t.Error("no event says that the owner reference or labels of a child were restored")
 	}
 }
 
 // TestLeavesOthersAlone: what others add stays, and is no reason to write.
 func TestLeavesOthersAlone(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	s.settled(reasonReady, "nginx:1")
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web"}}
-	s.must(s.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}},"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"webserver"},{"name":"mesh"}],
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "web"}}
+	s.Must(s.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"theirs":"1"}},"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"webserver"},{"name":"mesh"}],
 		"containers":[{"name":"mesh","image":"mesh:1","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`))))
 	s.settled(reasonReady, "nginx:1")
-	s.must(s.counter.Silence(ctx, 2*time.Second))
-	got, err := read(ctx, s.run, "web", &appsv1.Deployment{})
-	s.must(err)
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
+	got, err := read(ctx, s.R, "web", &appsv1.Deployment{})
+	s.Must(err)
 	if len(got.Spec.Template.Spec.Containers) != 2 || got.Annotations["theirs"] != "1" {
 		t.Errorf("the sidecar or the annotation is gone: %+v", got.Spec.Template.Spec.Containers)
 	}
 }
 
-// TestConflict: what belongs to somebody else is not touched, and the rest is
-// there; when it goes away, all is well.
+// TestConflict: an object with another owner is not touched, and the other children are
+// there; once it is gone, the WebServer is ready.
 func TestConflict(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	theirs := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "web-service"},
+	foreign := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "web-service"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1234}}},
 	}
-	s.must(s.Create(ctx, theirs))
-	before := theirs.ResourceVersion
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, foreign))
+	before := foreign.ResourceVersion
+	s.Must(s.Create(ctx, story(s.R)))
 	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "web-service" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
 	}
-	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", &appsv1.Deployment{}); return err })
-	got, err := read(ctx, s.run, "web-service", &corev1.Service{})
-	s.must(err)
+	s.Within(5*time.Second, func() error { _, err := read(ctx, s.R, "web", &appsv1.Deployment{}); return err })
+	got, err := read(ctx, s.R, "web-service", &corev1.Service{})
+	s.Must(err)
 	if got.ResourceVersion != before {
 		t.Errorf("the foreign Service was changed: %+v", got)
 	}
-	s.must(s.Delete(ctx, theirs))
+	s.Must(s.Delete(ctx, foreign))
 	s.settled(reasonReady, "nginx:1")
 }
 
-// TestPortTaken: a port that is taken is told, and had when it is free. It is
-// one of the first 86, which the API server gives to nobody who does not ask for
-// it while there are others.
+// TestPortTaken: status reports a port that is taken, and the WebServer gets it once it
+// is free. It is one of the first 86, which the API server gives only to those who
+// request it, while there are others.
 func TestPortTaken(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	holder := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "holder"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "holder"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30077}}},
 	}
-	s.must(s.Create(ctx, holder))
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30077} })))
+	s.Must(s.Create(ctx, holder))
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 30077} })))
 	s.waitsFor(reasonPortTaken)
-	s.within(10*time.Second, func() error {
+	s.Within(10*time.Second, func() error {
 		available := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAvailable)
 		if available == nil || available.Reason != reasonNoService {
 			return fmt.Errorf("Available is %+v", available)
@@ -196,7 +196,7 @@ func TestPortTaken(t *testing.T) {
 	if url := mustCurrent(s).Status.URL; url != "" {
 		t.Errorf("without a Service there is the URL %s", url)
 	}
-	s.must(s.Delete(ctx, holder))
+	s.Must(s.Delete(ctx, holder))
 	s.settled(reasonReady, "nginx:1")
 	if port := mustCurrent(s).Status.NodePort; port != 30077 {
 		t.Errorf("node port %d", port)
@@ -207,56 +207,56 @@ func TestPortTaken(t *testing.T) {
 func TestTheGuidesPort(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
 	var all corev1.ServiceList
-	s.must(s.List(ctx, &all))
+	s.Must(s.List(ctx, &all))
 	for i := range all.Items { // of other tests
-		if len(hasGuidePort(&all.Items[i])) > 0 {
-			s.must(client.IgnoreNotFound(s.Delete(ctx, &webv1.WebServer{ObjectMeta: metav1.ObjectMeta{Namespace: all.Items[i].Namespace, Name: "web"}})))
-			s.must(client.IgnoreNotFound(s.Delete(ctx, &all.Items[i])))
+		if len(hasTutorialPort(&all.Items[i])) > 0 {
+			s.Must(client.IgnoreNotFound(s.Delete(ctx, &webv1.WebServer{ObjectMeta: metav1.ObjectMeta{Namespace: all.Items[i].Namespace, Name: "web"}})))
+			s.Must(client.IgnoreNotFound(s.Delete(ctx, &all.Items[i])))
 		}
 	}
-	first, second := story(s.run), story(s.run)
+	first, second := story(s.R), story(s.R)
 	second.Name = "web2"
-	s.must(s.Create(ctx, first))
+	s.Must(s.Create(ctx, first))
 	s.settled(reasonReady, "nginx:1")
-	s.must(s.Create(ctx, second))
-	s.within(10*time.Second, func() error {
-		one, err := read(ctx, s.run, "web-service", &corev1.Service{})
-		two, err2 := read(ctx, s.run, "web2-service", &corev1.Service{})
+	s.Must(s.Create(ctx, second))
+	s.Within(10*time.Second, func() error {
+		one, err := read(ctx, s.R, "web-service", &corev1.Service{})
+		two, err2 := read(ctx, s.R, "web2-service", &corev1.Service{})
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
-		if a, b := currentNodePort(one, httpName), currentNodePort(two, httpName); a != theGuidePort || b == 0 || b == theGuidePort {
+		if a, b := currentNodePort(one, httpName), currentNodePort(two, httpName); a != tutorialNodePort || b == 0 || b == tutorialNodePort {
 			return fmt.Errorf("node ports %d and %d", a, b)
 		}
 		return nil
 	})
 }
 
-// TestInputs: a ConfigMap that is missing is told, and noticed when it comes
-// and when it changes; what the pods mount is a copy.
+// TestInputs: status reports a ConfigMap that is missing, and the operator notices when
+// it appears and when it changes; what the pods mount is a copy.
 func TestInputs(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {
 		ws.Spec.Content = &webv1.ContentSpec{ConfigMap: "pages", Path: "/www"}
 	})))
 	if ready := s.waitsFor("ConfigMapNotFound"); ready.Message != `ConfigMap "pages" does not exist: create it, or correct its name` {
 		t.Errorf("message %q", ready.Message)
 	}
-	if _, err := read(ctx, s.run, "web", &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+	if _, err := read(ctx, s.R, "web", &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("there is a Deployment without its pages: %v", err)
 	}
-	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "pages"}, Data: map[string]string{"index.html": "one"}}
-	s.must(s.Create(ctx, pages))
+	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "pages"}, Data: map[string]string{"index.html": "one"}}
+	s.Must(s.Create(ctx, pages))
 	s.settled(reasonReady, "nginx:1")
 	// A copy that lost its label is not shown by the cache, and gets it again.
 	var copies corev1.ConfigMapList
-	s.must(s.List(ctx, &copies, client.InNamespace(s.run.Namespace), client.MatchingLabels(labels(mustCurrent(s)))))
+	s.Must(s.List(ctx, &copies, client.InNamespace(s.R.Namespace), client.MatchingLabels(labels(mustCurrent(s)))))
 	if len(copies.Items) != 1 {
 		t.Fatalf("%d copies, want 1", len(copies.Items))
 	}
 	kept := &copies.Items[0]
-	s.must(s.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
-	s.within(20*time.Second, func() error {
+	s.Must(s.Patch(ctx, kept, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+	s.Within(20*time.Second, func() error {
 		err := s.Get(ctx, client.ObjectKeyFromObject(kept), kept)
 		if err == nil && !maps.Equal(kept.Labels, labels(mustCurrent(s))) {
 			err = fmt.Errorf("the copy has labels %v", kept.Labels)
@@ -265,29 +265,29 @@ func TestInputs(t *testing.T) {
 	})
 	first := mustCurrent(s).Status.Revision
 	pages.Data["index.html"] = "two"
-	s.must(s.Update(ctx, pages))
-	s.within(20*time.Second, func() error {
+	s.Must(s.Update(ctx, pages))
+	s.Within(20*time.Second, func() error {
 		if ws := mustCurrent(s); ws.Status.LastGoodRevision == first {
 			return errors.New("the new page is not served")
 		}
 		return nil
 	})
-	s.must(s.Delete(ctx, pages))
+	s.Must(s.Delete(ctx, pages))
 	s.waitsFor("ConfigMapNotFound")
-	d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
-	s.must(err)
+	d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
+	s.Must(err)
 	if d.Status.AvailableReplicas != 1 {
 		t.Errorf("without the ConfigMap the pods are gone: %+v", d.Status)
 	}
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 
 // TestWrites: one write for each child and two of status, and nothing after.
 func TestWrites(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	s.settled(reasonReady, "nginx:1")
-	counts := s.counter.Counts()
+	counts := s.Counter.Counts()
 	for request, most := range map[string]int{
 		"create deployments": 1, "create services": 2, "create poddisruptionbudgets": 1, "update webservers/status": 2,
 		"patch deployments": 0, "patch services": 0, "patch poddisruptionbudgets": 0,
@@ -297,30 +297,30 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	t.Log(counts)
-	s.must(s.counter.Silence(ctx, 3*time.Second))
+	s.Must(s.Counter.Silence(ctx, 3*time.Second))
 }
 
-// TestTakeOver: the guide's objects are taken over without a new pod, and the
-// next change of the spec makes them ours.
+// TestTakeOver: the tutorial's objects are taken over without a new pod, and the next
+// change of the spec makes them the operator's own.
 func TestTakeOver(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	ws := mustCurrent(s)
-	s.must(makeTheGuides(ctx, s.Client, ws))
+	s.Must(makeTheTutorials(ctx, s.Client, ws))
 	s.settled(reasonReady, "nginx:1")
 	target := func() string {
-		svc, err := read(ctx, s.run, "web-service", &corev1.Service{})
-		s.must(err)
+		svc, err := read(ctx, s.R, "web-service", &corev1.Service{})
+		s.Must(err)
 		return svc.Spec.Ports[0].TargetPort.String()
 	}
 	if ws := mustCurrent(s); ws.Status.URL != fmt.Sprintf("http://192.0.2.1:%d", ws.Status.NodePort) || ws.Status.Image != "nginx:1" {
 		t.Errorf("status %+v", ws.Status)
 	}
-	s.must(s.counter.Silence(ctx, time.Second))
+	s.Must(s.Counter.Silence(ctx, time.Second))
 	if got := target(); got != "80" {
-		t.Errorf("the Service looks for port %s, which the guide's pods do not name", got)
+		t.Errorf("the Service looks for port %s, which the tutorial's pods do not name", got)
 	}
-	s.must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
+	s.Must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"nginx:2"}}`))))
 	s.settled(reasonReady, "nginx:2")
 	if got := target(); got != httpName {
 		t.Errorf("the Service looks for port %s, want %s", got, httpName)

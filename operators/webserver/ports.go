@@ -16,64 +16,64 @@ import (
 )
 
 const (
-	// theGuidePort is the node port of the guide's WebServer.
-	theGuidePort = 30010
-	// guidePortPause is how long one WebServer has to get it, and how long it
+	// tutorialNodePort is the node port of the tutorial's WebServer.
+	tutorialNodePort = 30010
+	// tutorialPortPause is how long one WebServer has to get it, and how long it
 	// counts as taken after the API server said so. Of many that come at once,
 	// so few are refused.
-	guidePortPause = 2 * time.Second
-	// guidePortIndex is an index of the Services that have it.
-	guidePortIndex = "guidePort"
+	tutorialPortPause = 2 * time.Second
+	// tutorialPortIndex is an index of the Services that have it.
+	tutorialPortIndex = "tutorialPort"
 )
 
-// guidePort knows whether it is worth asking for port 30010: one WebServer at a
-// time does.
-type guidePort struct {
-	mu    sync.Mutex
-	asker types.NamespacedName // nobody, when the port is known to be taken
-	until time.Time
+// tutorialPort knows whether it is worth requesting port 30010: one WebServer at a time
+// does.
+type tutorialPort struct {
+	mu        sync.Mutex
+	requester types.NamespacedName // nobody, when the port is known to be taken
+	until     time.Time
 }
 
-// mayAsk says whether a WebServer may ask for the port.
-func (p *guidePort) mayAsk(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
+// mayRequest says whether a WebServer may request the port.
+func (p *tutorialPort) mayRequest(ctx context.Context, cache client.Reader, ws *webv1.WebServer, now time.Time) (bool, error) {
 	var holders corev1.ServiceList
-	if err := cache.List(ctx, &holders, client.MatchingFields{guidePortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
+	if err := cache.List(ctx, &holders, client.MatchingFields{tutorialPortIndex: "yes"}); err != nil || len(holders.Items) > 0 {
 		return false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Before(p.until) && p.asker != key(ws) {
+	if now.Before(p.until) && p.requester != key(ws) {
 		return false, nil
 	}
-	p.asker, p.until = key(ws), now.Add(guidePortPause)
+	p.requester, p.until = key(ws), now.Add(tutorialPortPause)
 	return true, nil
 }
 
 // isTaken notes that the port is not free, whoever has it.
-func (p *guidePort) isTaken(now time.Time) {
+func (p *tutorialPort) isTaken(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asker, p.until = types.NamespacedName{}, now.Add(guidePortPause)
+	p.requester, p.until = types.NamespacedName{}, now.Add(tutorialPortPause)
 }
 
-// wantsGuidePort says whether a WebServer is one for the guide's port: it has
-// no port, and asks for none.
-func wantsGuidePort(ws *webv1.WebServer, s *corev1.Service) bool {
+// wantsTutorialPort says whether a WebServer is one for the tutorial's port: it has no
+// port, and requests none.
+func wantsTutorialPort(ws *webv1.WebServer, s *corev1.Service) bool {
 	return serviceSpec(ws).Type == corev1.ServiceTypeNodePort && serviceSpec(ws).NodePort == 0 && ws.Status.NodePort == 0 && s.UID == ""
 }
 
-func hasGuidePort(obj client.Object) []string {
+func hasTutorialPort(obj client.Object) []string {
 	for _, port := range obj.(*corev1.Service).Spec.Ports {
-		if port.NodePort == theGuidePort {
+		if port.NodePort == tutorialNodePort {
 			return []string{"yes"}
 		}
 	}
 	return nil
 }
 
-// nodePort is the port to ask for: the user's; or the one that the Service has
-// had so far, so that it stays; or the guide's, while it is free. 0 leaves the
-// choice to the API server.
+// nodePort is the port to request: the user's; or the one that the Service has had so
+// far, so that it stays; or the tutorial's, while it is free. 0 leaves the choice to the
+// API server.
 func nodePort(ws *webv1.WebServer, seen observation) int32 {
 	s := serviceSpec(ws)
 	live := currentNodePort(seen.service(), httpName)
@@ -86,13 +86,13 @@ func nodePort(ws *webv1.WebServer, seen observation) int32 {
 		return ws.Status.NodePort
 	case live != 0:
 		return live
-	case seen.guidePort && wantsGuidePort(ws, seen.service()):
-		return theGuidePort
+	case seen.tutorialPort && wantsTutorialPort(ws, seen.service()):
+		return tutorialNodePort
 	}
 	return 0
 }
 
-// httpsNodePort is the same for HTTPS, but nobody can ask for one.
+// httpsNodePort is the same for HTTPS, but nobody can request one.
 func httpsNodePort(ws *webv1.WebServer, seen observation) int32 {
 	switch {
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
@@ -114,27 +114,27 @@ func currentNodePort(s *corev1.Service, name string) int32 {
 	return 0
 }
 
-// findsByName says whether the Service can find the ports of all pods by their
-// names. Then pods that listen on two ports, of a rollout that changes spec.port,
-// serve side by side. It has to go by number while pods of another operator's
-// template serve, or are to be gone back to: their ports have no names.
+// findsByName says whether the Service can find the ports of all pods by their names.
+// Then pods that listen on two ports, during a rollout that changes spec.port, serve side
+// by side. The Service uses port numbers while pods of another operator's template serve,
+// or may have to return: their ports have no names.
 func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
 	d, current := seen.deployment(), currentTemplate(seen)
-	if current == "" && d.UID != "" {
+	if current.isNone() && d.UID != "" {
 		current = templateOf(d.Spec.Template)
 	}
-	isGood := current == chosen.template && current.revision() == ws.Status.LastGoodRevision
+	isGood := current.is(chosen.template) && current.revision == ws.Status.LastGoodRevision
 	return current.namesPorts() && chosen.template.namesPorts() && (isGood || chosen.lastGood.namesPorts())
 }
 
-// namesPorts says whether the names of the ports lead to the server, in the way
-// that Kubernetes follows them: to the first container that has such a port.
+// namesPorts says whether the names of the ports lead to the server, as Kubernetes
+// follows them: to the first container that has such a port.
 func (t podTemplate) namesPorts() bool {
-	if t == "" {
+	if t.isNone() {
 		return true // there are no pods of it
 	}
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) != nil {
+	if json.Unmarshal([]byte(t.json), &template) != nil {
 		return false
 	}
 	first := map[string]string{}
@@ -155,8 +155,8 @@ func isPortOutOfRange(err error) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "provided port is not in the valid range")
 }
 
-// isPortTaken says whether the API server refuses a Service because somebody
-// else has its node port.
+// isPortTaken says whether the API server refuses a Service because another Service has
+// its node port.
 func isPortTaken(err error) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "provided port is already allocated")
 }

@@ -13,26 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
-// TestQuota: pods that a quota refuses are told in the API server's words. An
-// image of which there is a ReplicaSet from before is put back, too, when its
-// pods are refused: the Deployment's own deadline does not pass for it.
+// TestQuota: status reports pods that a quota refuses, in the API server's words. An
+// image that already has a ReplicaSet is rolled back, too, when its pods are refused: the
+// Deployment's own deadline does not pass for it.
 func TestQuota(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	ws := story(s.run)
+	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
-	s.must(s.Create(ctx, ws))
+	s.Must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	change := func(image string) {
-		s.must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"`+image+`"}}`))))
+		s.Must(s.Patch(ctx, ws, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"`+image+`"}}`))))
 	}
 	change("nginx:2")
 	s.settled(reasonReady, "nginx:2")
 
-	s.must(s.Create(ctx, &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: "full"},
+	s.Must(s.Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "full"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsCPU: resource.MustParse("1")}},
 	}))
 	change("nginx:1")

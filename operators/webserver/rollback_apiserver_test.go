@@ -18,8 +18,8 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 // badImages has pods whose images cannot be pulled if they are called so.
@@ -34,15 +34,15 @@ func badImages(pod *corev1.Pod) testkit.Outcome {
 // image that was set while there was no pod.
 func TestRollsBackAfterAScaleUp(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
-	ws := story(s.run)
+	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
-	s.must(s.Create(ctx, ws))
+	s.Must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"replicas":0}}`)
-	s.within(10*time.Second, hasReplicas(s, 0))
+	s.Within(10*time.Second, hasReplicas(s, 0))
 	s.patch(`{"spec":{"image":"nginx:bad"}}`)
-	s.within(10*time.Second, func() error {
-		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+	s.Within(10*time.Second, func() error {
+		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		if err == nil && (templateOf(d.Spec.Template).image() != "nginx:bad" || !isComplete(d)) {
 			err = fmt.Errorf("Deployment %+v", d.Status)
 		}
@@ -52,20 +52,20 @@ func TestRollsBackAfterAScaleUp(t *testing.T) {
 	s.settled(reasonRolledBack, "nginx:1")
 }
 
-// TestTriesAgain: with another deadline, or when an annotation asks for it, and not
+// TestTriesAgain: with another deadline, or when an annotation requests it, and not
 // because of other replicas.
 func TestTriesAgain(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
-	ws := story(s.run)
+	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
-	s.must(s.Create(ctx, ws))
+	s.Must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"image":"nginx:bad"}}`)
 	s.settled(reasonRolledBack, "nginx:1")
 	tries := func() int {
 		n := 0
 		var list appsv1.ReplicaSetList
-		s.must(s.List(ctx, &list, client.InNamespace(s.run.Namespace)))
+		s.Must(s.List(ctx, &list, client.InNamespace(s.R.Namespace)))
 		for _, rs := range list.Items {
 			if rs.Spec.Template.Spec.Containers[0].Image == "nginx:bad" {
 				// Each time it is scaled up is a generation, and each time down.
@@ -76,7 +76,7 @@ func TestTriesAgain(t *testing.T) {
 	}
 	before := tries()
 	s.patch(`{"spec":{"replicas":2}}`)
-	s.within(20*time.Second, func() error {
+	s.Within(20*time.Second, func() error {
 		ws := mustCurrent(s)
 		if ready := meta.FindStatusCondition(ws.Status.Conditions, status.Ready); ws.Status.ReadyReplicas != 2 || ready.Reason != reasonRolledBack {
 			return fmt.Errorf("%d are ready, %+v", ws.Status.ReadyReplicas, ready)
@@ -91,7 +91,7 @@ func TestTriesAgain(t *testing.T) {
 	for _, again := range []string{fmt.Sprintf(`{"spec":{"rollout":{"deadlineSeconds":%d}}}`, ws.Spec.Rollout.DeadlineSeconds+1), `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
 		failed := mustCurrent(s).Status.FailedRollout.Time
 		s.patch(again)
-		s.within(20*time.Second, func() error {
+		s.Within(20*time.Second, func() error {
 			if now := mustCurrent(s).Status.FailedRollout; now == nil || !failed.Before(&now.Time) {
 				return fmt.Errorf("it was not tried again: %+v", now)
 			}
@@ -99,31 +99,31 @@ func TestTriesAgain(t *testing.T) {
 		})
 		s.settled(reasonRolledBack, "nginx:1")
 	}
-	s.must(s.counter.Silence(ctx, time.Second))
+	s.Must(s.Counter.Silence(ctx, time.Second))
 }
 
-// TestAFixIsNotCondemned: a rollout failed while no operator was there, and the
-// spec goes back to an image that there was before. The Deployment then shows the
-// deadline of the failed one for a moment.
+// TestAFixIsNotCondemned: a rollout failed while no operator ran, and the spec names an
+// earlier image again. The Deployment then shows the deadline of the failed one for a
+// moment.
 func TestAFixIsNotCondemned(t *testing.T) {
 	s, ctx := newStageWith(t, badImages), context.Background()
-	ws := story(s.run)
+	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
-	s.must(s.Create(ctx, ws))
+	s.Must(s.Create(ctx, ws))
 	s.settled(reasonReady, "nginx:1")
 	s.patch(`{"spec":{"image":"nginx:2"}}`)
 	s.settled(reasonReady, "nginx:2")
 	s.patch(`{"spec":{"image":"nginx:bad"}}`)
-	s.within(10*time.Second, func() error {
-		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+	s.Within(10*time.Second, func() error {
+		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		if err == nil && templateOf(d.Spec.Template).image() != "nginx:bad" {
 			err = errors.New("the Deployment has the old image")
 		}
 		return err
 	})
-	s.stop()
-	s.within(20*time.Second, func() error {
-		d, err := read(ctx, s.run, "web", &appsv1.Deployment{})
+	s.Stop()
+	s.Within(20*time.Second, func() error {
+		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		for _, c := range d.Status.Conditions {
 			if c.Reason == "ProgressDeadlineExceeded" {
 				return err
@@ -132,25 +132,25 @@ func TestAFixIsNotCondemned(t *testing.T) {
 		return fmt.Errorf("Deployment %+v", d.Status)
 	})
 	s.patch(`{"spec":{"image":"nginx:1"}}`)
-	s.start()
+	s.Start()
 	s.settled(reasonReady, "nginx:1")
 	if failed := mustCurrent(s).Status.FailedRollout; failed != nil {
 		t.Errorf("failed rollout %+v", failed)
 	}
 }
 
-// TestACrashLoopIsOneMessage: a server that becomes ready and crashes again and
-// again does not have a condition that goes back and forth. It changes with each
-// crash, has the program's words, and there is one event.
+// TestACrashLoopIsOneMessage: the condition of a server that becomes ready and then is
+// crash-looping does not go back and forth. It changes with each crash, has the program's
+// words, and there is one event.
 func TestACrashLoopIsOneMessage(t *testing.T) {
 	outcome := testkit.Fails(1500*time.Millisecond, 1)
 	outcome.InPlace = true
 	outcome.Message = "nginx: [warn] the \"user\" directive makes no sense\nnginx: [emerg] no license\n"
 	s, ctx := newStageWith(t, func(*corev1.Pod) testkit.Outcome { return outcome }), context.Background()
-	s.must(s.Create(ctx, story(s.run)))
+	s.Must(s.Create(ctx, story(s.R)))
 	s.waitsFor(crashLoop)
 	messages := map[string]bool{}
-	s.within(time.Minute, func() error {
+	s.Within(time.Minute, func() error {
 		ready := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, status.Ready)
 		if ready.Reason != crashLoop || !strings.HasSuffix(ready.Message, "last with exit code 1: nginx: [emerg] no license") || strings.Contains(ready.Message, "[warn]") {
 			t.Fatalf("Ready is %+v", ready)
@@ -162,10 +162,10 @@ func TestACrashLoopIsOneMessage(t *testing.T) {
 		return nil
 	})
 	var events eventsv1.EventList
-	s.must(s.List(ctx, &events, client.InNamespace(s.run.Namespace)))
+	s.Must(s.List(ctx, &events, client.InNamespace(s.R.Namespace)))
 	n := 0
 	for _, event := range events.Items {
-		if event.Regarding.Kind == webServerKind && event.Reason == crashLoop {
+		if event.Regarding.Kind == "WebServer" && event.Reason == crashLoop {
 			n++
 		}
 	}
@@ -177,7 +177,7 @@ func TestACrashLoopIsOneMessage(t *testing.T) {
 // TestPortOutOfRange: only the cluster knows its node ports.
 func TestPortOutOfRange(t *testing.T) {
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 80} })))
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{NodePort: 80} })))
 	if ready := s.waitsFor(reasonPortRange); !strings.Contains(ready.Message, "30000-32767") {
 		t.Errorf("message %q", ready.Message)
 	}

@@ -21,48 +21,48 @@ import (
 type rollout struct {
 	// complete is true when all pods have it and are available.
 	complete bool
-	// trouble is what keeps a pod from serving; nil if nothing is known.
-	trouble *problem
+	// problem is what keeps a pod from serving; nil if nothing is known.
+	problem *problem
 	// failure is set when the rollout is to be given up.
 	failure *webv1.FailedRollout
 	// wakeAfter is when to judge it again, if nothing happens; 0 for never.
 	wakeAfter time.Duration
 }
 
-// judge reads the rollout. It is given up only where there is a revision to go
-// back to, and only if it is the one that the spec asks for. One that has become
-// healthy is proven: what befalls its pods later, when they are moved or
-// restarted, is trouble to tell, and only a crash loop soon after is its own fault.
+// judge reads the rollout. It gives up only a rollout of the revision that the spec
+// requests, and only where there is a revision to go back to. A revision that has become
+// healthy is proven: what happens to its pods later, when they are moved or restarted, is
+// a problem to report, and only a crash loop soon after is its own fault.
 func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	d := seen.deployment()
 	current := currentTemplate(seen)
 	var members []corev1.Pod
 	for _, pod := range seen.pods {
-		if current == "" || pod.Annotations[revisionAnnotation] == current.revision() {
+		if current.isNone() || pod.Annotations[revisionAnnotation] == current.revision {
 			members = append(members, pod)
 		}
 	}
-	r := rollout{complete: isComplete(d), trouble: troubleOf(members, seen.now)}
-	if r.trouble == nil {
-		r.trouble, _ = refusedPods(d)
-	} else if !r.trouble.until.IsZero() {
-		r.wakeAfter = r.trouble.until.Sub(seen.now)
+	r := rollout{complete: isComplete(d), problem: problemOf(members, seen.now)}
+	if r.problem == nil {
+		r.problem, _ = refusedPods(d)
+	} else if !r.problem.until.IsZero() {
+		r.wakeAfter = r.problem.until.Sub(seen.now)
 	}
-	good := goodTemplate(seen)
-	if good == "" || current == "" || current != desired || d.Status.ObservedGeneration < d.Generation ||
-		good == current || isFailed(ws, current) {
+	good := seen.good
+	if good.isNone() || current.isNone() || !current.is(desired) || d.Status.ObservedGeneration < d.Generation ||
+		good.is(current) || isFailed(ws, current) {
 		return r
 	}
 	fail := func(why problem) rollout {
 		r.failure = &webv1.FailedRollout{
-			Revision: current.revision(), Image: current.image(),
+			Revision: current.revision, Image: current.image(),
 			Reason: why.reason, Message: why.message, Time: metav1.Time{Time: seen.now},
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws),
 		}
 		return r
 	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
-	proven := ws.Status.LastGoodRevision == current.revision()
+	proven := ws.Status.LastGoodRevision == current.revision
 	if !proven {
 		if refused := checkFailure(members); refused != nil {
 			return fail(*refused)
@@ -75,8 +75,8 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 		}
 		if late {
 			why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
-			if r.trouble != nil {
-				why = *r.trouble
+			if r.problem != nil {
+				why = *r.problem
 			}
 			why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
 			return fail(why)
@@ -84,8 +84,8 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
-	if onProbation && r.trouble != nil && r.trouble.reason == crashLoop && r.trouble.until.IsZero() {
-		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.trouble.message})
+	if onProbation && r.problem != nil && r.problem.reason == crashLoop && r.problem.until.IsZero() {
+		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.problem.message})
 	}
 	return r
 }
@@ -168,7 +168,7 @@ func sooner(a, b time.Duration) time.Duration {
 // be tried again.
 func isFailed(ws *webv1.WebServer, template podTemplate) bool {
 	failed := ws.Status.FailedRollout
-	return failed != nil && template != "" && failed.Revision == template.revision() && !isRetried(ws, failed)
+	return failed != nil && !template.isNone() && failed.Revision == template.revision && !isRetried(ws, failed)
 }
 
 // isRetried says whether the user wants what failed to be tried again: with
@@ -179,7 +179,7 @@ func isRetried(ws *webv1.WebServer, failed *webv1.FailedRollout) bool {
 		failed.DeadlineSeconds != 0 && failed.DeadlineSeconds != ws.Spec.Rollout.DeadlineSeconds
 }
 
-// retryOf stands for the value of the annotation that asks for another try.
+// retryOf stands for the value of the annotation that requests another try.
 func retryOf(ws *webv1.WebServer) string {
 	value := ws.Annotations[webv1.AnnotationRetry]
 	if value == "" {
@@ -193,7 +193,7 @@ func retryOf(ws *webv1.WebServer) string {
 func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return &problem{reason: "PodsRefused", message: "no pod can be made: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
+			return &problem{reason: "PodsRefused", message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
 		}
 	}
 	return nil, time.Time{}
@@ -201,36 +201,36 @@ func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 
 const crashLoop = pods.CrashLoopBackOff
 
-// troubleOf is what keeps the first of the pods in trouble from serving. The
-// kubelet alternates between an error, the wait for the next try, and the try; all
-// give the same words, so that status does not change with every turn.
-func troubleOf(members []corev1.Pod, now time.Time) *problem {
+// problemOf is what keeps the first pod with a problem from serving. The kubelet
+// alternates between an error, the wait for the next try, and the try; all give the same
+// message, so that status does not change with every turn.
+func problemOf(members []corev1.Pod, now time.Time) *problem {
 	for _, pod := range members {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if p := containerTrouble(container, now); p != nil {
+			if p := containerProblem(container, now); p != nil {
 				return p
 			}
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return &problem{reason: "Unschedulable", message: "no node takes the pod: " + status.Shortened(condition.Message)}
+				return &problem{reason: "Unschedulable", message: "the pod cannot be scheduled: " + status.Shortened(condition.Message)}
 			}
 		}
 	}
 	return nil
 }
 
-func containerTrouble(container corev1.ContainerStatus, now time.Time) *problem {
+func containerProblem(container corev1.ContainerStatus, now time.Time) *problem {
 	if crash, is := pods.CrashLoop(container, now); is {
 		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
 	}
-	if wait := container.State.Waiting; wait != nil {
-		switch wait.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
-			return &problem{reason: "ImagePullBackOff", message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
-		}
+	switch pods.ObstacleOf(container) {
+	case pods.None:
+	case pods.NoImage:
+		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
+	case pods.NoStart:
+		wait := container.State.Waiting
+		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
 	}
 	return nil
 }

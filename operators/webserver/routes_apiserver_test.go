@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	webv1 "example.com/fairlead/api/web/v1"
-	"example.com/fairlead/internal/kit/testkit"
+	"example.com/fairlead/internal/testkit"
 )
 
 // crdOf is a CRD that takes anything, in the place of a kind that the test's
 // API server has not.
-func crdOf(kind childKind) *apiextensionsv1.CustomResourceDefinition {
-	gvk := kind.empty().GetObjectKind().GroupVersionKind()
+func crdOf(kind string) *apiextensionsv1.CustomResourceDefinition {
+	gvk := unstructuredOf(kind).GroupVersionKind()
 	plural := strings.ToLower(gvk.Kind) + "s"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = plural + "." + gvk.Group
@@ -40,14 +40,37 @@ func crdOf(kind childKind) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// TestOptionalKinds: what the cluster has no kind for is told, made once the
-// kind appears, repaired, and removed when it is not asked for any more.
+// optionalCRDs are those of all kinds that the test's API server has not.
+func optionalCRDs(kinds ...string) envtest.CRDInstallOptions {
+	var o envtest.CRDInstallOptions
+	for _, kind := range kinds {
+		o.CRDs = append(o.CRDs, crdOf(kind))
+	}
+	return o
+}
+
+// installOptionalKinds has the API server serve them until the test ends.
+func installOptionalKinds(t *testing.T) {
+	t.Helper()
+	options := optionalCRDs(httpRouteKind, routeKind)
+	if _, err := envtest.InstallCRDs(testkit.Server(t).Config, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(testkit.Server(t).Config, options); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOptionalKinds: status reports a kind that the cluster does not have; the object is
+// made once the kind appears, repaired, and removed when it is not requested any more.
 func TestOptionalKinds(t *testing.T) {
 	usual := optionalPoll
 	optionalPoll = 500 * time.Millisecond
 	t.Cleanup(func() { optionalPoll = usual })
 	s, ctx := newStage(t), context.Background()
-	s.must(s.Create(ctx, story(s.run, func(ws *webv1.WebServer) {
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {
 		ws.Spec.Gateway = &webv1.GatewaySpec{Name: "public", Namespace: "gateways", Hostnames: []string{"www.example.com"}}
 		ws.Spec.Route = &webv1.RouteSpec{Host: "www.example.com", EdgeTLS: true}
 	})))
@@ -55,54 +78,52 @@ func TestOptionalKinds(t *testing.T) {
 		t.Errorf("message %q", ready.Message)
 	}
 	install := func() {
-		_, err := envtest.InstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
-			CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(httpRouteKind), crdOf(routeKind)}})
-		s.must(err)
+		_, err := envtest.InstallCRDs(testkit.Server(t).Config, optionalCRDs(httpRouteKind, routeKind))
+		s.Must(err)
 	}
 	install()
 	s.settled(reasonReady, "nginx:1")
-	for _, kind := range []childKind{httpRouteKind, routeKind} {
+	for _, kind := range []string{httpRouteKind, routeKind} {
 		right := func() error {
-			got, err := read(ctx, s.run, "web", kind.empty())
+			got, err := read(ctx, s.R, "web", unstructuredOf(kind))
 			if err != nil {
 				return err
 			}
-			spec, _, _ := unstructured.NestedMap(got.(*unstructured.Unstructured).Object, "spec")
+			spec, _, _ := unstructured.NestedMap(got.Object, "spec")
 			if text := fmt.Sprint(spec); !strings.Contains(text, "web-service") || !strings.Contains(text, "www.example.com") {
-				return fmt.Errorf("%s %v", kind.kind, spec)
+				return fmt.Errorf("%s %v", kind, spec)
 			}
 			return nil
 		}
-		s.within(5*time.Second, right)
-		obj := kind.empty()
-		obj.SetNamespace(s.run.Namespace)
+		s.Within(5*time.Second, right)
+		obj := unstructuredOf(kind)
+		obj.SetNamespace(s.R.Namespace)
 		obj.SetName("web")
-		s.must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
-		t.Logf("%s: repaired after %v", kind.kind, s.within(time.Second, right))
-		s.must(s.Delete(ctx, obj))
-		t.Logf("%s: back after %v", kind.kind, s.within(time.Second, right))
+		s.Must(s.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":null}`))))
+		t.Logf("%s: repaired after %v", kind, s.Within(time.Second, right))
+		s.Must(s.Delete(ctx, obj))
+		t.Logf("%s: back after %v", kind, s.Within(time.Second, right))
 	}
 	s.settled(reasonReady, "nginx:1")
-	s.must(s.counter.Silence(ctx, 2*time.Second))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 
-	// A kind that is uninstalled later is told, too, and watched when it is back.
-	s.must(envtest.UninstallCRDs(testkit.Server(t).Config, envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf(routeKind)}}))
+	// Status also reports a kind that is uninstalled, and it is watched once restored.
+	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, optionalCRDs(routeKind)))
 	s.waitsFor("RouteNotInstalled")
 	install()
 	s.settled(reasonReady, "nginx:1")
-	route := routeKind.empty()
-	route.SetNamespace(s.run.Namespace)
+	route := unstructuredOf(routeKind)
+	route.SetNamespace(s.R.Namespace)
 	route.SetName("web")
-	s.must(s.Delete(ctx, route))
-	s.within(5*time.Second, func() error { _, err := read(ctx, s.run, "web", routeKind.empty()); return err })
+	s.Must(s.Delete(ctx, route))
+	s.Within(5*time.Second, func() error { _, err := read(ctx, s.R, "web", unstructuredOf(routeKind)); return err })
 	s.settled(reasonReady, "nginx:1")
 
-	s.must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
-	s.within(5*time.Second, func() error {
-		for _, kind := range []childKind{httpRouteKind, routeKind} {
-			if _, err := read(ctx, s.run, "web", kind.empty()); client.IgnoreNotFound(err) != nil || err == nil {
-				return fmt.Errorf("%s is still there: %w", kind.kind, err)
+	s.Must(s.Patch(ctx, mustCurrent(s), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":null,"route":null}}`))))
+	s.Within(5*time.Second, func() error {
+		for _, kind := range []string{httpRouteKind, routeKind} {
+			if _, err := read(ctx, s.R, "web", unstructuredOf(kind)); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("%s is still there: %w", kind, err)
 			}
 		}
 		return nil

@@ -37,11 +37,11 @@ const (
 	reasonNoRequest   = "NoCPURequest"
 )
 
-// problem is something to tell.
+// problem is something to report.
 type problem struct {
 	reason, message string
-	// passes is true when it is worked on, or tried again, and false when
-	// nothing will happen until somebody acts.
+	// passes is true when the operator works on it, or tries again, and false when
+	// nothing will happen until a user acts.
 	passes bool
 	// until is when it is over, if nothing happens until then; zero for never.
 	until time.Time
@@ -49,7 +49,7 @@ type problem struct {
 
 // summarize is the status of a WebServer after a step. failure is what went
 // wrong with the step's writes, if something did.
-func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) webv1.WebServerStatus {
+func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error) webv1.WebServerStatus {
 	st := *ws.Status.DeepCopy()
 	d := seen.deployment()
 	st.ObservedGeneration = ws.Generation
@@ -60,30 +60,30 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	case serviceSpec(ws).Type == corev1.ServiceTypeClusterIP:
 		st.NodePort, st.HTTPSNodePort = 0, 0
 	case serviceSpec(ws).NodePort != 0 && failure != nil: // not there yet, perhaps
-	case isOurs(s, ws):
+	case isOwned(s, ws):
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
 	st.URL = url(ws, seen, st)
-	settle(ws, &st, seen, next)
+	recordRevisions(ws, &st, seen, next)
 	st.Image = servedImage(st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
 	case p == nil:
-		conditions.Good(reasonReady, readyMessage(ws, st))
+		conditions.MarkReady(reasonReady, readyMessage(ws, st))
 	case p.passes:
-		conditions.Busy(p.reason, p.message)
+		conditions.MarkReconciling(p.reason, p.message)
 	default:
-		conditions.Bad(p.reason, p.message)
+		conditions.MarkStalled(p.reason, p.message)
 	}
 	s := seen.service()
 	switch {
-	case st.ReadyReplicas > 0 && !isOurs(s, ws):
+	case st.ReadyReplicas > 0 && !isOwned(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
 	case st.DesiredReplicas == 0:
-		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, "No pod is asked for")
+		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, readyMessage(ws, st))
 	default:
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoPods, "No pod is ready")
 	}
@@ -95,19 +95,19 @@ func summarize(ws *webv1.WebServer, seen observation, next plan, failure error) 
 	return st
 }
 
-// settle writes into status which revision there is, which is good, and which
+// recordRevisions writes into status which revision there is, which is good, and which
 // one failed.
-func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next plan) {
+func recordRevisions(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, next *plan) {
 	if next.failed != nil {
 		st.FailedRollout = next.failed
-		if good := goodTemplate(seen); st.LastGoodRevision == next.failed.Revision {
-			st.LastGoodRevision, st.LastGoodImage = good.revision(), good.image()
+		if good := seen.good; st.LastGoodRevision == next.failed.Revision {
+			st.LastGoodRevision, st.LastGoodImage = good.revision, good.image()
 		}
 		return
 	}
 	current := currentTemplate(seen)
-	st.Revision = current.revision()
-	if d := next.chosen.desired; st.FailedRollout != nil && d != "" && !isFailed(ws, d) {
+	st.Revision = current.revision
+	if d := next.chosen.desired; st.FailedRollout != nil && !d.isNone() && !isFailed(ws, d) {
 		st.FailedRollout = nil
 	}
 	failed := st.FailedRollout != nil && st.FailedRollout.Revision == st.Revision
@@ -120,7 +120,7 @@ func settle(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observation, ne
 
 // servedImage is the image of the pods that serve: of the revision that all pods
 // have, and while there is no such one, of the last that they had.
-func servedImage(st webv1.WebServerStatus, seen observation, next plan) string {
+func servedImage(st webv1.WebServerStatus, seen observation, next *plan) string {
 	current := currentTemplate(seen)
 	if next.chosen.adopted {
 		current = templateOf(seen.deployment().Spec.Template)
@@ -133,10 +133,10 @@ func servedImage(st webv1.WebServerStatus, seen observation, next plan) string {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.WebServerStatus, failure error) *problem {
+func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.trouble },
+		func() *problem { return seen.inputs.problem },
 		func() *problem { return copyLost(ws, seen, next) },
 		func() *problem { return rolledBack(seen, next, st) },
 		func() *problem { return missingKind(seen) },
@@ -150,7 +150,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next plan, st *webv1.We
 	return nil
 }
 
-// writeProblem tells of a write that was refused.
+// writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
 	var conflict *apply.ConflictError
 	switch {
@@ -167,12 +167,12 @@ func writeProblem(failure error) *problem {
 	case apply.AnyOf(failure, apply.IsRefusal):
 		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "The API server did not do what was asked, it is tried again: " + status.Shortened(failure.Error()), passes: true}
+	return &problem{reason: "Retrying", message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
 }
 
-// copyLost tells of a copy that the pods mount, that somebody deleted, and that
-// cannot be made again: what the spec names has other content by now.
-func copyLost(ws *webv1.WebServer, seen observation, next plan) *problem {
+// copyLost reports a copy that the pods mount, that was deleted, and that cannot be made
+// again: what the spec names has other content by now.
+func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	has := func(name string) bool {
 		return slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) ||
 			slices.ContainsFunc(seen.inputs.all(), func(s *snapshot) bool { return s.name == name })
@@ -181,40 +181,40 @@ func copyLost(ws *webv1.WebServer, seen observation, next plan) *problem {
 		if strings.HasPrefix(name, childName(ws)+"-") && !has(name) {
 			return &problem{reason: reasonCopyLost, message: fmt.Sprintf(
 				"The copy %q was deleted, with content that is nowhere else: no new pod of revision %s can start. Change the spec, or what it names",
-				name, next.chosen.template.revision())}
+				name, next.chosen.template.revision)}
 		}
 	}
 	return nil
 }
 
-func rolledBack(seen observation, next plan, st *webv1.WebServerStatus) *problem {
+func rolledBack(seen observation, next *plan, st *webv1.WebServerStatus) *problem {
 	failed := st.FailedRollout
 	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
 		return nil
 	}
 	return &problem{reason: reasonRolledBack,
 		message: fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
-			failed.Image, failed.Revision, goodTemplate(seen).image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
+			failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
 }
 
 func missingKind(seen observation) *problem {
 	for _, kind := range seen.missing {
-		return &problem{reason: kind.kind + "NotInstalled",
-			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind.kind, kind.from, kind.field)}
+		return &problem{reason: kind + "NotInstalled",
+			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind, optional[kind].from, optional[kind].field)}
 	}
 	return nil
 }
 
-// unavailable tells what keeps the pods from being as asked for.
-func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
-	t := next.rollout.trouble
+// unavailable reports what keeps the pods from being as requested.
+func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
+	t := next.rollout.problem
 	isLooping := t != nil && t.reason == crashLoop
 	if isComplete(seen.deployment()) && !isLooping {
 		return nil
 	}
 	current := currentTemplate(seen)
 	p := &problem{reason: reasonRollingOut, message: fmt.Sprintf("Image %s is being rolled out", ws.Spec.Image), passes: true}
-	if current != "" && current.revision() == ws.Status.LastGoodRevision {
+	if !current.isNone() && current.revision == ws.Status.LastGoodRevision {
 		p = &problem{reason: reasonUnavailable, message: "Not all pods are ready", passes: true}
 	}
 	if isComplete(seen.deployment()) {
@@ -227,7 +227,7 @@ func unavailable(ws *webv1.WebServer, seen observation, next plan) *problem {
 	return p
 }
 
-// noRequest tells of autoscaling that has nothing to go by.
+// noRequest reports autoscaling without a CPU request to compute a percentage of.
 func noRequest(ws *webv1.WebServer, seen observation) *problem {
 	if ws.Spec.Autoscaling == nil {
 		return nil
@@ -250,7 +250,7 @@ func readyMessage(ws *webv1.WebServer, st webv1.WebServerStatus) string {
 	case *ws.Spec.Replicas != 0:
 		return "The Deployment was scaled to 0, where an autoscaler that is not this operator's chooses"
 	}
-	return "No pod is asked for"
+	return "spec.replicas is 0"
 }
 
 // desiredReplicas is how many pods there should be, by whoever decides it.
@@ -264,18 +264,18 @@ func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
 	return 1
 }
 
-// adoptedMessage tells what the next change of the spec will change besides.
+// adoptedMessage says what else the next change of the spec will change.
 func adoptedMessage(seen observation, desired podTemplate) string {
-	told := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
+	message := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
 	if !drains(seen.deployment()) {
-		told += " They do not drain: the first change may fail some requests."
+		message += " They do not drain: the first change may fail some requests."
 	}
-	if desired == "" {
-		return told
+	if desired.isNone() {
+		return message
 	}
 	fields := templateDifferences(desired, seen.deployment())
 	if len(fields) == 0 {
-		return told
+		return message
 	}
-	return fmt.Sprintf("%s Then they get, too: %s%s", told, strings.Join(fields[:min(len(fields), differencesTold)], ", "), tooMany(fields))
+	return fmt.Sprintf("%s Then they get, too: %s%s", message, strings.Join(fields[:min(len(fields), differencesShown)], ", "), tooMany(fields))
 }

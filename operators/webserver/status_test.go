@@ -17,7 +17,7 @@ import (
 // TestAvailable: ready pods alone answer nobody.
 func TestAvailable(t *testing.T) {
 	a := templateFor()
-	theirs := func(seen *observation) {
+	foreign := func(seen *observation) {
 		aService(0)(seen)
 		seen.service().OwnerReferences = nil
 	}
@@ -25,19 +25,19 @@ func TestAvailable(t *testing.T) {
 		seen observation
 		want string
 	}{
-		"pods and a Service":      {somethingSeen(aDeployment(a, ""), aService(30010)), reasonServing},
-		"no Service":              {somethingSeen(aDeployment(a, "")), reasonNoService},
-		"somebody else's Service": {somethingSeen(aDeployment(a, ""), theirs), reasonNoService},
+		"pods and a Service":      {somethingSeen(aDeployment(a, podTemplate{}), aService(30010)), reasonServing},
+		"no Service":              {somethingSeen(aDeployment(a, podTemplate{})), reasonNoService},
+		"somebody else's Service": {somethingSeen(aDeployment(a, podTemplate{}), foreign), reasonNoService},
 		"no pods":                 {somethingSeen(aService(30010)), reasonNoPods},
 	} {
-		st := summarize(aWeb(), tc.seen, plan{chosen: choice{template: a, desired: a}}, nil)
+		st := summarize(aWeb(), tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil)
 		if got := meta.FindStatusCondition(st.Conditions, webv1.ConditionAvailable); got.Reason != tc.want {
 			t.Errorf("%s: Available is %s, %s", name, got.Status, got.Reason)
 		}
 	}
 }
 
-// TestCopyLost: a copy that nothing can be made of again is told.
+// TestCopyLost: status reports a copy that cannot be made again.
 func TestCopyLost(t *testing.T) {
 	ws := aWeb(func(ws *webv1.WebServer) { ws.Spec.Content = &webv1.ContentSpec{ConfigMap: "pages", Path: "/www"} })
 	one, two := snapshotOf(ws, "content", configMapKind, "1"), snapshotOf(ws, "content", configMapKind, "2")
@@ -48,16 +48,16 @@ func TestCopyLost(t *testing.T) {
 	there := func(seen *observation) {
 		seen.copies = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: one.name}}}
 	}
-	asks := func(s *snapshot) seenOption { return func(seen *observation) { seen.inputs.content = s } }
+	names := func(s *snapshot) seenOption { return func(seen *observation) { seen.inputs.content = s } }
 	for name, tc := range map[string]struct {
 		seen observation
 		lost bool
 	}{
-		"there":               {somethingSeen(there, asks(two)), false},
-		"about to be written": {somethingSeen(asks(one)), false},
-		"put back, and lost":  {somethingSeen(asks(two)), true},
+		"there":               {somethingSeen(there, names(two)), false},
+		"about to be written": {somethingSeen(names(one)), false},
+		"put back, and lost":  {somethingSeen(names(two)), true},
 	} {
-		if got := copyLost(ws, tc.seen, plan{chosen: choice{template: old}}); (got != nil) != tc.lost {
+		if got := copyLost(ws, tc.seen, &plan{chosen: choice{template: old}}); (got != nil) != tc.lost {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -73,11 +73,11 @@ func TestACrashLoopIsTold(t *testing.T) {
 	runs := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon}}}, LastTerminationState: end, RestartCount: 3, Ready: true}
 	down := func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 2 }
 	for name, tc := range map[string]struct{ seen observation }{
-		"waits":         {somethingSeen(aDeployment(a, "", down), aService(30010), aPod(a, waits))},
-		"ready, so far": {somethingSeen(aDeployment(a, ""), aService(30010), aPod(a, runs))},
+		"waits":         {somethingSeen(aDeployment(a, podTemplate{}, down), aService(30010), aPod(a, waits))},
+		"ready, so far": {somethingSeen(aDeployment(a, podTemplate{}), aService(30010), aPod(a, runs))},
 	} {
 		ws := aWeb(good(a, noon))
-		st := summarize(ws, tc.seen, plan{chosen: choice{template: a, desired: a}, rollout: judge(ws, tc.seen, a)}, nil)
+		st := summarize(ws, tc.seen, &plan{chosen: choice{template: a, desired: a}, rollout: judge(ws, tc.seen, a)}, nil)
 		if got := meta.FindStatusCondition(st.Conditions, status.Ready); got.Reason != crashLoop || !strings.HasSuffix(got.Message, ": "+words) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -90,12 +90,12 @@ func TestURL(t *testing.T) {
 	had := func(url string, port int32) webOption {
 		return func(ws *webv1.WebServer) { ws.Status.URL, ws.Status.NodePort = url, port }
 	}
-	theirs := func(seen *observation) {
+	foreign := func(seen *observation) {
 		aService(30010)(seen)
 		seen.service().OwnerReferences = nil
 	}
 	adopted := func(seen *observation) {
-		aDeployment("", "")(seen)
+		aDeployment(podTemplate{}, podTemplate{})(seen)
 		seen.hosts = []string{"192.0.2.7"}
 	}
 	for name, tc := range map[string]struct {
@@ -103,13 +103,13 @@ func TestURL(t *testing.T) {
 		seen observation
 		want string
 	}{
-		"a node of a pod":                  {aWeb(), somethingSeen(aDeployment(a, ""), aService(30010), aPod(a, corev1.ContainerStatus{})), "http://192.0.2.1:30010"},
+		"a node of a pod":                  {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), aService(30010), aPod(a, corev1.ContainerStatus{})), "http://192.0.2.1:30010"},
 		"another operator's pods":          {aWeb(), somethingSeen(adopted, aService(30010)), "http://192.0.2.7:30010"},
-		"no Service, the port is taken":    {aWeb(), somethingSeen(aDeployment(a, ""), aPod(a, corev1.ContainerStatus{})), ""},
-		"it had one, and the port is lost": {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, ""), aPod(a, corev1.ContainerStatus{})), ""},
-		"somebody else's Service":          {aWeb(), somethingSeen(aDeployment(a, ""), theirs, aPod(a, corev1.ContainerStatus{})), ""},
+		"no Service, the port is taken":    {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), aPod(a, corev1.ContainerStatus{})), ""},
+		"it had one, and the port is lost": {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, podTemplate{}), aPod(a, corev1.ContainerStatus{})), ""},
+		"somebody else's Service":          {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), foreign, aPod(a, corev1.ContainerStatus{})), ""},
 	} {
-		if got := summarize(tc.ws, tc.seen, plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
+		if got := summarize(tc.ws, tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestURL(t *testing.T) {
 func TestServedImage(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	was := func(image string) webOption { return func(ws *webv1.WebServer) { ws.Status.Image = image } }
-	theirs := func(d *appsv1.Deployment) {
+	foreign := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: serverContainer, Image: "nginx:old"}}
 	}
 	for name, tc := range map[string]struct {
@@ -128,19 +128,19 @@ func TestServedImage(t *testing.T) {
 		chosen choice
 		want   string
 	}{
-		"it comes up":             {aWeb(image("nginx:a")), somethingSeen(aDeployment(a, "", late)), choice{desired: a, template: a}, "nginx:a"},
+		"it comes up":             {aWeb(image("nginx:a")), somethingSeen(aDeployment(a, podTemplate{}, late)), choice{desired: a, template: a}, "nginx:a"},
 		"all pods have it":        {aWeb(was("nginx:a"), image("nginx:b")), somethingSeen(aDeployment(b, a)), choice{desired: b, template: b}, "nginx:b"},
 		"it is rolled out":        {aWeb(was("nginx:a"), image("nginx:b")), somethingSeen(aDeployment(b, a, late)), choice{desired: b, template: b}, "nginx:a"},
 		"rolled out, by 0.0.2":    {aWeb(good(a, noon), image("nginx:b")), somethingSeen(aDeployment(b, a, late)), choice{desired: b, template: b}, "nginx:a"},
-		"another operator's pods": {aWeb(image("nginx:b")), somethingSeen(aDeployment("", "", theirs)), choice{desired: b, adopted: true}, "nginx:old"},
+		"another operator's pods": {aWeb(image("nginx:b")), somethingSeen(aDeployment(podTemplate{}, podTemplate{}, foreign)), choice{desired: b, adopted: true}, "nginx:old"},
 	} {
-		if got := summarize(tc.ws, tc.seen, plan{chosen: tc.chosen}, nil).Image; got != tc.want {
+		if got := summarize(tc.ws, tc.seen, &plan{chosen: tc.chosen}, nil).Image; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }
 
-// TestAutoscalingNeedsARequest: it goes by a percentage of what the pods request.
+// TestAutoscalingNeedsARequest: it aims at a percentage of what the pods request.
 func TestAutoscalingNeedsARequest(t *testing.T) {
 	auto := aWeb(func(ws *webv1.WebServer) {
 		ws.Spec.Autoscaling = &webv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 3}
@@ -178,10 +178,10 @@ func TestAdoptedPodsMayNotDrain(t *testing.T) {
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}}}}
 	}
 	const words = "They do not drain: the first change may fail some requests"
-	if got := adoptedMessage(somethingSeen(aDeployment("", "")), ""); !strings.Contains(got, words) {
+	if got := adoptedMessage(somethingSeen(aDeployment(podTemplate{}, podTemplate{})), podTemplate{}); !strings.Contains(got, words) {
 		t.Errorf("without a hook: %q", got)
 	}
-	if got := adoptedMessage(somethingSeen(aDeployment("", "", hook)), ""); strings.Contains(got, words) {
+	if got := adoptedMessage(somethingSeen(aDeployment(podTemplate{}, podTemplate{}, hook)), podTemplate{}); strings.Contains(got, words) {
 		t.Errorf("with a hook: %q", got)
 	}
 }

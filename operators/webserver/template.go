@@ -3,6 +3,7 @@ package webserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,11 +13,11 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podsecurity"
-	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
-	// serverContainer is the container that serves; its name is the guide's.
+	// serverContainer is the container that serves; its name is the tutorial's.
 	serverContainer = "webserver"
 	// checkContainer checks the configuration before the server starts.
 	checkContainer = "check-config"
@@ -38,22 +39,31 @@ const (
 // and by Debian. Everything else is read-only.
 var writable = map[string]string{"cache": "/var/cache/nginx", "lib": "/var/lib/nginx", "run": "/run", "tmp": "/tmp"}
 
-// podTemplate is a pod template as it is kept and compared: its JSON, without
-// the revision that follows from it.
-type podTemplate string
-
-// revision is the hash of all that the pods are made of.
-func (t podTemplate) revision() string {
-	if t == "" {
-		return ""
-	}
-	return names.Hash(string(t))
+// podTemplate is a pod template as it is kept and compared.
+type podTemplate struct {
+	// json is the template, without the revision that follows from it.
+	json string
+	// revision is the hash of it as it was first written: the API server may keep it
+	// with other spaces, and its fields in another order.
+	revision string
 }
+
+// templateFrom is the template with that JSON; none if it is empty.
+func templateFrom(json string) podTemplate {
+	if json == "" {
+		return podTemplate{}
+	}
+	return podTemplate{json: json, revision: names.Hash(json)}
+}
+
+func (t podTemplate) isNone() bool { return t.revision == "" }
+
+func (t podTemplate) is(other podTemplate) bool { return t.revision == other.revision }
 
 // image is the image of the server.
 func (t podTemplate) image() string {
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) == nil {
+	if json.Unmarshal([]byte(t.json), &template) == nil {
 		for _, container := range template.Spec.Containers {
 			if container.Name == serverContainer {
 				return container.Image
@@ -69,7 +79,7 @@ func (t podTemplate) uses(snapshot string) bool { return slices.Contains(t.copie
 // copies are the names of the snapshots that the pods mount.
 func (t podTemplate) copies() []string {
 	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t), &template) != nil {
+	if json.Unmarshal([]byte(t.json), &template) != nil {
 		return nil
 	}
 	var all []string
@@ -85,42 +95,24 @@ func (t podTemplate) copies() []string {
 	return all
 }
 
-// desiredTemplate is the pod template that a WebServer asks for: the user's
-// with the server put in, and what keeps requests safe put around it.
+// desiredTemplate is the pod template that a WebServer requests: the user's with the
+// server added, and with what keeps requests safe around it.
 func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
-	pod := &corev1.PodTemplateSpec{}
-	if ws.Spec.PodTemplate != nil {
-		pod = ws.Spec.PodTemplate.DeepCopy()
-	}
-	pod.Name, pod.Namespace = "", ""
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	for name, value := range labels(ws) {
-		pod.Labels[name] = value
-	}
-
+	pod := podtemplate.From(ws.Spec.PodTemplate, labels(ws))
 	spec := &pod.Spec
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == serverContainer })
-	if i < 0 {
-		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: serverContainer})
-		i = 0
-	}
+	server := podtemplate.Main(spec, serverContainer)
 	drain := ws.Spec.Rollout.DrainSeconds
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(drain + stopSeconds)
 	}
-	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = new(false)
-	}
-	server := &spec.Containers[i]
+	podtemplate.WithoutToken(spec)
 	setServer(server, ws, drain)
 	mount(spec, server, ws, in)
 	if in.checked() {
 		check := corev1.Container{
 			Name: checkContainer, Image: server.Image, ImagePullPolicy: server.ImagePullPolicy, Command: in.check,
 			Env: server.Env, EnvFrom: server.EnvFrom, VolumeMounts: server.VolumeMounts, SecurityContext: server.SecurityContext,
-			// What it prints is what the user is told.
+			// What it prints is what the user reads.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}
 		if in.as != asOf001 { // a quota may want them of every container
@@ -130,48 +122,39 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	}
 	secure(spec)
 	if in.as == today {
-		keepLastWords(spec)
+		podtemplate.KeepLastWords(spec.InitContainers...)
+		podtemplate.KeepLastWords(spec.Containers...)
 	}
 
 	data, err := json.Marshal(pod)
 	if err != nil {
-		return "", fmt.Errorf("encode the pod template: %w", err)
+		return podTemplate{}, fmt.Errorf("encode the pod template: %w", err)
 	}
-	return podTemplate(data), nil
+	return templateFrom(string(data)), nil
 }
 
-// rendering is what a template looks like for the same spec, by the version of the
-// operator.
-type rendering int
-
-const (
-	today   rendering = iota
-	asOf002           // the kubelet does not keep what crashing containers print
-	asOf001           // nor has the check resources
-)
-
-// askedFor is the template that the spec asks for now. Where one of an earlier
-// version of the operator is in force, that is the one, until the spec changes: an
-// upgrade of the operator restarts no pod.
-func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
+// requestedTemplate is the template that the spec requests now. A template of an earlier
+// version of the operator that is in force stays, until the spec changes: an upgrade of
+// the operator restarts no pod.
+func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
 		in := seen.inputs
 		in.as = as
 		template, err := desiredTemplate(ws, in)
 		if err != nil {
-			return "", err
+			return podTemplate{}, err
 		}
 		all = append(all, template)
 	}
-	inForce := []string{currentTemplate(seen).revision(), seen.deployment().Annotations[adoptedAnnotation]}
+	inForce := []string{currentTemplate(seen).revision, seen.deployment().Annotations[adoptedAnnotation]}
 	if failed := ws.Status.FailedRollout; failed != nil {
 		inForce = append(inForce, failed.Revision)
 	}
-	// What may have to be gone back to comes after what there is.
-	for _, revisions := range [][]string{inForce, {goodTemplate(seen).revision()}} {
+	// The template for a rollback comes after those in force.
+	for _, revisions := range [][]string{inForce, {seen.good.revision}} {
 		for _, template := range all {
-			if slices.Contains(revisions, template.revision()) {
+			if slices.Contains(revisions, template.revision) {
 				return template, nil
 			}
 		}
@@ -179,41 +162,16 @@ func askedFor(ws *webv1.WebServer, seen observation) (podTemplate, error) {
 	return all[0], nil
 }
 
-// keepLastWords makes the kubelet keep the end of what a container printed when
-// it crashes, unless the user's template says otherwise.
-func keepLastWords(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].TerminationMessagePolicy == "" {
-				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-			}
-		}
-	}
-}
-
 // setServer sets what the spec says about the server's container.
 func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 	server.Image = ws.Spec.Image
-	if server.ImagePullPolicy == "" {
-		server.ImagePullPolicy = corev1.PullIfNotPresent
-	}
 	ports := []corev1.ContainerPort{{Name: httpName, ContainerPort: ws.Spec.Port, Protocol: corev1.ProtocolTCP}}
 	if ws.Spec.TLS != nil {
 		ports = append(ports, corev1.ContainerPort{Name: httpsName, ContainerPort: httpsPort, Protocol: corev1.ProtocolTCP})
 	}
-	for _, port := range ports {
-		server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
-			return p.Name == port.Name || p.ContainerPort == port.ContainerPort
-		})
-	}
-	server.Ports = append(ports, server.Ports...)
-	for _, variable := range ws.Spec.Env {
-		server.Env = slices.DeleteFunc(server.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
-	}
-	server.Env = append(server.Env, ws.Spec.Env...)
-	if r := ws.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
-		server.Resources = *r.DeepCopy()
-	}
+	podtemplate.SetPorts(server, ports...)
+	podtemplate.SetEnv(server, ws.Spec.Env...)
+	podtemplate.SetResources(server, ws.Spec.Resources)
 	if probes := ws.Spec.Probes; probes != nil {
 		for to, from := range map[**corev1.Probe]*corev1.Probe{
 			&server.ReadinessProbe: probes.Readiness, &server.LivenessProbe: probes.Liveness, &server.StartupProbe: probes.Startup,
@@ -233,13 +191,13 @@ func setServer(server *corev1.Container, ws *webv1.WebServer, drain int64) {
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
 	if server.Lifecycle.PreStop == nil {
-		// The server goes on while everybody learns that it is leaving. Built
+		// The server continues to serve while all clients learn that it is leaving. Built
 		// into the kubelet, so the image needs no shell.
 		server.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drain}}
 	}
 }
 
-// drains says whether the pods of a Deployment go on serving while they leave.
+// drains says whether the pods of a Deployment continue to serve while they leave.
 func drains(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 		return c.Lifecycle != nil && c.Lifecycle.PreStop != nil
@@ -287,20 +245,15 @@ func secure(spec *corev1.PodSpec) {
 	}
 }
 
-// selector is what the guide's operator selects by, so that its objects can be
+// selector is what the tutorial's operator selects by, so that its objects can be
 // taken over.
 func selector(ws *webv1.WebServer) map[string]string {
 	return map[string]string{"app": "webserver", podsOf: names.LabelValue(ws.Name)}
 }
 
-// podsOf is the label that says whose pod it is.
-const podsOf = "webserver_cr"
-
 // labels are on everything that a WebServer owns.
 func labels(ws *webv1.WebServer) map[string]string {
-	all := selector(ws)
-	all["app.kubernetes.io/name"] = "webserver"
-	all["app.kubernetes.io/instance"] = names.LabelValue(ws.Name)
-	all[run.ManagedByLabel] = run.ManagedBy(name)
+	all := podtemplate.Labels(name, ws.Name)
+	maps.Copy(all, selector(ws))
 	return all
 }

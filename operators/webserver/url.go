@@ -29,8 +29,8 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 		return scheme(false) + ws.Spec.Gateway.Hostnames[0]
 	}
 	s := seen.service()
-	if !isOurs(s, ws) {
-		return "" // there is none, or none of ours: its ports lead elsewhere
+	if !isOwned(s, ws) {
+		return "" // there is none, or another object owns it: its ports lead elsewhere
 	}
 	for _, at := range s.Status.LoadBalancer.Ingress {
 		if host := at.Hostname + at.IP; host != "" {
@@ -69,7 +69,7 @@ func withPort(host string, port int32) string {
 
 // routeHost is the host name that OpenShift has given to the Route.
 func routeHost(seen observation) string {
-	if route, ok := seen.children[routeKind.kind].(*unstructured.Unstructured); ok {
+	if route, ok := seen.children[routeKind].(*unstructured.Unstructured); ok {
 		host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
 		return host
 	}

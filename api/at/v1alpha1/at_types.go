@@ -7,7 +7,7 @@ import (
 )
 
 // At runs a command once, at a given time: never early, at most once per
-// attempt, never lost without a word.
+// attempt, and never dropped silently.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,11 +27,12 @@ type At struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to run, and when.
+	// spec is the desired state: what to run, and when. It can be changed until
+	// the run starts.
 	// +required
 	Spec AtSpec `json:"spec"`
 
-	// What became of it. Written by the operator.
+	// status is the observed state. Written by the operator.
 	// +optional
 	// +structType=atomic
 	// +kubebuilder:default={phase: "PENDING"}
@@ -47,18 +48,19 @@ type AtList struct {
 	Items           []At `json:"items"`
 }
 
-// AtSpec says what to run and when. It can be changed until the run starts.
+// AtSpec is the desired state of an At: what to run, and when. It can be
+// changed until the run starts.
 //
 // +kubebuilder:validation:XValidation:rule="self.schedule.matches('(Z|[+-][0-9:]{5})$') != has(self.timeZone)",fieldPath=".schedule",message="the schedule needs exactly one of: an offset of its own (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or a timeZone beside it (2030-01-31T08:00:00 with timeZone: Europe/Berlin)"
 // +kubebuilder:validation:XValidation:rule="has(self.command) != has(self.args)",message="give exactly one of command (a line for /bin/sh -c) and args (a list, executed as it is)"
 type AtSpec struct {
-	// When to run: an RFC 3339 date-time with an offset
-	// (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or one without an
-	// offset (2030-01-31T08:00:00) together with timeZone; the latter at most
-	// on 9999-12-30, because it may be the next day in UTC. Fractions of a
-	// second are kept. A time that does not exist, such as 30 February, is
-	// refused. A time in the past runs at once, unless
-	// startingDeadlineSeconds says that it is too late.
+	// schedule is when to run, as an RFC 3339 date-time. It has an offset
+	// (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or it has none
+	// (2030-01-31T08:00:00) and timeZone is set. Without an offset it must not be
+	// later than 9999-12-30, because it may be the next day in UTC. Fractions of a
+	// second are kept. The API server rejects a time that does not exist, such as
+	// 30 February, or that is before 1970. If the time has passed, the command
+	// runs at once, unless startingDeadlineSeconds has passed too.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=35
@@ -66,28 +68,30 @@ type AtSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('9999-12-31') || self.matches('(Z|[+-][0-9:]{5})$')",message="must not be later than 9999-12-30 without an offset, because it may then be after the year 9999 in UTC"
 	Schedule string `json:"schedule"`
 
-	// The IANA time zone (Europe/Berlin) of a schedule without an offset. A
-	// local time that a change to daylight-saving time skips is taken with
-	// the offset from before the change, so it runs that much later on the
-	// clock and never early; one that comes twice runs at its first
-	// occurrence, once (RFC 5545, section 3.3.5). status.scheduledTime shows
-	// the instant chosen, in UTC.
+	// timeZone is the IANA time zone (such as Europe/Berlin) of a schedule without
+	// an offset. A local time that a change to daylight saving time skips is read
+	// with the offset from before the change: the command runs that much later on
+	// the clock, and never early. If a local time occurs twice, the command runs
+	// once, at the first occurrence (RFC 5545, section 3.3.5).
+	// status.scheduledTime shows the resulting time in UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' && timestamp('2030-01-01T00:00:00Z').getFullYear(self) >= 2029",message="must be the name of a zone in the IANA time zone database, such as Europe/Berlin, America/New_York or UTC"
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// What to run, as a line for `/bin/sh -c`, so quotes, pipes, variables and
-	// $(...) mean what they mean in a shell. At most 102,400 characters; Linux
-	// takes 128 KiB less one byte.
+	// command is what to run, as a line for `/bin/sh -c`: quotes, pipes, variables
+	// and $(...) have their shell meaning. At most 102,400 characters and less
+	// than 128 KiB, the limit of Linux. Exactly one of command and args must be
+	// set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=102400
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="must not be empty: write what to run, such as echo hello"
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) < 131072",message="must be less than 131072 bytes, which is as much as Linux takes"
 	Command *string `json:"command,omitempty"`
 
-	// What to run, as a program and its arguments, executed as they are and
-	// without a shell, in place of the image's own entrypoint.
+	// args is what to run, as a program and its arguments. They are executed as
+	// they are, without a shell, and replace the entrypoint of the image. Exactly
+	// one of command and args must be set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -96,95 +100,98 @@ type AtSpec struct {
 	// +kubebuilder:validation:items:MaxLength=102400
 	Args []string `json:"args,omitempty"`
 
-	// The image to run the command in. Default busybox. It is pulled only if
-	// the node does not have it (imagePullPolicy IfNotPresent).
+	// image is the container image that the command runs in. Defaults to the image
+	// in podTemplate, or else to busybox. Unless podTemplate says otherwise, it is
+	// pulled only if the node does not have it (imagePullPolicy IfNotPresent).
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:space:]]')",message="must not have spaces: write a name and a tag or digest, such as busybox:1.36"
 	Image string `json:"image,omitempty"`
 
-	// Environment variables of the command.
+	// env is the list of environment variables of the command's container.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// CPU, memory and other resources of the command's container.
+	// resources are the compute resources of the command's container, such as CPU
+	// and memory.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
-	// The ServiceAccount of the pod. Default: the namespace's default one,
-	// without its token in the pod. Whoever may create an At can use any
-	// ServiceAccount of the namespace, as with a Deployment.
+	// serviceAccountName is the name of the pod's ServiceAccount. Defaults to the
+	// namespace's default one, without its token in the pod. Anyone who can create
+	// an At can use any ServiceAccount of the namespace, as with a Deployment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$')",message="must be the name of a ServiceAccount: small letters, digits, - and ."
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Everything else about the pod: volumes, node selection, tolerations,
-	// sidecars, security context. The container named "command" is the one
-	// that runs the command; the other containers are sidecars: the run is
-	// over when the command is, and sidecars are then stopped. A security
-	// context given here replaces the default one, which meets the restricted
-	// Pod Security Standard. The pod never restarts (restartPolicy Never), and
-	// what containers say about restarting the command's is left out.
+	// podTemplate sets everything else about the pod: volumes, node selection,
+	// tolerations, sidecars, security context. The container named "command" runs
+	// the command. The other containers are sidecars: when the command ends, the
+	// run is over and the operator stops them. A security context set here
+	// replaces the default one, which meets the restricted Pod Security Standard.
+	// The pod never restarts (restartPolicy Never). Rules that would restart the
+	// command's container are ignored.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Never'",fieldPath=".spec.restartPolicy",message="must be Never or left out: backoffLimit says how often a failed command is tried again"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.nodeName)",fieldPath=".spec.nodeName",message="cannot be set, because the pod waits behind a scheduling gate: use nodeSelector or affinity"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
 
-	// How late the run may start, in seconds after the scheduled time. Later
-	// than that the At is MISSED, with an event, and never runs. Default: no
-	// limit, it runs whenever it can.
+	// startingDeadlineSeconds is how late the run can start, in seconds after the
+	// scheduled time. After that, the At is MISSED, with an event, and never runs.
+	// By default there is no limit: the run starts as soon as it can.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// While true, the run does not start. When it becomes false, a run that
-	// is due starts at once, unless startingDeadlineSeconds has passed.
+	// suspend stops the run from starting. When it becomes false, a run that is
+	// due starts at once, unless startingDeadlineSeconds has passed.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// How long an attempt's pod may take until its command starts, in
-	// seconds: for the scheduler to find a node, and for images to be pulled.
-	// After that the attempt has failed. Default: no limit.
+	// pendingDeadlineSeconds is how long an attempt's pod can take to start the
+	// command, in seconds, including scheduling and image pulls. After that, the
+	// attempt has failed. By default there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PendingDeadlineSeconds *int64 `json:"pendingDeadlineSeconds,omitempty"`
 
-	// How long the run may take, in seconds from the start of the first
-	// attempt, all attempts together. After that the command is killed and
-	// the At is FAILED. Default: no limit.
+	// activeDeadlineSeconds is how long the run can take, in seconds from the
+	// start of the first attempt, all attempts together. After that, the command
+	// is killed and the At is FAILED. By default there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// How often a failed command is tried again, each time in a new pod,
-	// after 10, 20, 40 seconds and so on, up to 6 minutes. An attempt that may
-	// have succeeded is not repeated: one whose outcome is not known, or with
-	// exit code 0. Default 0: a failed command is FAILED.
+	// backoffLimit is how many times a failed command is retried, from 0 to 100.
+	// Each retry runs in a new pod, after 10, 20, 40 seconds and so on, up to 6
+	// minutes. An attempt that may have succeeded is not retried: one whose result
+	// is unknown, or with exit code 0. Defaults to 0: the At is FAILED when its
+	// first attempt has failed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	BackoffLimit int32 `json:"backoffLimit,omitempty"`
 
-	// How long a finished At is kept, in seconds. After that it is deleted,
-	// with its pods. Default: for ever.
+	// ttlSecondsAfterFinished is how long a finished At is kept, in seconds. After
+	// that, the operator deletes it and its pods. By default it is kept forever.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// How many of the last bytes of the command's output are kept in
-	// status.output. Default 0, none, because whoever may read Ats would read
-	// them.
+	// outputBytes is how many of the last bytes of the command's output
+	// status.output keeps, at most 32768. Defaults to 0, none, because anyone who
+	// can read the At can read them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32768
 	OutputBytes int32 `json:"outputBytes,omitempty"`
 }
 
-// Phase is where an At stands.
+// Phase is a summary of the state of an At.
 //
 // +kubebuilder:validation:Enum=PENDING;RUNNING;DONE;FAILED;MISSED
 type Phase string
@@ -192,13 +199,14 @@ type Phase string
 const (
 	// Pending says that the run has not started.
 	Pending Phase = "PENDING"
-	// Running says that an attempt has started, or waits to be tried again.
+	// Running says that an attempt has started, or that a failed attempt is to be
+	// retried.
 	Running Phase = "RUNNING"
 	// Done says that the command ended with exit code 0.
 	Done Phase = "DONE"
-	// Failed says that the last attempt failed.
+	// Failed says that the last attempt failed, or that its result is unknown.
 	Failed Phase = "FAILED"
-	// Missed says that the run did not start before its starting deadline.
+	// Missed says that the run did not start by its starting deadline.
 	Missed Phase = "MISSED"
 )
 
@@ -207,81 +215,92 @@ func (p Phase) Finished() bool { return p == Done || p == Failed || p == Missed 
 
 // Condition types of an At, in the sense of kstatus.
 const (
-	// ConditionReady is True while all is well: the run is scheduled, or it
-	// is done. It is False while it runs and after it failed.
+	// ConditionReady is True while the run is scheduled or suspended, and once it
+	// is done. It is False otherwise: while it runs, after it failed, and while a
+	// problem keeps it from starting.
 	ConditionReady = "Ready"
-	// ConditionComplete is there once the run is over: True if the command
-	// ended with exit code 0, False otherwise. kubectl wait
-	// --for=condition=Complete.
+	// ConditionComplete is present once the run is over: True if the At is DONE,
+	// False otherwise. Wait for it with kubectl wait --for=condition=Complete.
 	ConditionComplete = "Complete"
-	// ConditionReconciling is there, and True, while the run goes on.
+	// ConditionReconciling is present, and True, while the run is in progress, and
+	// while the operator retries to start it.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is there, and True, once the At is FAILED or MISSED.
+	// ConditionStalled is present, and True, once the At is FAILED or MISSED, and
+	// while its schedule is invalid.
 	ConditionStalled = "Stalled"
 )
 
-// AtStatus is what became of an At. Instants are in UTC and by the clock of
-// the operator, except completionTime, which is by the clock of the node.
+// AtStatus is the observed state of an At. Times are in UTC and by the
+// operator's clock, except completionTime, which is by the node's clock if the
+// node reports it.
 type AtStatus struct {
-	// PENDING, RUNNING, DONE, FAILED or MISSED.
+	// phase is PENDING, RUNNING, DONE, FAILED or MISSED.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// The generation of the spec that this status tells about.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready; Complete once the run is over; Reconciling and Stalled while they
-	// are true.
+	// conditions are Ready; Complete, once the run is over; Reconciling and
+	// Stalled, while they are true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// The instant that schedule and timeZone mean, in UTC. A fraction below a
-	// microsecond is rounded up.
+	// scheduledTime is the time that schedule and timeZone specify, in UTC. A
+	// fraction of a microsecond is rounded up.
 	// +optional
 	ScheduledTime *metav1.MicroTime `json:"scheduledTime,omitempty"`
 
-	// When the first attempt was allowed to run: its scheduling gate was
-	// removed. Until the attempt has ended, when the gate was about to be
-	// removed, which may be earlier. From here on the spec cannot be changed.
+	// startTime is when the scheduling gate of the first attempt's pod was
+	// removed. Until the attempt ends, it may be earlier: when the operator was
+	// about to remove the gate. From startTime on, the spec cannot be changed.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
-	// When the last attempt ended.
+	// completionTime is when the last attempt ended, or when the At became MISSED.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// startTime less scheduledTime.
+	// lateness is startTime minus scheduledTime.
 	// +optional
 	Lateness *metav1.Duration `json:"lateness,omitempty"`
 
-	// How many attempts were allowed to run.
+	// attempts is the number of attempts that the operator has started. It is 0 if
+	// the At is MISSED.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 
-	// The pod of the last attempt.
+	// podName is the name of the pod of the last attempt.
 	// +optional
 	PodName string `json:"podName,omitempty"`
 
-	// The UID of that pod. No other pod is ever allowed to run.
+	// podUID is the UID of that pod. The operator removes the scheduling gate of
+	// no other pod.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
 
-	// When the next attempt starts, after a failed one.
+	// nextAttemptTime is when the next attempt starts, after a failed one.
 	// +optional
 	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`
 
-	// The exit code of the last attempt's command.
+	// exitCode is the exit code of the last attempt's command.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// Why it stands where it stands, in one word for programs.
+	// reason is a CamelCase word, for programs, that says why the At is in its
+	// phase.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// The last outputBytes bytes of the last attempt's output.
+	// problem says what keeps the operator from starting the command, such as a
+	// quota. It is absent if nothing does.
+	// +optional
+	Problem string `json:"problem,omitempty"`
+
+	// output is the last outputBytes bytes of the last attempt's output.
 	// +optional
 	Output string `json:"output,omitempty"`
 }

@@ -1,6 +1,6 @@
 // Package v1alpha1 is the API cache.example.com/v1alpha1: the kind Memcached, a
-// pool of memcached servers that grows, shrinks, heals, and, where it is asked
-// to, keeps its cache through an upgrade.
+// pool of memcached servers that scales, repairs itself, and can keep its cache
+// through an upgrade.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cache.example.com

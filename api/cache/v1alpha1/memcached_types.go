@@ -27,13 +27,13 @@ type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What the pool is to be. Everything has a default: `spec: {}` is one
+	// spec is the desired state. All fields are optional: an empty spec is one
 	// server.
 	// +optional
 	// +kubebuilder:default={}
 	Spec MemcachedSpec `json:"spec,omitempty"`
 
-	// What has become of it. Written by the operator.
+	// status is the observed state. Written by the operator.
 	// +optional
 	Status MemcachedStatus `json:"status,omitempty"`
 }
@@ -53,25 +53,26 @@ type MemcachedList struct {
 type Identity string
 
 const (
-	// RandomIdentity is a Deployment: every new pod has a new name.
+	// RandomIdentity runs a Deployment: every new pod has a new name.
 	RandomIdentity Identity = "Random"
-	// StableIdentity is a StatefulSet: servers are <name>-0, <name>-1, …
+	// StableIdentity runs a StatefulSet: the servers are `<name>-0`, `<name>-1`
+	// and so on.
 	StableIdentity Identity = "Stable"
 )
 
-// UpgradeStrategy says what becomes of the cache when servers change.
+// UpgradeStrategy says what happens to the cache when servers change.
 //
 // +kubebuilder:validation:Enum=Cold;Warm
 type UpgradeStrategy string
 
 const (
-	// ColdUpgrade replaces servers, which start with an empty cache.
+	// ColdUpgrade replaces the servers. The new ones start with an empty cache.
 	ColdUpgrade UpgradeStrategy = "Cold"
-	// WarmUpgrade restarts servers in place, with their cache.
+	// WarmUpgrade restarts the servers in place. They keep their cache.
 	WarmUpgrade UpgradeStrategy = "Warm"
 )
 
-// MemcachedSpec says what the pool is to be.
+// MemcachedSpec is the desired state of a pool.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || self.upgrade != 'Warm' || (has(self.identity) && self.identity == 'Stable')",fieldPath=".upgrade",message="Warm needs identity Stable: only a server that keeps its pod can keep its cache"
 // +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || self.upgrade != 'Warm' || !has(self.extraArgs) || !self.extraArgs.exists(a, a.contains('ext_path'))",fieldPath=".extraArgs",message="a cache with extstore (ext_path) cannot be kept through a restart: leave it out, or choose upgrade Cold"
@@ -80,62 +81,68 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.metrics) || !has(self.auth)",fieldPath=".metrics",message="the exporter cannot log in to a server with auth: leave out metrics or auth"
 // +kubebuilder:validation:XValidation:rule="!has(self.metrics) || !has(self.port) || !has(self.metrics.port) || self.metrics.port != self.port",fieldPath=".metrics.port",message="must be another port than memcached's"
 type MemcachedSpec struct {
-	// How many servers, 1000 at most. 0 stops them all, and their caches are
-	// gone. `kubectl scale` changes it. Scaling a Stable pool down takes the
-	// highest ordinal; the others are not touched.
+	// size is the number of servers, at most 1000. 0 stops all servers, and their
+	// caches are lost. `kubectl scale` changes it. Scaling a Stable pool down
+	// stops the servers with the highest ordinals and leaves the others alone.
+	// Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Size *int32 `json:"size,omitempty"`
 
-	// Whether servers keep their names. Random is a Deployment: a server that
-	// is replaced gets a new name and address, and clients that place keys by
-	// hashing over servers then look for most keys elsewhere. Stable is a
-	// StatefulSet: servers are <name>-0, <name>-1 and so on for ever, so keys
-	// stay where they are. A change empties the cache: the new servers start,
-	// then the old ones go.
+	// identity says whether servers keep their names. Random runs a Deployment: a
+	// server that is replaced gets a new name and address, and clients that hash
+	// keys over the servers then look for most keys on another server. Stable runs
+	// a StatefulSet: the servers are always `<name>-0`, `<name>-1` and so on, so
+	// keys stay where they are. A change empties the cache: the new servers start,
+	// then the old ones stop. Defaults to Random.
 	// +optional
 	// +kubebuilder:default=Random
 	Identity Identity `json:"identity,omitempty"`
 
-	// What becomes of the cache when the version, threads or maxConnections
-	// change. Cold replaces the servers one after the other, and each starts
-	// empty. Warm, for identity Stable, restarts them in place, one at a time,
-	// with the cache they had: each is away for about a second. What is written
-	// to a server, or deleted from it, while it is away is missed by it, so a
-	// key that is deleted in that second is still there afterwards: choose Warm
-	// only where that does no harm. Changes of anything else, and of Warm
-	// itself, are cold, and status.upgrade says so before they begin.
+	// upgrade says what happens to the cache when version, image, threads or
+	// maxConnections change. Cold replaces the servers one after the other, and
+	// each starts empty. Warm, which needs identity Stable, restarts them in
+	// place, one at a time, with their cache. Each is unavailable for about a
+	// second and misses what clients write or delete during that time, so a key
+	// that is deleted then still exists afterwards: choose Warm only where that
+	// does no harm. Other changes of the servers are cold unless their field says
+	// otherwise, and so is a change of upgrade to or from Warm. status.upgrade
+	// announces a cold change before it begins. Defaults to Cold.
 	// +optional
 	// +kubebuilder:default=Cold
 	Upgrade UpgradeStrategy `json:"upgrade,omitempty"`
 
-	// The version of memcached, such as 1.6.38: the image is then
-	// memcached:<version>. Ignored while image is set.
+	// version is the version of memcached, such as 1.6.38. The image is then
+	// `memcached:<version>`. Ignored if image is set. With upgrade Warm, a change
+	// from 1.6.25 or later to a version before 1.6.25 is still cold. Defaults to
+	// 1.6.38.
 	// +optional
 	// +kubebuilder:default="1.6.38"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+([-.][0-9A-Za-z.-]+)?$')",message="must be a version of memcached with three numbers, such as 1.6.38 or 1.6.38-alpine"
 	Version string `json:"version,omitempty"`
 
-	// The image of memcached, if it is not memcached:<version>. It has to have
-	// memcached on its path and, for Stable, auth and tls, a shell at /bin/sh.
-	// Its tag should be the version: a warm upgrade goes by it.
+	// image is the container image of memcached. Defaults to
+	// `memcached:<version>`. It must have memcached in its PATH and, with identity
+	// Stable, auth or tls, a shell at /bin/sh. Its tag should be the version,
+	// because a warm upgrade reads the version from it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as memcached:1.6.38"
 	Image string `json:"image,omitempty"`
 
-	// How much memory each server has for items (memcached's -m), in whole
-	// mebibytes, from 8Mi to 16Ti. With upgrade Warm it is 39Mi or more, and
-	// holds fewer items where they are all of about one size, because memcached
-	// divides all of it among item sizes when it starts: with items of 850
-	// bytes, 64Mi holds 28,860 Warm and 71,040 Cold. The container's limit follows from it: a quarter
-	// more, and 64Mi. With identity Stable and upgrade Cold, servers get more
-	// memory while they run, where the cluster can resize pods; every other
-	// change is cold.
+	// memory is how much memory each server has for items (memcached -m), in whole
+	// mebibytes, from 8Mi to 16Ti. With upgrade Warm, the minimum is 39Mi, and the
+	// memory holds fewer items if they all have about the same size, because
+	// memcached divides all of it among item sizes when it starts: with items of
+	// 850 bytes, 64Mi holds 28,860 with Warm and 71,040 with Cold. The memory
+	// limit of the container is a quarter more, plus 64Mi. With identity Stable
+	// and upgrade Cold, servers get more memory while they run, if the cluster can
+	// resize pods. Every other change of memory is cold (see upgrade). Defaults to
+	// 64Mi.
 	// +optional
 	// +kubebuilder:default="64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('8Mi')) >= 0",message="must be at least 8Mi"
@@ -143,33 +150,37 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) > 0 || quantity(string(self)).isInteger() && quantity(string(self)).asInteger() % 1048576 == 0",message="must be a whole number of mebibytes, such as 64Mi or 4Gi"
 	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
 
-	// How many clients may be connected to each server (-c). Warm keeps the
-	// cache when it changes.
+	// maxConnections is how many clients can connect to each server (memcached
+	// -c), from 64 to 1000000. With upgrade Warm, a change keeps the cache.
+	// Defaults to 1024.
 	// +optional
 	// +kubebuilder:default=1024
 	// +kubebuilder:validation:Minimum=64
 	// +kubebuilder:validation:Maximum=1000000
 	MaxConnections int32 `json:"maxConnections,omitempty"`
 
-	// The largest item (-I): a multiple of 512Ki, 1Gi and half of memory at
-	// most. A change is cold.
+	// maxItemSize is the size of the largest item (memcached -I): a multiple of
+	// 512Ki, at most 1Gi, and at most half of memory. A change is cold (see
+	// upgrade). Defaults to 1Mi.
 	// +optional
 	// +kubebuilder:default="1Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() >= 524288 && quantity(string(self)).asInteger() <= 1073741824 && quantity(string(self)).asInteger() % 524288 == 0",message="must be a multiple of 512Ki, and 1Gi at most, such as 1Mi"
 	MaxItemSize resource.Quantity `json:"maxItemSize,omitempty,omitzero"`
 
-	// How many threads answer requests (-t). Warm keeps the cache when it
-	// changes.
+	// threads is the number of threads of each server that answer requests
+	// (memcached -t), from 1 to 64. With upgrade Warm, a change keeps the cache.
+	// Defaults to 4.
 	// +optional
 	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	Threads int32 `json:"threads,omitempty"`
 
-	// More arguments for memcached, such as -v, or -o and modern. Those that
-	// other fields set are refused in every form that memcached reads: bundled
-	// (-vm9) and abbreviated (--lis) too; so are those that print something and
-	// end. A change is cold.
+	// extraArgs are further arguments of memcached, such as -v, or -o and modern.
+	// The API server rejects arguments that other fields set, arguments that make
+	// memcached print something and exit, and -d, -u, -P, -s, -U and -A, in every
+	// form that memcached reads, also bundled (-vm9) and abbreviated (--lis). A
+	// change is cold (see upgrade).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -177,52 +188,55 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.matches('^-[^-abfnoBDNR]*[mcItpleYZduPsUAhiV]') && !(a.startsWith('--') && ['memory-limit', 'conn-limit', 'max-item-size', 'threads', 'port', 'listen', 'memory-file', 'auth-file', 'enable-ssl', 'daemon', 'user', 'pidfile', 'unix-socket', 'udp-port', 'enable-shutdown', 'help', 'license', 'version'].exists(l, l.startsWith(a.split('=')[0].substring(2)))))",message="must not have -m -c -I -t -p -l -e -Y -Z -d -u -P -s -U -A -h -i -V, alone or bundled with others, or their long forms, or abbreviations of those: use memory, maxConnections, maxItemSize, threads, port, upgrade, auth and tls"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
-	// The port that the servers listen on, 1024 to 65535. A change is cold.
+	// port is the port that the servers listen on, from 1024 to 65535. A change is
+	// cold (see upgrade). Defaults to 11211.
 	// +optional
 	// +kubebuilder:default=11211
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// Who may use the cache. By default everybody who can reach it. Turning it
-	// on or off is cold; new users and passwords are not.
+	// auth says who can use the cache. By default, everyone who can reach it can.
+	// Adding or removing auth is cold (see upgrade); new users and passwords are
+	// not.
 	// +optional
 	Auth *AuthSpec `json:"auth,omitempty"`
 
-	// Encryption. By default none. Turning it on or off is cold; a new
-	// certificate is not. The image's memcached must be built with TLS, as the
-	// official one is not in every version.
+	// tls encrypts connections. By default they are not encrypted. Adding or
+	// removing tls is cold (see upgrade); a new certificate is not. The memcached
+	// in the image must be built with TLS. Not every version of the official image
+	// is.
 	// +optional
 	TLS *TLSSpec `json:"tls,omitempty"`
 
-	// An exporter of Prometheus metrics beside each server. By default none.
-	// With identity Stable a new image of the exporter restarts only the
-	// exporter.
+	// metrics runs an exporter of Prometheus metrics beside each server. By
+	// default there is none. It cannot be combined with auth. With identity
+	// Stable, a new image of the exporter restarts only the exporter.
 	// +optional
 	Metrics *MetricsSpec `json:"metrics,omitempty"`
 
-	// Anything else about the pods. The container named memcached is the
-	// server's; a security context that is given replaces the operator's. A
-	// change is cold.
+	// podTemplate sets everything else about the pods. The container named
+	// memcached is the server. A security context set here replaces the
+	// operator's. A change is cold (see upgrade).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="must be Always or left out: a server is to run on"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
 }
 
-// AuthSpec says who may use the cache.
+// AuthSpec says who can use the cache.
 type AuthSpec struct {
-	// The name of a Secret, of which the key names memcached's file of users:
-	// one user:password in a line, 8 at most, 254 bytes each, without spaces.
-	// The servers read a change within seconds, without a restart, and connections that are open
-	// stay. A file that memcached would not read is not given to them: they
-	// keep the users that they have, and the condition Ready says what is wrong.
+	// secretName is the name of a Secret with memcached's file of users: one
+	// user:password per line, at most 8 lines of at most 254 bytes each, without
+	// spaces. The servers read a change within seconds, without a restart, and
+	// open connections stay open. If memcached would not read the file, the
+	// servers keep the previous users and the condition Ready says what is wrong.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName"`
 
-	// The key of the Secret.
+	// key is the key of the file of users in the Secret. Defaults to users.
 	// +optional
 	// +kubebuilder:default=users
 	// +kubebuilder:validation:MaxLength=253
@@ -232,9 +246,9 @@ type AuthSpec struct {
 
 // TLSSpec says which certificate the servers have.
 type TLSSpec struct {
-	// The name of a Secret with the keys tls.crt and tls.key, such as
-	// cert-manager writes. The servers take up a change within seconds, without
-	// a restart; a pair that does not fit together is not given to them.
+	// secretName is the name of a Secret with the keys tls.crt and tls.key, such
+	// as cert-manager writes. The servers read a change within seconds, without a
+	// restart. A certificate and a key that do not match never reach the servers.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -242,10 +256,11 @@ type TLSSpec struct {
 	SecretName string `json:"secretName"`
 }
 
-// MetricsSpec is an exporter beside each server.
+// MetricsSpec describes the metrics exporter that runs beside each server.
 type MetricsSpec struct {
-	// The image of the exporter. It is run with --memcached.address and
-	// --web.listen-address.
+	// image is the container image of the exporter. It runs with
+	// --memcached.address and --web.listen-address. Defaults to
+	// prom/memcached-exporter:v0.15.0.
 	// +optional
 	// +kubebuilder:default="prom/memcached-exporter:v0.15.0"
 	// +kubebuilder:validation:MinLength=1
@@ -253,7 +268,8 @@ type MetricsSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as prom/memcached-exporter:v0.15.0"
 	Image string `json:"image,omitempty"`
 
-	// The port of the metrics, named metrics, 1024 to 65535.
+	// port is the port of the metrics, from 1024 to 65535. Its name is metrics.
+	// Defaults to 9150.
 	// +optional
 	// +kubebuilder:default=9150
 	// +kubebuilder:validation:Minimum=1024
@@ -261,49 +277,57 @@ type MetricsSpec struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// MemcachedStatus is what has become of the pool.
+// MemcachedStatus is the observed state of a pool.
 type MemcachedStatus struct {
-	// The generation of the spec that this status is about.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// The names of the pods, sorted, without those that are ending.
+	// nodes are the names of the pods, sorted, without those that are terminating.
 	// +optional
 	// +listType=atomic
 	Nodes []string `json:"nodes"`
 
-	// What to give to a client, sorted: host:port of each server. With identity
-	// Stable the hosts are names that stay, otherwise addresses.
+	// servers are the addresses to give to a client: host:port of each server,
+	// sorted. With identity Stable the hosts are names that do not change,
+	// otherwise IP addresses.
 	// +optional
 	// +listType=atomic
 	Servers []string `json:"servers"`
 
-	// How many servers there are, and how many of them are ready.
+	// replicas is the number of servers that exist.
 	// +optional
 	Replicas int32 `json:"replicas"`
+	// readyReplicas is the number of servers that are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Selects the pods, for `kubectl scale` and autoscalers.
+	// selector is the label selector of the pods, for `kubectl scale` and
+	// autoscalers.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// The image that the servers have, and its version as far as its tag tells.
-	// While they are upgraded, what they had before.
+	// image is the image that the servers have. During an upgrade, it is the
+	// previous image.
 	// +optional
 	Image string `json:"image,omitempty"`
+	// version is the version of memcached in the tag of that image. It is absent
+	// if the tag does not name one.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// How much memory each server has for items.
+	// memory is how much memory each server has for items. It is absent if that is
+	// not known.
 	// +optional
 	Memory string `json:"memory,omitempty"`
 
-	// A change of the servers that is about to begin or under way.
+	// upgrade is a change of the servers that is about to begin or in progress. A
+	// cold change begins only after it is reported here.
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
-	// Ready, Reconciling and Stalled as kstatus has them; Available.
+	// conditions are Ready, Reconciling and Stalled, as defined by kstatus, and
+	// Available.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -316,28 +340,43 @@ type UpgradeKind string
 const (
 	// Warm keeps the items.
 	Warm UpgradeKind = "Warm"
-	// Cold loses them, server by server.
+	// Cold loses the items, server by server.
 	Cold UpgradeKind = "Cold"
 	// Untouched does not restart memcached.
 	Untouched UpgradeKind = "Untouched"
 )
 
-// UpgradeStatus is a change of the servers. A cold one begins only after this
-// has been written.
+// UpgradeStatus is a change of the servers. A cold change begins only after it
+// is reported here.
 type UpgradeStatus struct {
-	// What is changed to: a hash of all that the pods are made of.
+	// revision is the revision that the servers change to: a hash of their pod
+	// template.
 	Revision string `json:"revision"`
-	// Warm keeps the items; Cold loses them, server by server; Untouched does
-	// not restart memcached.
+	// kind says what the change does to the cache. Warm keeps the items; Cold
+	// loses them, server by server; Untouched does not restart memcached.
 	Kind UpgradeKind `json:"kind"`
-	// What changes, and what that means for the cache.
+	// message says what changes, and what that means for the cache.
 	Message string `json:"message"`
-	// How many servers have been changed.
+	// updated is the number of servers that have been changed.
 	// +optional
 	Updated int32 `json:"updated"`
-	// The server that is being changed in place.
+	// server is the name of the server that is being changed in place.
 	// +optional
 	Server string `json:"server,omitempty"`
+	// failedPull is the pull of the new image that failed. The operator retries
+	// it.
+	// +optional
+	FailedPull *FailedPull `json:"failedPull,omitempty"`
+}
+
+// FailedPull is an image that was pulled to a node and does not start there.
+type FailedPull struct {
+	// image is the name of the image.
+	Image string `json:"image"`
+	// node is the name of the node.
+	Node string `json:"node"`
+	// message says how the container of the image ended.
+	Message string `json:"message"`
 }
 
 // The types of conditions besides Ready, Reconciling and Stalled.

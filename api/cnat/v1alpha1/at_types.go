@@ -7,7 +7,7 @@ import (
 )
 
 // At runs a command once, at a given time: never early, at most once per
-// attempt, never lost without a word.
+// attempt, and never dropped silently.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,11 +27,12 @@ type At struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to run, and when.
+	// spec is the desired state: what to run, and when. It can be changed until
+	// the run starts.
 	// +required
 	Spec atv1alpha1.AtSpec `json:"spec"`
 
-	// What became of it. Written by the operator.
+	// status is the observed state. Written by the operator.
 	// +optional
 	// +structType=atomic
 	// +kubebuilder:default={phase: "PENDING"}

@@ -1,6 +1,6 @@
 // Package v1alpha1 is the API cnat.programming-kubernetes.info/v1alpha1: the
-// kind At under the group that the book "Programming Kubernetes" gave it. Spec
-// and status are those of at.example.com/v1alpha1.
+// kind At in the group of the book "Programming Kubernetes". Its spec and status
+// are those of at.example.com/v1alpha1.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cnat.programming-kubernetes.info

@@ -1,6 +1,6 @@
 // Package v1 is the API my.domain/v1: the kind WebServer, a web server that
-// scales, upgrades with no failed request, rolls back by itself, and repairs
-// whatever is changed behind its back.
+// scales, upgrades without a failed request, rolls back automatically, and repairs
+// changes that others make to its objects.
 //
 // +kubebuilder:object:generate=true
 // +groupName=my.domain

@@ -2,63 +2,69 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WebServerStatus is what has become of a WebServer.
+// WebServerStatus is the observed state of a WebServer.
 type WebServerStatus struct {
-	// The generation of the spec that this status is about.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// How many pods there should be.
+	// desiredReplicas is the number of desired pods.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
-	// How many pods are ready.
+	// readyReplicas is the number of pods that have been ready for at least a
+	// second.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Selects the pods, for `kubectl scale` and autoscalers.
+	// selector is the label selector of the pods, for `kubectl scale` and
+	// autoscalers.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// The revision that the pods have or are getting: a hash of all that they
-	// are made of.
+	// revision is the revision that the pods have or are changing to: a hash of
+	// their pod template and of the files that it mounts.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// The image of the pods that serve. While another one is rolled out, it is
-	// the one before.
+	// image is the image of the pods that serve. During a rollout, it is the
+	// previous image.
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// The last revision that became healthy, its image, and when.
+	// lastGoodRevision is the last revision that became healthy.
 	// +optional
 	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
+	// lastGoodImage is the image of lastGoodRevision.
 	// +optional
 	LastGoodImage string `json:"lastGoodImage,omitempty"`
+	// lastGoodTime is when a new revision last became healthy.
 	// +optional
 	LastGoodTime *metav1.Time `json:"lastGoodTime,omitempty"`
 
-	// The revision that was rolled back. It is tried again when what the pods are
-	// made of changes (the spec, or a ConfigMap or Secret that it names), when
-	// rollout.deadlineSeconds changes, and when the annotation
+	// failedRollout is the revision that was rolled back. The operator retries
+	// when the pod template changes (by the spec, or by a ConfigMap or Secret that
+	// it names), when rollout.deadlineSeconds changes, and when the annotation
 	// webserver-operator/retry of the WebServer gets a new value. A change of
-	// replicas does not try it again.
+	// replicas does not cause a retry.
 	// +optional
 	FailedRollout *FailedRollout `json:"failedRollout,omitempty"`
 
-	// The port of the Service on every node.
+	// nodePort is the port of the Service on every node.
 	// +optional
 	NodePort int32 `json:"nodePort,omitempty"`
 
-	// The same for HTTPS; left out without tls.
+	// httpsNodePort is the HTTPS port of the Service on every node. It is absent
+	// without tls.
 	// +optional
 	HTTPSNodePort int32 `json:"httpsNodePort,omitempty"`
 
-	// Where to look at it.
+	// url is the URL of the web server.
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// Ready, Reconciling and Stalled as kstatus has them; Available; Adopted.
+	// conditions are Ready, Reconciling and Stalled, as defined by kstatus;
+	// Available; and Adopted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -67,17 +73,20 @@ type WebServerStatus struct {
 
 // FailedRollout is a revision that was rolled back, and why.
 type FailedRollout struct {
+	// revision is the revision that was rolled back.
 	Revision string `json:"revision"`
-	Image    string `json:"image"`
-	Reason   string `json:"reason"`
-	// What the cluster, or the server itself, said.
+	// image is the image of that revision.
+	Image string `json:"image"`
+	// reason is a CamelCase word that says why it was rolled back.
+	Reason string `json:"reason"`
+	// message is what the cluster, or the server itself, reported.
 	Message string `json:"message"`
-	// When it was rolled back.
+	// time is when it was rolled back.
 	Time metav1.Time `json:"time"`
-	// The rollout.deadlineSeconds that it had.
+	// deadlineSeconds is the value of rollout.deadlineSeconds at that time.
 	// +optional
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
-	// A hash of the annotation webserver-operator/retry at that time.
+	// retry is a hash of the annotation webserver-operator/retry at that time.
 	// +optional
 	Retry string `json:"retry,omitempty"`
 }

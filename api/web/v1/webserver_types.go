@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// WebServer is a web server: a Deployment <name>, a Service <name>-service, a
-// PodDisruptionBudget, and what else its spec asks for.
+// WebServer is a web server: a Deployment `<name>`, a Service
+// `<name>-service`, a PodDisruptionBudget, and the other objects that its spec
+// requests.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,11 +28,11 @@ type WebServer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to serve, and how.
+	// spec is the desired state: what to serve, and how.
 	// +required
 	Spec WebServerSpec `json:"spec"`
 
-	// What has become of it. Written by the operator.
+	// status is the observed state. Written by the operator.
 	// +optional
 	Status WebServerStatus `json:"status,omitempty"`
 }
@@ -45,7 +46,7 @@ type WebServerList struct {
 	Items           []WebServer `json:"items"`
 }
 
-// WebServerSpec says what to serve, and how.
+// WebServerSpec is the desired state of a WebServer: what to serve, and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.port) || self.port != 443",fieldPath=".port",message="with tls, port 443 is the one for HTTPS: choose another one for HTTP, such as 80"
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.service) || !has(self.service.port) || self.service.port != 443",fieldPath=".service.port",message="with tls, the Service's port 443 is the one for HTTPS: choose another one for HTTP, such as 80"
@@ -55,131 +56,146 @@ type WebServerList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || (has(self.config) ? self.tls.path != self.config.path : self.tls.path != '/etc/nginx/conf.d')",fieldPath=".tls.path",message="must not be the folder of the configuration: one folder cannot have both"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplate) || !has(self.podTemplate.spec) || !has(self.podTemplate.spec.terminationGracePeriodSeconds) || self.podTemplate.spec.terminationGracePeriodSeconds >= self.rollout.drainSeconds",fieldPath=".podTemplate.spec.terminationGracePeriodSeconds",message="must not be less than rollout.drainSeconds, for which a pod goes on serving"
 type WebServerSpec struct {
-	// The image of the web server, such as nginx:1.26.3. A change of it is
-	// rolled out one pod after the other, with no failed request, and rolled
-	// back if the new pods do not become healthy.
+	// image is the container image of the web server, such as nginx:1.26.3. A
+	// change is rolled out rollout.maxSurge pods at a time, without a failed
+	// request, and rolled back if the new pods do not become healthy.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as nginx:1.26.3"
 	Image string `json:"image"`
 
-	// How many pods serve, 10000 at most. 0 stops them all. Ignored while
-	// autoscaling is set, and while there is an autoscaler for the Deployment that
-	// is not the operator's.
-	// `kubectl scale` changes it.
+	// replicas is the number of desired pods, at most 10000. 0 stops all pods.
+	// Ignored while autoscaling is set, and while an autoscaler that the operator
+	// did not create targets the Deployment. `kubectl scale` changes it. Defaults
+	// to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// The port that the server in the container listens on, 1 to 65535.
+	// port is the port that the server in the container listens on for HTTP, from
+	// 1 to 65535. Defaults to 80.
 	// +optional
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// How the Service <name>-service is reached. By default it has type
-	// NodePort and port 80.
+	// service says how the Service `<name>-service` is exposed. By default it has
+	// type NodePort and port 80.
 	// +optional
 	Service *ServiceSpec `json:"service,omitempty"`
 
-	// CPU and memory of the server's container.
+	// resources are the compute resources of the server's container, such as CPU
+	// and memory.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// Environment variables of the server's container.
+	// env is the list of environment variables of the server's container.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// When a pod is ready, and when it is to be restarted. By default a pod is
-	// ready as long as its port takes connections, asked every second.
+	// probes say when a pod is ready, and when its container is restarted. By
+	// default a pod is ready while its port accepts connections, checked every
+	// second.
 	// +optional
 	Probes *ProbesSpec `json:"probes,omitempty"`
 
-	// The files to serve. By default those in the image.
+	// content says which files to serve. By default, those in the image. A change
+	// rolls out new pods.
 	// +optional
 	Content *ContentSpec `json:"content,omitempty"`
 
-	// The configuration of the server. By default the one in the image.
+	// config says how the server is configured. By default, as in the image. A
+	// change rolls out new pods.
 	// +optional
 	Config *ConfigSpec `json:"config,omitempty"`
 
-	// HTTPS by the server itself, on container port 443 and Service port 443,
-	// beside HTTP. Without a config the operator writes the configuration, for
-	// nginx; with one, that configuration has to use the files.
+	// tls makes the server itself serve HTTPS, on container port 443 and Service
+	// port 443, in addition to HTTP. Without config, the operator writes the
+	// configuration, for nginx. With config, that configuration must use the files
+	// in tls.path.
 	// +optional
 	TLS *TLSSpec `json:"tls,omitempty"`
 
-	// Lets a HorizontalPodAutoscaler choose the number of pods.
+	// autoscaling creates a HorizontalPodAutoscaler `<name>`, which sets the
+	// number of pods. It scales by CPU usage, so resources.requests.cpu must be
+	// set.
 	// +optional
 	Autoscaling *AutoscalingSpec `json:"autoscaling,omitempty"`
 
-	// Makes an Ingress <name>.
+	// ingress creates an Ingress `<name>`.
 	// +optional
 	Ingress *IngressSpec `json:"ingress,omitempty"`
 
-	// Makes an HTTPRoute <name> of the Gateway API, which has to be installed.
+	// gateway creates an HTTPRoute `<name>` of the Gateway API, which must be
+	// installed.
 	// +optional
 	Gateway *GatewaySpec `json:"gateway,omitempty"`
 
-	// Makes an OpenShift Route <name>. Only on OpenShift.
+	// route creates an OpenShift Route `<name>`. It works only on OpenShift.
 	// +optional
 	Route *RouteSpec `json:"route,omitempty"`
 
-	// How many pods may be missing while nodes are drained: the
-	// PodDisruptionBudget <name>. By default one at a time.
+	// disruption says how many pods can be unavailable while nodes are drained,
+	// through the PodDisruptionBudget `<name>`. By default, one at a time.
 	// +optional
 	Disruption *DisruptionSpec `json:"disruption,omitempty"`
 
-	// How a change reaches the pods.
+	// rollout says how a change reaches the pods.
 	// +optional
 	// +kubebuilder:default={}
 	Rollout RolloutSpec `json:"rollout,omitempty"`
 
-	// Anything else about the pods. The container named webserver is the
-	// server's; a security context that is given replaces the operator's.
+	// podTemplate sets everything else about the pods. The container named
+	// webserver is the server. A security context set here replaces the
+	// operator's.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="must be Always or left out: a web server is to run on"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.activeDeadlineSeconds)",fieldPath=".spec.activeDeadlineSeconds",message="must be left out: a web server is to run on"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
 }
 
-// ProbesSpec has Kubernetes' own probes.
+// ProbesSpec sets the Kubernetes probes of the server's container.
 type ProbesSpec struct {
-	// When a pod may get requests.
+	// readiness is the probe that says when a pod can receive requests.
 	// +optional
 	Readiness *corev1.Probe `json:"readiness,omitempty"`
-	// When the container is to be restarted. By default never.
+	// liveness is the probe that says when to restart the container. By default
+	// there is none.
 	// +optional
 	Liveness *corev1.Probe `json:"liveness,omitempty"`
-	// When the container has started: the other probes wait for it.
+	// startup is the probe that says when the container has started. The other
+	// probes wait for it.
 	// +optional
 	Startup *corev1.Probe `json:"startup,omitempty"`
 }
 
-// ContentSpec says which files to serve. A change rolls the pods.
+// ContentSpec says which files to serve. A change rolls out new pods.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.inline)",message="give exactly one of configMap (the name of a ConfigMap with the files) and inline (one page)"
 type ContentSpec struct {
-	// The name of a ConfigMap, whose keys are the files.
+	// configMap is the name of a ConfigMap, whose keys are the files. Exactly one
+	// of configMap and inline must be set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ConfigMap: lower-case letters, digits, '-' and '.'"
 	ConfigMap string `json:"configMap,omitempty"`
 
-	// The page index.html itself. At most 256 KiB.
+	// inline is the content of the page index.html, at most 262,144 characters.
+	// Exactly one of configMap and inline must be set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144
 	Inline string `json:"inline,omitempty"`
 
-	// Where the server looks for its files.
+	// path is the directory that the server reads its files from. Defaults to
+	// /usr/share/nginx/html.
 	// +optional
 	// +kubebuilder:default=/usr/share/nginx/html
 	// +kubebuilder:validation:MaxLength=1024
@@ -188,17 +204,18 @@ type ContentSpec struct {
 	Path string `json:"path,omitempty"`
 }
 
-// ConfigSpec says how the server is configured. A change rolls the pods; one
-// that the check refuses is rolled back, while the old pods serve.
+// ConfigSpec says how the server is configured. A change rolls out new pods.
+// If the check rejects it, it is rolled back while the old pods serve.
 type ConfigSpec struct {
-	// The name of a ConfigMap, whose keys are the files.
+	// configMap is the name of a ConfigMap, whose keys are the files.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a ConfigMap: lower-case letters, digits, '-' and '.'"
 	ConfigMap string `json:"configMap"`
 
-	// The folder of the server that the files take the place of.
+	// path is the directory in the container that the files replace. Defaults to
+	// /etc/nginx/conf.d.
 	// +optional
 	// +kubebuilder:default=/etc/nginx/conf.d
 	// +kubebuilder:validation:MaxLength=1024
@@ -206,8 +223,10 @@ type ConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^[:space:]:;{}$]*$')",message="must be an absolute path without spaces and without any of : ; { } $"
 	Path string `json:"path,omitempty"`
 
-	// The command that checks the configuration in every new pod before the
-	// server starts. What it prints when it fails is in the condition Ready.
+	// check is the command that checks the configuration in every new pod before
+	// the server starts. If it fails, the change is rolled back while the old pods
+	// serve, and the condition Ready shows what it printed. Defaults to
+	// `nginx -t`.
 	// +optional
 	// +kubebuilder:default={nginx,"-t"}
 	// +kubebuilder:validation:MinItems=1
@@ -218,16 +237,17 @@ type ConfigSpec struct {
 
 // TLSSpec says which certificate to serve with.
 type TLSSpec struct {
-	// The name of a Secret with the keys tls.crt and tls.key, such as
-	// cert-manager writes. A change rolls the pods; a pair that does not fit
-	// together never reaches them.
+	// secretName is the name of a Secret with the keys tls.crt and tls.key, such
+	// as cert-manager writes. A change rolls out new pods. A certificate and a key
+	// that do not match never reach the pods.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName"`
 
-	// The folder of the two files in the container.
+	// path is the directory of the two files in the container. Defaults to
+	// /etc/nginx/tls.
 	// +optional
 	// +kubebuilder:default=/etc/nginx/tls
 	// +kubebuilder:validation:MaxLength=1024
@@ -236,43 +256,48 @@ type TLSSpec struct {
 	Path string `json:"path,omitempty"`
 }
 
-// AutoscalingSpec makes a HorizontalPodAutoscaler <name>, which goes by the
-// use of CPU and so needs resources.requests.cpu.
+// AutoscalingSpec describes the HorizontalPodAutoscaler `<name>`. It scales by
+// CPU usage, so resources.requests.cpu must be set.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".maxReplicas",message="must not be less than minReplicas"
 type AutoscalingSpec struct {
-	// The least number of pods.
+	// minReplicas is the minimum number of pods. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 
-	// The largest number of pods.
+	// maxReplicas is the maximum number of pods. It must not be less than
+	// minReplicas.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// The use of CPU to aim at, in percent of what the pods request.
+	// targetCPUUtilizationPercentage is the target CPU usage, in percent of what
+	// the pods request. Defaults to 80.
 	// +optional
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=1
 	TargetCPUUtilizationPercentage int32 `json:"targetCPUUtilizationPercentage,omitempty"`
 }
 
-// DisruptionSpec is what the PodDisruptionBudget is made of.
+// DisruptionSpec describes the PodDisruptionBudget.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="give exactly one of minAvailable and maxUnavailable"
 type DisruptionSpec struct {
-	// How many pods must stay: a number, or a percentage such as "50%".
+	// minAvailable is how many pods must stay available: a number, or a percentage
+	// such as "50%". Exactly one of minAvailable and maxUnavailable must be set.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, 0 or more, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// How many pods may go: a number, or a percentage such as "50%".
+	// maxUnavailable is how many pods can be unavailable: a number, or a
+	// percentage such as "50%". Exactly one of minAvailable and maxUnavailable
+	// must be set.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
@@ -282,25 +307,28 @@ type DisruptionSpec struct {
 
 // RolloutSpec says how a change reaches the pods.
 type RolloutSpec struct {
-	// How many seconds a rollout may go without progress, until it is rolled
-	// back to the last good revision. A revision that became healthy is rolled
-	// back, too, if it crash-loops within that time after. A new value has a
-	// revision that was rolled back tried again.
+	// deadlineSeconds is how long a rollout can go without progress, in seconds,
+	// from 5 to 86400. After that, it is rolled back to the last good revision. A
+	// revision that became healthy is also rolled back if it crash-loops within
+	// that time afterwards. A new value makes the operator retry a revision that
+	// was rolled back. Defaults to 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=86400
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 
-	// How many pods more than asked for there may be meanwhile.
+	// maxSurge is how many pods above replicas can exist during a rollout.
+	// Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxSurge int32 `json:"maxSurge,omitempty"`
 
-	// How many seconds a pod that is to stop goes on serving, so that nobody
-	// sends it requests any more when it stops.
+	// drainSeconds is how long a pod that is about to stop continues to serve, in
+	// seconds from 1 to 3600, so that it no longer receives requests when it
+	// stops. Defaults to 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
@@ -310,14 +338,14 @@ type RolloutSpec struct {
 
 // The condition types, beside Ready, Reconciling and Stalled.
 const (
-	// ConditionAvailable says whether requests are answered, be it by the
-	// revision that is asked for or by another one.
+	// ConditionAvailable says whether requests are answered, by the revision that
+	// the spec requests or by another one.
 	ConditionAvailable = "Available"
-	// ConditionAdopted is there while the pods are those of another operator,
-	// and tells what the next change of the spec will change besides.
+	// ConditionAdopted is present while the pods are those of another operator. It
+	// says what the next change of the spec will also change.
 	ConditionAdopted = "Adopted"
 )
 
-// AnnotationRetry is an annotation of a WebServer. A new value of it, whatever it
-// is, has a revision that was rolled back tried again.
+// AnnotationRetry is an annotation of a WebServer. Any new value makes the
+// operator retry a revision that was rolled back.
 const AnnotationRetry = "webserver-operator/retry"

@@ -25,9 +25,9 @@ import (
 // pod template, and what was set through a subresource stay with those who set
 // them.
 
-// applyOver applies child, and removes what others have set when that is why
-// the API server refuses it. The operator may die between the two writes: the
-// next apply goes on from there.
+// applyOver applies child, and removes what others have set when that is why the API
+// server refuses it. The operator may die between the two writes: the next apply
+// continues from there.
 func (a Children) applyOver(ctx context.Context, seen client.Object, child *unstructured.Unstructured) error {
 	want := child.DeepCopy()
 	refusal := a.apply(ctx, child)

@@ -1,12 +1,11 @@
 // Package apply writes the objects that an operator owns, and never one that
 // it does not own.
 //
-// An object is owned when its controller owner reference names the owner's
-// UID, or when it has lost that reference and still carries the operator's
-// other marks, see [Owns]. A name alone proves nothing: somebody else may have
-// taken it, and a cache that holds only labelled objects does not show theirs.
-// So the first write is a POST, which cannot merge into anything, and
-// AlreadyExists is settled by a live read.
+// An object is owned when its controller owner reference names the owner's UID, or when
+// it has lost that reference and still carries the operator's other marks, see [Owns]. A
+// name alone proves nothing: another object may have it, and a cache that holds only
+// labelled objects does not show that one. So the first write is a POST, which cannot
+// merge into anything, and AlreadyExists is followed by a live read.
 package apply
 
 import (

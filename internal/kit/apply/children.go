@@ -109,9 +109,9 @@ func createOrFind(ctx context.Context, a Children, owner client.Object, child *u
 	return true, nil
 }
 
-// takeOver makes what a POST of this manager set its server-side apply's, so
-// that a field which is not wanted any more goes away. It is done once for each
-// object, under its resource version.
+// takeOver moves the fields that a POST of this manager set to its server-side apply, so
+// that a field which is not wanted any more is removed. It is done once for each object,
+// under its resource version.
 func (a Children) takeOver(ctx context.Context, seen client.Object) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
 	if err != nil || len(patch) == 0 {

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{}) }
@@ -115,9 +115,9 @@ func (s *stage) deployment() *appsv1ac.DeploymentApplyConfiguration {
 				WithVolumes(corev1ac.Volume().WithName("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource())))))
 }
 
-// TestApplyRepairsAlternatives: what somebody has set beside a field of ours,
-// and that excludes it, goes, along with all other drift; what others have set
-// in metadata stays.
+// TestApplyRepairsAlternatives: a field that another writer has set and that excludes a
+// field of the operator's is removed, along with all other drift; what others have set in
+// metadata stays.
 func TestApplyRepairsAlternatives(t *testing.T) {
 	type check func(*testing.T, client.Object)
 	const container = `{"op":"remove","path":"/spec/template/spec/containers/0/`

@@ -47,8 +47,8 @@ func plain(value any) (any, error) {
 }
 
 // atomic is the field that selects the pods of a Service, a PodDisruptionBudget, a
-// Deployment. The API has it atomic: who sets it has all of it, and a key that
-// somebody adds would leave it selecting nothing.
+// Deployment. The API has it atomic: who sets it has all of it, and a key that another
+// writer adds would leave it selecting nothing.
 const atomic = "spec.selector"
 
 func differences(path string, want, have any) []Change {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// memoryLasts is how long a write is remembered. A cache that has not shown it
-// by then is not merely late, and the operator goes by what the cache says.
+// memoryLasts is how long a write is remembered. A cache that has not shown it by then is
+// not merely late, and the operator trusts the cache.
 const memoryLasts = 10 * time.Second
 
-// Memory remembers which versions this process wrote, so that an operator can
-// tell a cache that does not show them yet from one that does, and waits for
-// the watch event instead of doing the same again. It only saves requests:
-// nothing may be wrong if it forgets everything.
+// Memory remembers which versions this process wrote, so that an operator can distinguish
+// a cache that does not show them yet from one that does, and waits for the watch event
+// instead of doing the same again. It only saves requests: nothing may be wrong if it
+// forgets everything.
 //
 // It relies on resource versions of one kind being comparable (KEP-5504). It is
 // safe for concurrent use.
@@ -28,8 +28,8 @@ type Memory struct {
 
 	mu    sync.Mutex
 	notes map[noteKey]note
-	// gone are the deletions that a watch told lately: the answer to a write
-	// may come after the event that its object was deleted.
+	// gone are the deletions that a watch reported lately: the answer to a write may come
+	// after the event that its object was deleted.
 	gone map[noteKey]note
 }
 
@@ -96,9 +96,9 @@ func (m *Memory) Forget(kind string, key types.NamespacedName) {
 	delete(m.notes, noteKey{kind, key})
 }
 
-// Deleted drops what is remembered of an object that a watch tells is gone,
-// unless it has been written anew since. A write of the time before whose
-// answer is still to come is not remembered either.
+// Deleted drops what is remembered of an object that is gone, as a watch reports, unless
+// it has been written again since. An earlier write whose answer is still to come is not
+// remembered either.
 func (m *Memory) Deleted(kind string, gone client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,8 +111,8 @@ func (m *Memory) Deleted(kind string, gone client.Object) {
 	}
 }
 
-// Deletions is for the watch of a kind: it tells [Memory.Deleted] of each that is
-// gone, before the operator is woken, and lets all events through.
+// Deletions is for the watch of a kind: it reports each object that is gone to
+// [Memory.Deleted], before the operator is woken, and lets all events through.
 func (m *Memory) Deletions(kind string) predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		m.Deleted(kind, e.Object)

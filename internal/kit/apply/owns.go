@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/names"
@@ -19,14 +21,24 @@ const (
 	InstanceLabel = "app.kubernetes.io/instance"
 )
 
-// Owns says whether child is owner's, for the operator with that field manager.
+// OwnerReference makes owner the controller of a child.
+func OwnerReference(owner metav1.Object, gvk schema.GroupVersionKind) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(gvk.GroupVersion().String()).
+		WithKind(gvk.Kind).
+		WithName(owner.GetName()).
+		WithUID(owner.GetUID()).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+// Owns says whether owner owns child, for the operator with that field manager.
 //
-// It is when owner is its controller. It is, too, when nothing controls it, the
-// labels name no other owner, and two of three marks are left: both labels, the
-// annotation of the last apply, and the field manager's entry in managedFields.
-// So a child is recognised after its owner was deleted with --cascade=orphan and
-// created again, after a restore from a backup that drops owner references, or
-// after somebody removed them.
+// owner must be child's controller. Or nothing controls child, the labels name no other
+// owner, and two of three marks remain: both labels, the annotation of the last apply,
+// and the field manager's entry in managedFields. So a child is recognised after its
+// owner was deleted with --cascade=orphan and created again, after a restore from a
+// backup that drops owner references, or after its owner reference was removed.
 func Owns(manager string, owner, child client.Object) bool {
 	if controller := metav1.GetControllerOf(child); controller != nil {
 		return controller.UID == owner.GetUID()

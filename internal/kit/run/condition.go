@@ -23,8 +23,8 @@ const (
 	conditionVariable = "OPERATOR_CONDITION_NAME"
 	// upgradeable is the condition that it waits for before an upgrade.
 	upgradeable = "Upgradeable"
-	// busyInterval is how often the operators are asked whether they are busy.
-	// The answer comes from the cache, so asking costs no request.
+	// busyInterval is how often it is checked whether the operators are busy. The answer
+	// comes from the cache, so it costs no request.
 	busyInterval = 2 * time.Second
 )
 
@@ -41,7 +41,7 @@ type conditionReporter struct {
 	log       logr.Logger
 
 	reported *string // what the condition says: why not, empty if upgradeable
-	told     string
+	logged   string  // the last error
 }
 
 // newConditionReporter is nil when the process does not run under OLM.
@@ -63,8 +63,8 @@ func (r *conditionReporter) Start(ctx context.Context) error {
 	ticker := time.NewTicker(busyInterval)
 	defer ticker.Stop()
 	for {
-		if err := r.report(ctx); err != nil && ctx.Err() == nil && r.told != err.Error() {
-			r.told = err.Error()
+		if err := r.report(ctx); err != nil && ctx.Err() == nil && r.logged != err.Error() {
+			r.logged = err.Error()
 			r.log.Error(err, "cannot tell the Operator Lifecycle Manager whether an upgrade may begin, trying again")
 		}
 		select {
@@ -95,11 +95,11 @@ func (r *conditionReporter) report(ctx context.Context) error {
 		}
 		r.log.Info("reported whether the operator may be upgraded", "upgradeable", reason == "", "because", reason)
 	}
-	r.reported, r.told = &reason, ""
+	r.reported, r.logged = &reason, ""
 	return nil
 }
 
-// busy asks the operators what must not be cut short.
+// busy says what the operators have under way that must not be cut short.
 func busy(ctx context.Context, cached client.Reader, operators []Operator) (string, error) {
 	var reasons []string
 	for _, operator := range operators {
@@ -111,7 +111,7 @@ func busy(ctx context.Context, cached client.Reader, operators []Operator) (stri
 			continue // its CRD is not installed
 		}
 		if err != nil {
-			return "", fmt.Errorf("ask the %s operator whether it is busy: %w", operator.Name, err)
+			return "", fmt.Errorf("is the %s operator busy: %w", operator.Name, err)
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)

@@ -19,11 +19,11 @@ import (
 // the leader's pod is gone.
 const lifePollInterval = 2 * time.Second
 
-// lifeLock is leader-for-life: a ConfigMap that the leader's pod owns. The
-// first replica to create it leads. It is never renewed and never times out:
-// it ends when the leader's pod is gone, because the garbage collector then
-// takes it along. So two leaders at once cannot be, at the price of waiting
-// for a pod on a lost node until that node's pods are removed.
+// lifeLock is leader-for-life: a ConfigMap that the leader's pod owns. The first replica
+// to create it leads. It is never renewed and never times out: it ends when the leader's
+// pod is gone, because the garbage collector then deletes it. So two leaders at once
+// cannot be, at the price of waiting for a pod on a lost node until that node's pods are
+// removed.
 type lifeLock struct {
 	waiting atomic.Bool
 }
@@ -67,7 +67,7 @@ func (l *lifeLock) acquire(ctx context.Context, mgr manager.Manager, name string
 func acquireForLife(ctx context.Context, log logr.Logger, c client.Client, live client.Reader, self pod, name string) error {
 	log = log.WithValues("lock", self.namespace+"/"+name, "pod", self.name)
 	log.Info("attempting to become the leader for life")
-	told := ""
+	logged := ""
 	for {
 		holder, err := tryForLife(ctx, c, live, self, name)
 		switch {
@@ -76,9 +76,9 @@ func acquireForLife(ctx context.Context, log logr.Logger, c client.Client, live 
 		case err == nil && holder == self.name:
 			log.Info("became the leader for life")
 			return nil
-		case err == nil && holder != told:
+		case err == nil && holder != logged:
 			log.Info("another pod is the leader: waiting until it is gone", "leader", holder)
-			told = holder
+			logged = holder
 		}
 		select {
 		case <-ctx.Done():

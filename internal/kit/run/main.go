@@ -31,8 +31,8 @@ var Version = "dev"
 var Commit string
 
 const (
-	// serverPatience is how long the API server may take to answer at first,
-	// and serverPause how long until it is asked again.
+	// serverPatience is how long the API server may take to answer at first, and
+	// serverPause how long until the next try.
 	serverPatience, serverPause = 5 * time.Second, time.Second
 )
 
@@ -45,7 +45,7 @@ func Main(ctx context.Context, args []string, operators []Operator) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.Is(err, errUsage): // the flag package has told what is wrong
+	case errors.Is(err, errUsage): // the flag package has printed what is wrong
 		return 2
 	}
 	fmt.Fprintf(os.Stderr, "fairlead: %v\n", err)
@@ -112,10 +112,10 @@ func runCommand(ctx context.Context, args []string, operators []Operator) error 
 	return mgr.Start(ctx)
 }
 
-// waitForServer returns once the API server answers. To make a manager takes an
-// API server; a process that ended without one would be restarted later and
-// later, and so come back long after the API server does. For the same reason the
-// liveness probe is answered meanwhile.
+// waitForServer returns once the API server answers. To make a manager takes an API
+// server; a process that ended without one would be restarted later and later, and so
+// start long after the API server does. For the same reason the liveness probe is
+// answered meanwhile.
 func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config, probes string) error {
 	stop, err := answerProbes(ctx, probes)
 	if err != nil {
@@ -128,12 +128,12 @@ func waitForServer(ctx context.Context, log logr.Logger, cfg *rest.Config, probe
 	if err != nil {
 		return err
 	}
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		_, err := server.ServerVersion()
 		if err == nil {
 			return nil
 		}
-		if !told {
+		if !logged {
 			log.Info("waiting for the API server", "host", cfg.Host, "why", err.Error())
 		}
 		select {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// TestErrorsHaveNoStackTrace: unless the command line asks for it.
+// TestErrorsHaveNoStackTrace: unless the command line requests it.
 func TestErrorsHaveNoStackTrace(t *testing.T) {
 	for args, want := range map[string]bool{"": false, "--zap-stacktrace-level=error": true} {
 		flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -34,8 +34,8 @@ func TestErrorsHaveNoStackTrace(t *testing.T) {
 	}
 }
 
-// TestWaitsAlive: while there is no API server, the kubelet must not take the
-// manager for dead, nor anybody for ready.
+// TestWaitsAlive: while there is no API server, the manager must be alive for the
+// kubelet, and ready for nobody.
 func TestWaitsAlive(t *testing.T) {
 	var up atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -29,9 +31,9 @@ const (
 	// reconcileTimeout bounds one reconcile, so that an API server that never
 	// answers cannot hold a worker for ever.
 	reconcileTimeout = 30 * time.Second
-	// crdPollInterval is how often a kind that is not served is asked for. It
-	// is polled and not watched because a watch on CRDs would need rights on
-	// the whole cluster.
+	// crdPollInterval is how often the manager looks for a kind that is not served. It is
+	// polled and not watched because a watch on CRDs would need rights on the whole
+	// cluster.
 	crdPollInterval = 5 * time.Second
 	// syncTimeout is how long a cache may take to fill. It takes for ever
 	// without the right to list the kind, which may be given any time.
@@ -53,6 +55,9 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		if err := operator.AddToScheme(scheme); err != nil {
 			return nil, err
 		}
+	}
+	if err := canShareCaches(scheme, operators); err != nil {
+		return nil, err
 	}
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -90,6 +95,38 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 	return mgr, mgr.Add(starter)
 }
 
+// canShareCaches returns an error if one operator needs all objects of a kind in the
+// cache and another only its own: the cache has one selection for each kind, also
+// for objects that are read as metadata only.
+func canShareCaches(scheme *runtime.Scheme, operators []Operator) error {
+	owners := map[schema.GroupVersionKind]string{}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			for _, object := range kind.Owns {
+				gvk, err := apiutil.GVKForObject(object, scheme)
+				if err != nil {
+					return err
+				}
+				owners[gvk] = operator.Name
+			}
+		}
+	}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			for _, object := range kind.Watches {
+				gvk, err := apiutil.GVKForObject(object, scheme)
+				if err != nil {
+					return err
+				}
+				if owner := owners[gvk]; owner != "" {
+					return fmt.Errorf("operator %s watches every %s, and operator %s only its own: that one has to name it as metadata", operator.Name, gvk.Kind, owner)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // cacheOptions keeps the caches small: of the kinds that the operators own only
 // the objects that they made, and of all other kinds, their own above all, no
 // managed fields, which nobody reads. It names no kind that may be missing: a
@@ -114,12 +151,18 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	}
 	children := map[string]*owned{}
 	for _, operator := range operators {
-		for _, object := range operator.Owns {
+		var objects []client.Object
+		for _, kind := range operator.Kinds {
+			objects = append(objects, kind.Owns...)
+		}
+		for _, object := range objects {
 			goType := fmt.Sprintf("%T", object)
 			if children[goType] == nil {
 				children[goType] = &owned{object: object}
 			}
-			children[goType].owners = append(children[goType].owners, ManagedBy(operator.Name))
+			if owner := ManagedBy(operator.Name); !slices.Contains(children[goType].owners, owner) {
+				children[goType].owners = append(children[goType].owners, owner)
+			}
 		}
 	}
 	for _, child := range children {
@@ -190,7 +233,7 @@ func (s *starter) ready(req *http.Request) error {
 // that it sets up fill their caches at once, and reconcile only when elected.
 func (*starter) NeedLeaderElection() bool { return false }
 
-// Start sets up what is served, and goes on asking for what is not.
+// Start sets up what is served, and continues to look for what is not.
 func (s *starter) Start(ctx context.Context) error {
 	log := s.mgr.GetLogger().WithName("start")
 	if s.options.Election == ForLife {
@@ -212,7 +255,7 @@ func (s *starter) Start(ctx context.Context) error {
 	for _, operator := range s.operators {
 		waiting = append(waiting, operator.Kinds...)
 	}
-	for told := false; len(waiting) > 0; told = true {
+	for logged := false; len(waiting) > 0; logged = true {
 		var missing []Kind
 		for _, kind := range waiting {
 			gvk, err := apiutil.GVKForObject(kind.Object, s.mgr.GetScheme())
@@ -222,10 +265,10 @@ func (s *starter) Start(ctx context.Context) error {
 			served, err := serves(server, gvk.GroupVersion().String(), gvk.Kind)
 			switch {
 			case err != nil:
-				log.Error(err, "cannot ask the API server for a kind, trying again", "kind", gvk.GroupKind().String())
+				log.Error(err, "cannot look up a kind on the API server: retrying", "kind", gvk.GroupKind().String())
 				missing = append(missing, kind)
 			case !served:
-				if !told {
+				if !logged {
 					log.Info("kind is not installed: it starts when its CRD appears", "kind", gvk.GroupKind().String())
 				}
 				missing = append(missing, kind)
@@ -250,7 +293,7 @@ func (s *starter) Start(ctx context.Context) error {
 	return nil
 }
 
-// serves asks whether the API server has the kind.
+// serves says whether the API server has the kind.
 func serves(server discovery.ServerResourcesInterface, groupVersion, kind string) (bool, error) {
 	resources, err := server.ServerResourcesForGroupVersion(groupVersion)
 	if err != nil {

@@ -29,12 +29,9 @@ type Operator struct {
 	AddToScheme func(*runtime.Scheme) error
 	// Kinds are the kinds that it reconciles.
 	Kinds []Kind
-	// Owns has one object of every kind of child that it watches. They are
-	// kinds that every cluster has.
-	Owns []client.Object
-	// Busy, if set, says what is under way that an upgrade of the operator
-	// itself must not cut short, and nothing otherwise: the Operator Lifecycle
-	// Manager then waits with it. It is asked often, and reads from the cache.
+	// Busy, if set, says what is under way that an upgrade of the operator itself must
+	// not cut short, and nothing otherwise: the Operator Lifecycle Manager then waits
+	// with it. It is called often, and reads from the cache.
 	Busy func(ctx context.Context, cached client.Reader) (string, error)
 }
 
@@ -42,6 +39,13 @@ type Operator struct {
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
+	// Owns has one object of every kind of child that it watches, as far as every
+	// cluster has it.
+	Owns []client.Object
+	// Watches has one object of every kind of which it watches all objects, also
+	// those without its label. No operator beside it in a manager can have the kind in Owns:
+	// the two share a cache.
+	Watches []client.Object
 	// SetUp adds the controller of the kind to the manager. It is called once
 	// the API server serves the kind.
 	SetUp func(ctrl.Manager) error

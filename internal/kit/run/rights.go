@@ -9,12 +9,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// rights tells of the kinds that the manager may not see, each once. The API
-// server's message names the account and the right. The manager then waits: it
-// is not ready, and goes on when it has the right.
+// rights logs the kinds that the manager may not see, each once. The API server's message
+// names the account and the right. The manager then waits: it is not ready, and continues
+// when it has the right.
 type rights struct {
 	log  logr.Logger
-	told sync.Map
+	seen sync.Map
 }
 
 func (r *rights) onWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
@@ -22,7 +22,7 @@ func (r *rights) onWatchError(ctx context.Context, reflector *toolscache.Reflect
 		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return
 	}
-	if _, again := r.told.LoadOrStore(err.Error(), true); !again {
+	if _, again := r.seen.LoadOrStore(err.Error(), true); !again {
 		r.log.Error(err, "the manager may not see what it is to work for: give its service account the right, "+
 			"or say in WATCH_NAMESPACE or --namespace which namespaces its Roles are in")
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A right that is missing is told once, however often the cache tries again.
+// A right that is missing is logged once, however often the cache tries again.
 func TestMissingRightsAreToldOnce(t *testing.T) {
 	var lines []string
 	r := &rights{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
@@ -22,6 +22,6 @@ func TestMissingRightsAreToldOnce(t *testing.T) {
 	}
 	r.onWatchError(t.Context(), nil, refused("others"))
 	if len(lines) != 2 || !strings.Contains(lines[0], "ats.at.example.com") || !strings.Contains(lines[0], "WATCH_NAMESPACE") {
-		t.Errorf("told: %q", lines)
+		t.Errorf("logged: %q", lines)
 	}
 }

@@ -27,8 +27,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"example.com/fairlead/internal/kit/testkit"
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{}) }

@@ -2,9 +2,15 @@ package run
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func parse(t *testing.T, args ...string) (Options, error) {
@@ -47,6 +53,29 @@ func TestOptionsComeFromFlagsAndEnvironment(t *testing.T) {
 	}
 	if _, err = parse(t, "--leader-election=forever"); err == nil {
 		t.Error("an unknown way to elect is taken")
+	}
+}
+
+// TestOperatorsShareCaches: two operators in one manager cannot have different views
+// of a kind.
+func TestOperatorsShareCaches(t *testing.T) {
+	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	watches := Operator{Name: "one", Kinds: []Kind{{Watches: []client.Object{metadata}}}}
+	for name, tc := range map[string]struct {
+		other Kind
+		want  string
+	}{
+		"another kind":     {Kind{Owns: []client.Object{&corev1.Pod{}}}, "<nil>"},
+		"all of them, too": {Kind{Watches: []client.Object{&corev1.ConfigMap{}}}, "<nil>"},
+		"only its own": {Kind{Owns: []client.Object{&corev1.ConfigMap{}}},
+			"operator one watches every ConfigMap, and operator two only its own: that one has to name it as metadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := canShareCaches(scheme.Scheme, []Operator{watches, {Name: "two", Kinds: []Kind{tc.other}}})
+			if got := fmt.Sprint(err); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func TestAtMostOneOfTheThreeIsTrue(t *testing.T) {
 	var list []metav1.Condition
 	conditions := Conditions{List: &list, Generation: 3}
-	steps := map[string]func(reason, message string){"Ready": conditions.Good, "Reconciling": conditions.Busy, "Stalled": conditions.Bad}
+	steps := map[string]func(reason, message string){"Ready": conditions.MarkReady, "Reconciling": conditions.MarkReconciling, "Stalled": conditions.MarkStalled}
 	for range 2 { // every way from one to another
 		for _, names := range [][]string{{"Ready", "Reconciling", "Stalled"}, {"Ready", "Stalled", "Reconciling"}} {
 			for _, name := range names {

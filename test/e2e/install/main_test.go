@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 var (

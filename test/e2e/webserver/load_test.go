@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/fairlead/internal/kit/testkit/pace"
+	"example.com/fairlead/internal/testkit/pace"
 	"example.com/fairlead/test/e2e"
 )
 

@@ -1,0 +1,110 @@
+package loop
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// held are the writes that the API server has refused, and until when they are not
+// sent again. Status alone does not hold them back: to write it is an event, and
+// the words of a refusal may differ each time.
+type held struct {
+	first, longest time.Duration // of a wait
+
+	mu      sync.Mutex
+	byOwner map[types.NamespacedName]map[string]refusal // by owner and write
+}
+
+type refusal struct {
+	err   error
+	wait  time.Duration
+	until time.Time
+	// of is what was refused. Anything else is not.
+	of refused
+}
+
+type refused struct {
+	owner      types.UID
+	generation int64
+	want       [sha256.Size]byte
+}
+
+func newHeld(first, longest time.Duration) *held {
+	return &held{first: first, longest: longest, byOwner: map[types.NamespacedName]map[string]refusal{}}
+}
+
+func refusedFor(owner client.Object, w Write) refused {
+	of := refused{owner: owner.GetUID(), generation: owner.GetGeneration()}
+	if w.Want != nil {
+		if data, err := json.Marshal(w.Want); err == nil {
+			of.want = sha256.Sum256(data)
+		}
+	}
+	return of
+}
+
+// back is the last refusal of a write, while it is held back for that.
+func (h *held) back(owner client.Object, w Write, now time.Time) (refusal, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last, ok := h.byOwner[client.ObjectKeyFromObject(owner)][w.key()]
+	return last, ok && now.Before(last.until) && last.of == refusedFor(owner, w)
+}
+
+// note remembers a refusal, and returns it with the time when to try again, and
+// whether it is the first of its kind.
+func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r refusal, isFirst bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := client.ObjectKeyFromObject(owner)
+	r = refusal{err: err, wait: h.first, of: refusedFor(owner, w)}
+	last, ok := h.byOwner[key][w.key()]
+	if isFirst = !ok || last.of != r.of; !isFirst {
+		r.wait = min(2*last.wait, h.longest)
+	}
+	r.until = now.Add(r.wait)
+	if h.byOwner[key] == nil {
+		h.byOwner[key] = map[string]refusal{}
+	}
+	h.byOwner[key][w.key()] = r
+	return r, isFirst
+}
+
+// done forgets the refusals of a write.
+func (h *held) done(owner client.Object, w Write) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.byOwner[client.ObjectKeyFromObject(owner)], w.key())
+}
+
+// forget forgets those of an owner, or all but those of the writes that are still
+// wanted of it.
+func (h *held) forget(owner types.NamespacedName, wanted ...Write) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byOwner[owner] == nil {
+		return
+	}
+	still := map[string]bool{}
+	for _, w := range wanted {
+		still[w.key()] = true
+	}
+	maps.DeleteFunc(h.byOwner[owner], func(name string, _ refusal) bool { return !still[name] })
+	if len(h.byOwner[owner]) == 0 {
+		delete(h.byOwner, owner)
+	}
+}
+
+// key tells writes apart: objects of one name in several namespaces are not the same.
+func (w Write) key() string {
+	if w.Verb == Apply || w.Object == nil { // applied are only children, in the owner's namespace
+		return w.String()
+	}
+	return w.String() + " " + w.Object.GetNamespace()
+}

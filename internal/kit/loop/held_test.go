@@ -1,0 +1,93 @@
+package loop
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func anOwner(options ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Generation: 1}}
+	for _, option := range options {
+		option(owner)
+	}
+	return owner
+}
+
+func serviceOf(name string) Write {
+	return Write{Verb: Apply, Object: &corev1.Service{}, Want: corev1ac.Service(name, "shop")}
+}
+
+// TestRefusalsAreOfOneWish: who changes an object, makes a new one of the name, or
+// wants something else, need not wait.
+func TestRefusalsAreOfOneWish(t *testing.T) {
+	h := newHeld(time.Second, time.Minute)
+	h.note(anOwner(), serviceOf("a"), errors.New("quota"), noon)
+	for name, tc := range map[string]struct {
+		owner *corev1.ConfigMap
+		write Write
+		later time.Duration
+		held  bool
+	}{
+		"the same":               {anOwner(), serviceOf("a"), time.Second - 1, true},
+		"the wait is over":       {anOwner(), serviceOf("a"), time.Second, false},
+		"another generation":     {anOwner(func(o *corev1.ConfigMap) { o.Generation++ }), serviceOf("a"), 0, false},
+		"another of the name":    {anOwner(func(o *corev1.ConfigMap) { o.UID = "other" }), serviceOf("a"), 0, false},
+		"another owner":          {anOwner(func(o *corev1.ConfigMap) { o.Name = "other" }), serviceOf("a"), 0, false},
+		"other content":          {anOwner(), serviceOf("b"), 0, false},
+		"another write":          {anOwner(), Write{Verb: Delete, Object: &corev1.Service{}}, 0, false},
+		"the same, but a Secret": {anOwner(), Write{Verb: Apply, Object: &corev1.Secret{}, Want: corev1ac.Service("a", "shop")}, 0, false},
+	} {
+		if last, held := h.back(tc.owner, tc.write, noon.Add(tc.later)); held != tc.held || held && last.err.Error() != "quota" {
+			t.Errorf("%s: held back is %v (%+v), want %v", name, held, last, tc.held)
+		}
+	}
+}
+
+// TestRefusalsAreAskedForEverMoreSlowly: the wait doubles up to its bound, and starts
+// again from the first one once the write was done or is not wanted any more.
+func TestRefusalsAreAskedForEverMoreSlowly(t *testing.T) {
+	h := newHeld(5*time.Second, time.Minute)
+	waits := func(want time.Duration, first bool) {
+		t.Helper()
+		if got, isFirst := h.note(anOwner(), serviceOf("a"), errors.New("quota"), noon); !got.until.Equal(noon.Add(want)) || isFirst != first {
+			t.Errorf("until %v, first %v; want after %v, first %v", got.until, isFirst, want, first)
+		}
+	}
+	waits(5*time.Second, true)
+	waits(10*time.Second, false)
+	waits(20*time.Second, false)
+	waits(40*time.Second, false)
+	waits(time.Minute, false)
+	waits(time.Minute, false)
+	h.done(anOwner(), serviceOf("a"))
+	waits(5*time.Second, true)
+	h.forget(client.ObjectKeyFromObject(anOwner()), serviceOf("a"))
+	waits(10*time.Second, false)
+	h.forget(client.ObjectKeyFromObject(anOwner()), serviceOf("a"), Write{Verb: Delete})
+	waits(20*time.Second, false)
+	h.forget(client.ObjectKeyFromObject(anOwner()), Write{Verb: Delete})
+	waits(5*time.Second, true)
+	h.forget(client.ObjectKeyFromObject(anOwner()))
+	if len(h.byOwner) != 0 {
+		t.Errorf("%d owners are left", len(h.byOwner))
+	}
+}
+
+// TestRefusalsOfTwo: two children of a kind wait each for themselves.
+func TestRefusalsOfTwo(t *testing.T) {
+	h := newHeld(time.Second, time.Minute)
+	for _, name := range []string{"a", "b"} {
+		h.note(anOwner(), serviceOf(name), errors.New("quota"), noon)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, held := h.back(anOwner(), serviceOf(name), noon); !held {
+			t.Errorf("the Service %q is not held back", name)
+		}
+	}
+}

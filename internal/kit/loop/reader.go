@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/apply"
+)
+
+// Reader reads from the cache. A read fails while the cache does not show what
+// this process wrote: the loop then waits for it.
+type Reader struct {
+	// Live reads from the API server.
+	Live client.Reader
+	// Children are those that have a name.
+	Children Children
+	// Missing are the kinds that the object requests, and the cluster does not have.
+	Missing []string
+
+	cache  client.Reader
+	memory *apply.Memory
+	// found are objects that the cache does not show, as the API server has them.
+	found map[foundKey]client.Object
+}
+
+type foundKey struct {
+	kind string
+	client.ObjectKey
+}
+
+// lateError says that the cache is behind a write of this process, and after how
+// long it counts as lost.
+type lateError struct{ wait time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("the cache does not yet show what was written; it is given another %s", e.wait)
+}
+
+// Get reads an object.
+func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if found, ok := r.found[foundKey{KindOf(obj), key}]; ok {
+		return convert(found, obj)
+	}
+	err := r.cache.Get(ctx, key, obj, opts...)
+	cached := obj
+	if apierrors.IsNotFound(err) {
+		cached = nil
+	} else if err != nil {
+		return err
+	}
+	if wait, late := r.memory.Behind(KindOf(obj), key, cached); late {
+		return &lateError{wait}
+	}
+	return err
+}
+
+// List reads a list.
+func (r *Reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := r.cache.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		obj, ok := item.(client.Object)
+		if !ok {
+			return nil
+		}
+		if wait, late := r.memory.Behind(KindOf(obj), client.ObjectKeyFromObject(obj), obj); late {
+			return &lateError{wait}
+		}
+		return nil
+	})
+}
+
+// child reads a child; it is empty if there is none.
+func (r *Reader) child(ctx context.Context, key client.ObjectKey, empty func() client.Object) (client.Object, error) {
+	obj := empty()
+	err := r.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return empty(), nil
+	}
+	return obj, err
+}
+
+// convert makes to, of any Go type, what from is.
+func convert(from, to client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, to)
+}

@@ -1,0 +1,235 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
+)
+
+const (
+	// attempts is how often a step is decided because something was otherwise
+	// than the cache had it.
+	attempts = 3
+	// conflictWait is when an object is looked at again after a conflict, unless the
+	// event of the other write comes sooner.
+	conflictWait = time.Second
+	// unreadable is how many reads in a row fail until status says so.
+	unreadable = 2
+)
+
+// loop is the reconciler of a kind.
+type loop[T client.Object, S any, P Planner] struct {
+	kind     Kind[T, S, P]
+	gvk      schema.GroupVersionKind
+	client   client.Client // reads from the cache
+	cache    client.Reader // the cache, also of unstructured objects
+	executor *executor
+	alarms   *alarms
+	now      func() time.Time
+
+	mu     sync.Mutex
+	unread map[client.ObjectKey]int // how often reading has failed
+}
+
+// Reconcile takes an object one step on. It never waits: the result of what it starts is
+// a watch event, and what only time brings is an alarm.
+func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := l.kind.Empty.DeepCopyObject().(T)
+	if err := l.client.Get(ctx, req.NamespacedName, obj); apierrors.IsNotFound(err) {
+		l.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, nil // owner references take the children along
+	}
+	obj.GetObjectKind().SetGroupVersionKind(l.gvk)
+	before := obj.DeepCopyObject().(T)
+
+	seen, plan, did, err := l.step(ctx, obj)
+	if err != nil {
+		return l.result(req, l.afterReading(ctx, before, obj, err))
+	}
+	if did.again || did.conflict {
+		l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))
+		return ctrl.Result{}, nil
+	}
+	l.hasRead(req.NamespacedName)
+
+	// Status is written on other failures too: that is when people read it.
+	l.kind.Summarize(obj, seen, plan, did.did)
+	steps := plan.Steps()
+	wakeAt := steps.WakeAt
+	if !did.retryAt.IsZero() && (wakeAt.IsZero() || did.retryAt.Before(wakeAt)) {
+		wakeAt = did.retryAt
+	}
+	l.alarms.set(req.NamespacedName, wakeAt)
+	return l.result(req, errors.Join(append(did.errs, l.report(ctx, before, obj, steps.Claim))...))
+}
+
+// step observes, decides and carries out, again if something was otherwise than the
+// cache had it.
+func (l *loop[T, S, P]) step(ctx context.Context, obj T) (seen S, plan P, did *round, err error) {
+	if wait, late := l.executor.memory.Behind(l.gvk.Kind, client.ObjectKeyFromObject(obj), obj); late {
+		return seen, plan, nil, &lateError{wait}
+	}
+	found := map[foundKey]client.Object{}
+	for range attempts {
+		reader := &Reader{Live: l.executor.live, cache: l.cache, memory: l.executor.memory, found: found}
+		if err = l.readChildren(ctx, reader, obj); err != nil {
+			return seen, plan, nil, err
+		}
+		if seen, err = l.kind.Observe(ctx, reader, obj); err != nil {
+			return seen, plan, nil, err
+		}
+		if plan, err = l.kind.Decide(obj, seen); err != nil {
+			return seen, plan, nil, err
+		}
+		steps := plan.Steps()
+		did = l.executor.carryOut(ctx, obj, l.isNew(obj), reader, steps)
+		l.executor.held.forget(client.ObjectKeyFromObject(obj), slices.Concat(steps.Writes, steps.Then)...)
+		if !did.again {
+			break
+		}
+	}
+	return seen, plan, did, nil
+}
+
+// readChildren reads the children that have a name.
+func (l *loop[T, S, P]) readChildren(ctx context.Context, r *Reader, obj T) error {
+	r.Children = Children{}
+	for _, child := range l.kind.Children {
+		if child.Name == nil {
+			continue
+		}
+		kind := KindOf(child.Empty)
+		if o := l.executor.optional[kind]; o != nil && !o.isFound() {
+			if !child.Requested(obj) {
+				continue
+			}
+			served, err := o.served(ctx)
+			if err != nil {
+				return err
+			}
+			if !served {
+				r.Missing = append(r.Missing, kind)
+				continue
+			}
+		}
+		read, err := r.child(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: child.Name(obj)}, child.empty)
+		if err != nil {
+			return err
+		}
+		r.Children[kind] = read
+	}
+	return nil
+}
+
+// isNew says whether nothing was reported about the object's present generation.
+func (l *loop[T, S, P]) isNew(obj T) bool {
+	ready := meta.FindStatusCondition(*l.kind.Conditions(obj), status.Ready)
+	return ready == nil || ready.ObservedGeneration != obj.GetGeneration()
+}
+
+// afterReading is for a step that failed before it wrote.
+func (l *loop[T, S, P]) afterReading(ctx context.Context, before, obj T, failure error) error {
+	var late *lateError
+	key := client.ObjectKeyFromObject(obj)
+	switch {
+	case errors.As(failure, &late):
+		l.alarms.set(key, l.now().Add(late.wait))
+		return nil
+	case apply.AnyOf(failure, apierrors.IsConflict), apply.AnyOf(failure, apierrors.IsNotFound):
+		l.alarms.set(key, l.now().Add(conflictWait))
+		return nil
+	}
+	l.mu.Lock()
+	l.unread[key]++
+	times := l.unread[key]
+	l.mu.Unlock()
+	if times < unreadable {
+		return failure
+	}
+	conditions := status.Conditions{List: l.kind.Conditions(obj), Generation: obj.GetGeneration()}
+	conditions.MarkUnknown("ReadFailed", "The operator cannot read what it has to know, and tries again: "+status.Shortened(failure.Error()))
+	return errors.Join(failure, l.report(ctx, before, obj, ""))
+}
+
+func (l *loop[T, S, P]) hasRead(key client.ObjectKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unread, key)
+}
+
+// report stores the status if it differs, and announces it once it is stored.
+func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string) error {
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	name := "status " + l.gvk.Kind
+	if claim != "" {
+		name += "/" + claim
+	}
+	if err := l.client.Status().Update(withName(ctx, name), obj); err != nil {
+		return err
+	}
+	l.executor.memory.Note(l.gvk.Kind, obj)
+	if l.kind.Announce == nil {
+		return nil
+	}
+	for _, e := range l.kind.Announce(ctx, before, obj) {
+		emit(l.executor.events, obj, e)
+	}
+	return nil
+}
+
+// result is for the queue. A conflict, or an object that is gone, is no error: there was
+// another write, and its event follows.
+func (l *loop[T, S, P]) result(req ctrl.Request, err error) (ctrl.Result, error) {
+	if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
+		l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{Priority: l.kind.RetryPriority}, err
+	}
+	return ctrl.Result{}, nil
+}
+
+// forget drops what is kept in memory about an object that is gone.
+func (l *loop[T, S, P]) forget(key client.ObjectKey) {
+	l.alarms.set(key, time.Time{})
+	l.executor.held.forget(key)
+	l.executor.memory.Forget(l.gvk.Kind, key)
+	l.hasRead(key)
+	if l.kind.Forget != nil {
+		l.kind.Forget(key)
+	}
+}
+
+func requestsFor(list client.ObjectList) []reconcile.Request {
+	var requests []reconcile.Request
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(metav1.Object); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
+		}
+		return nil
+	})
+	return requests
+}

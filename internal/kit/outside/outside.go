@@ -1,0 +1,27 @@
+// Package outside is how operators change something on a server that is not the API
+// server, such as a member of etcd. Tests get in between by the context, so that such
+// a change can be cut, delayed or refused like any other write.
+package outside
+
+import "context"
+
+// Call is what is about to be done: "add", "members", "10.0.0.7".
+type Call struct{ Verb, What, Name string }
+
+// Way carries calls: it calls do, or does not, and returns what the operator gets.
+type Way func(ctx context.Context, call Call, do func() error) error
+
+type wayKey struct{}
+
+// With has the calls of everything that is given the context take a way.
+func With(ctx context.Context, way Way) context.Context {
+	return context.WithValue(ctx, wayKey{}, way)
+}
+
+// Do makes a call: what do does must change nothing but by its one request.
+func Do(ctx context.Context, call Call, do func() error) error {
+	if way, ok := ctx.Value(wayKey{}).(Way); ok {
+		return way(ctx, call, do)
+	}
+	return do()
+}

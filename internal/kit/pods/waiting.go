@@ -1,0 +1,36 @@
+package pods
+
+import corev1 "k8s.io/api/core/v1"
+
+// Obstacle is what keeps a container that waits from being started.
+type Obstacle string
+
+// The obstacles. Each lasts until a user acts, or what the node needs is restored.
+const (
+	// None is of a container that runs or has ended, and of one whose node is just
+	// preparing it.
+	None Obstacle = ""
+	// NoImage: the image cannot be pulled. Its reason and message change with every
+	// try.
+	NoImage Obstacle = "ImagePullBackOff"
+	// NoStart: the container cannot be created or started, for what its message
+	// says.
+	NoStart Obstacle = "CannotStart"
+)
+
+// ObstacleOf uses the reasons of the kubelet (kubernetes/pkg/kubelet/images and
+// pkg/kubelet/kuberuntime). A crash loop is none of them, see [CrashLoop].
+func ObstacleOf(c corev1.ContainerStatus) Obstacle {
+	if c.State.Waiting == nil {
+		return None
+	}
+	switch c.State.Waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
+		return NoImage
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError",
+		"PostStartHookError":
+		return NoStart
+	}
+	return None
+}

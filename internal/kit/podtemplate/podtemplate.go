@@ -1,0 +1,109 @@
+// Package podtemplate puts what an operator needs into the pod template of its
+// user, the same way for all. What the user's template says counts, but for the
+// fields that the operator's own spec has.
+package podtemplate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/run"
+)
+
+// From is a copy of the user's template, which may be nil, with these labels, and
+// without a name of its own.
+func From(user *corev1.PodTemplateSpec, labels map[string]string) corev1.PodTemplateSpec {
+	t := corev1.PodTemplateSpec{}
+	if user != nil {
+		t = *user.DeepCopy()
+	}
+	t.Name, t.Namespace = "", ""
+	if t.Labels == nil {
+		t.Labels = map[string]string{}
+	}
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	for name, value := range labels {
+		t.Labels[name] = value
+	}
+	return t
+}
+
+// Main is the container of that name, which is added in front if there is none. Its
+// image is pulled only where it is not there yet, unless it says otherwise.
+func Main(spec *corev1.PodSpec, name string) *corev1.Container {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if i < 0 {
+		spec.Containers = slices.Insert(spec.Containers, 0, corev1.Container{Name: name})
+		i = 0
+	}
+	if spec.Containers[i].ImagePullPolicy == "" {
+		spec.Containers[i].ImagePullPolicy = corev1.PullIfNotPresent
+	}
+	return &spec.Containers[i]
+}
+
+// Container is the container of that name; an empty one if there is none.
+func Container(spec *corev1.PodSpec, name string) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == name {
+			return &spec.Containers[i]
+		}
+	}
+	return &corev1.Container{}
+}
+
+// WithoutToken keeps the token of the default service account out of the pod. Who
+// names an account wants its token.
+func WithoutToken(spec *corev1.PodSpec) {
+	if spec.ServiceAccountName == "" && spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(false)
+	}
+}
+
+// SetEnv sets variables, in place of those of the same names.
+func SetEnv(c *corev1.Container, variables ...corev1.EnvVar) {
+	for _, variable := range variables {
+		c.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name })
+	}
+	c.Env = append(c.Env, variables...)
+}
+
+// SetPorts puts ports first, in place of those of the same names or numbers.
+func SetPorts(c *corev1.Container, ports ...corev1.ContainerPort) {
+	for _, port := range ports {
+		c.Ports = slices.DeleteFunc(c.Ports, func(p corev1.ContainerPort) bool {
+			return p.Name == port.Name || p.ContainerPort == port.ContainerPort
+		})
+	}
+	c.Ports = append(ports, c.Ports...)
+}
+
+// SetResources sets resources, if there are any to set.
+func SetResources(c *corev1.Container, resources corev1.ResourceRequirements) {
+	if resources.Limits != nil || resources.Requests != nil || resources.Claims != nil {
+		c.Resources = *resources.DeepCopy()
+	}
+}
+
+// KeepLastWords has the kubelet keep the end of the log of a container that fails
+// without a termination message, so that status can report it.
+func KeepLastWords(containers ...corev1.Container) {
+	for i := range containers {
+		if containers[i].TerminationMessagePolicy == "" {
+			containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+		}
+	}
+}
+
+// Labels are those of everything that belongs to an object of an operator.
+func Labels(operator, owner string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":     operator,
+		"app.kubernetes.io/instance": names.LabelValue(owner),
+		run.ManagedByLabel:           run.ManagedBy(operator),
+	}
+}

@@ -1,0 +1,100 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// coverage is which kinds of writes were made and cut, over all scenarios of a
+// sweep; see [Write.Sort].
+type coverage struct {
+	mu    sync.Mutex
+	sorts map[string]*marks
+	where map[string]playing // where one was last made
+}
+
+// playing is a scenario in one of its variants.
+type playing struct {
+	scenario *Scenario
+	variant  variant
+}
+
+// marks are how the writes of a sort were cut.
+type marks struct{ before, after bool }
+
+// add takes in a run and how its hit, if it had one, was cut.
+func (c *coverage) add(in playing, res result, cut string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sorts == nil {
+		c.sorts, c.where = map[string]*marks{}, map[string]playing{}
+	}
+	for _, w := range res.writes {
+		sort := w.Sort()
+		if c.sorts[sort] == nil {
+			c.sorts[sort] = &marks{}
+		}
+		c.where[sort] = in
+	}
+	if res.hit != nil {
+		if m := c.sorts[res.hit.Sort()]; m != nil {
+			m.before = m.before || cut == before
+			m.after = m.after || cut == afterwards
+		}
+	}
+}
+
+// A gap is a cut that no run made, although some run made the write.
+type gap struct {
+	playing
+
+	sort, cut string
+}
+
+// gaps are the cuts that are missing of writes that some run made: which write is
+// the n-th depends on how fast the machine is.
+func (c *coverage) gaps() []gap {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []gap
+	for _, sort := range slices.Sorted(maps.Keys(c.sorts)) {
+		if !c.sorts[sort].before {
+			all = append(all, gap{c.where[sort], sort, before})
+		}
+		if !c.sorts[sort].after {
+			all = append(all, gap{c.where[sort], sort, afterwards})
+		}
+	}
+	return all
+}
+
+// judge compares what was made and cut with the names of the writes that there are.
+func (c *coverage) judge(names []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
+	isOf := func(sort, name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") }
+	made := slices.Sorted(maps.Keys(c.sorts))
+	for _, name := range names {
+		if !slices.ContainsFunc(made, func(sort string) bool { return isOf(sort, name) }) {
+			problems = append(problems, fmt.Errorf("%s: no scenario gets there", name))
+		}
+	}
+	for _, sort := range made {
+		switch m := c.sorts[sort]; {
+		case !slices.ContainsFunc(names, func(name string) bool { return isOf(sort, name) }):
+			problems = append(problems, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
+		case !m.before && !m.after:
+			problems = append(problems, fmt.Errorf("%s: never cut", sort))
+		case !m.before:
+			problems = append(problems, fmt.Errorf("%s: never cut before the write", sort))
+		case !m.after:
+			problems = append(problems, fmt.Errorf("%s: never cut after the write", sort))
+		}
+	}
+	return errors.Join(problems...)
+}

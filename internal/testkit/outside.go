@@ -1,0 +1,34 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/fairlead/internal/kit/outside"
+)
+
+// outside takes calls to servers that are not the API server through the sweep: they
+// count, can be cut and can meet a fault like any other write.
+func (i *instance) outside(w *wire) outside.Way {
+	return func(ctx context.Context, call outside.Call, do func() error) error {
+		if i.life.Err() != nil {
+			return errKilled
+		}
+		return w.deliver(ctx, i, Request{Verb: call.Verb, Resource: call.What, Name: call.Name}, func() (string, error) {
+			if err := do(); err != nil {
+				return err.Error(), err
+			}
+			return "done", nil
+		}, func(f Fault) error {
+			switch f {
+			case LostAnswer:
+				_ = do() // its answer is what gets lost
+			case Hang:
+				sleep(ctx, hangFor)
+			default: // nothing is done
+			}
+			return fmt.Errorf("the sweep's %s at %s", f, time.Now().Format(time.TimeOnly))
+		})
+	}
+}

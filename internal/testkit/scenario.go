@@ -1,0 +1,70 @@
+package testkit
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Scenario is a story: what a user does, what must come of it, and what must
+// hold whatever dies on the way. Its functions run for many runs at once, so
+// they keep nothing outside their [Run].
+type Scenario struct {
+	// Name names the subtests.
+	Name string
+
+	// Pods says what becomes of pods; see [StartKubelet] for nil.
+	Pods func(*corev1.Pod) Outcome
+
+	// Arrange is what the user does first. The operator starts meanwhile.
+	Arrange func(ctx context.Context, r *Run) error
+
+	// Steps are what the user does later, one after the other.
+	Steps []Step
+
+	// Settled returns nil once all that should happen has happened, and until then what
+	// is still missing. It is polled. A run continues for a moment after that, so Settled
+	// need not wait for the last write.
+	Settled func(ctx context.Context, r *Run) error
+
+	// Check returns what is wrong at the end of a run.
+	Check func(ctx context.Context, r *Run) error
+
+	// EachLate adds the variants in which one kind of objects alone is late. Without
+	// has variants that are not played, each with the reason why.
+	EachLate bool
+	Without  map[string]string
+
+	// Timeout is how long a run may take until it is settled; 30 s if 0.
+	Timeout time.Duration
+}
+
+// Step is something that the user does once it is time to.
+type Step struct {
+	Name string
+	// When returns nil when it is time, and until then what it waits for. A
+	// nil When is time at once.
+	When func(ctx context.Context, r *Run) error
+	Do   func(ctx context.Context, r *Run) error
+}
+
+// Run is one playing of a scenario.
+type Run struct {
+	// Namespace is this run's own.
+	Namespace string
+	// Client is the user's: nothing happens to its requests, and they do not
+	// count. It reads from the API server, not from a cache.
+	Client client.WithWatch
+	// Config makes further clients of that kind.
+	Config *rest.Config
+	// Kubelet runs the namespace's pods.
+	Kubelet *Kubelet
+
+	wire *wire
+}
+
+// Writes are what the operators have written so far, in order.
+func (r *Run) Writes() []Write { return r.wire.history() }
