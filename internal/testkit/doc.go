@@ -42,10 +42,10 @@
 //
 // Plain cuts the first write before it, and every write after it, which is also
 // before the next. The others share the remaining time of two cores: late-all and
-// twins cut every write in one way, before or after in turns; the late-<resource> do
-// so with a write of each that there are of them; the answer of every write is lost,
-// and it meets one of the other faults in turns. SWEEP_ALL=1 in the environment
-// plays all of it, with both cuts of every write.
+// twins cut every other write, before or after in turns; the late-<resource> do so
+// with a write of each that there are of them; of every other write the answer is
+// lost, and those between meet the other faults in turns. SWEEP_ALL=1 in the
+// environment plays all of it, with both cuts of every write.
 //
 // While a scenario plays, every version of every object of the listed kinds is
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for

@@ -35,10 +35,6 @@ const (
 // Faults are all that the sweep's variant faults goes through.
 var Faults = []Fault{LostAnswer, Conflict, TooManyRequests, ServerError, Hang}
 
-// always is how many of them every write meets; of the others, after which
-// nothing has happened, it meets one, in turns.
-const always = 1
-
 const hangFor = time.Second
 
 // instead is what a request meets instead of the server's answer.

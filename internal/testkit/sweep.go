@@ -90,14 +90,14 @@ type turn struct{ mine, of int }
 func (s *Sweep) variants(names ...string) []variant {
 	all := []variant{{name: "plain", operators: 1, afterOnly: true}}
 	if len(s.Late) > 0 {
-		all = append(all, variant{name: "late-all", operators: 1, turn: &turn{0, 1}, late: func(Request) bool { return true }})
+		all = append(all, variant{name: "late-all", operators: 1, turn: &turn{0, 2}, late: func(Request) bool { return true }})
 	}
 	for i, resource := range s.Late {
 		all = append(all, variant{name: "late-" + resource, operators: 1, isOneLate: true, turn: &turn{i, len(s.Late)},
 			late: func(r Request) bool { return r.Resource == resource }})
 	}
 	all = append(all,
-		variant{name: "twins", operators: 2, turn: &turn{0, 1}},
+		variant{name: "twins", operators: 2, turn: &turn{1, 2}},
 		variant{name: "faults", operators: 1, turn: &turn{0, 1}, faults: true})
 	if os.Getenv(allVariable) != "" {
 		for i := range all {
@@ -125,12 +125,20 @@ func (v variant) quiet(delay time.Duration) time.Duration {
 	return quiet
 }
 
+// turnOf is the fault that write n meets: every other write loses its answer.
+func turnOf(n int) int {
+	if n%2 == 1 {
+		return 0
+	}
+	return 1 + n/2%(len(Faults)-1)
+}
+
 // points are what is done to write n, in runs of their own.
 func (v variant) points(n int) []plan {
 	if v.faults {
 		var all []plan
 		for i, f := range Faults {
-			if v.turn == nil || i < always || (i-always) == n%(len(Faults)-always) {
+			if v.turn == nil || i == turnOf(n) {
 				all = append(all, plan{n: n, fault: f})
 			}
 		}
