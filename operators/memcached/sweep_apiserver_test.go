@@ -192,7 +192,7 @@ func getsMemory() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "gets-memory", Pods: behaves, Arrange: arranged(stable, size(2)),
 		Steps: []testkit.Step{{
-			Name: "more memory", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2),
+			Name: "more memory", When: canResize(2),
 			Do: patched(`{"spec":{"memory":"128Mi"}}`),
 		}},
 		Settled: hasMemory("128Mi", 2),
@@ -212,6 +212,23 @@ func getsMemory() testkit.Scenario {
 			return restartedOnceEach(r)
 		},
 		Timeout: time.Minute,
+	}
+}
+
+// canResize is when n servers are ready and the kubelet has reported their resources:
+// before, the API server refuses to resize a pod, as of a node that cannot do it.
+func canResize(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		pods, err := servers(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].Resources == nil {
+				return fmt.Errorf("the resources of %s are not reported", pod.Name)
+			}
+		}
+		return isReadyWith(reasonIsReady, "memcached:1.6.18", n)(ctx, r)
 	}
 }
 
