@@ -6,28 +6,18 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // podLogs reads the output of commands, through the API server.
-type podLogs struct {
-	kubernetes.Interface
-}
-
-func newPodLogs(mgr ctrl.Manager) (podLogs, error) {
-	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	return podLogs{clients}, err
-}
+type podLogs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error)
 
 // tail is the last n bytes of what the command of pod has written.
-func (l podLogs) tail(ctx context.Context, pod *corev1.Pod, n int64) (string, error) {
+func tail(ctx context.Context, logs podLogs, pod *corev1.Pod, n int64) (string, error) {
 	// The API counts lines from the end, and bytes only from the start: n
 	// lines are at least n bytes, if there are so many.
-	stream, err := l.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: commandContainer,
-		TailLines: &n,
-	}).Stream(ctx)
+	stream, err := logs(ctx, client.ObjectKeyFromObject(pod), &corev1.PodLogOptions{Container: commandContainer, TailLines: &n})
 	if err != nil {
 		return "", fmt.Errorf("read the output of pod %s: %w", pod.Name, err)
 	}

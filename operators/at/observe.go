@@ -114,7 +114,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	}
 	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !phaseIsFinal(seen.pod)
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
-		seen.output, err = o.logs.tail(ctx, seen.pod, int64(at.Spec.OutputBytes))
+		seen.output, err = tail(ctx, o.logs, seen.pod, int64(at.Spec.OutputBytes))
 		// A result is not held up for ever by a node that does not hand it out.
 		if err != nil && seen.now.Before(endOf(seen.pod, time.Time{}).Add(outputPatience)) {
 			return seen, err

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -104,13 +103,9 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 }
 
 // newKind makes what a manager runs.
-func (g group) newKind(mgr ctrl.Manager) (loop.Kind[client.Object, observation, *step], error) {
+func (g group) newKind(parts run.Parts) (loop.Kind[client.Object, observation, *step], error) {
 	kind := g.kind()
-	logs, err := newPodLogs(mgr)
-	if err != nil {
-		return kind, err
-	}
-	o := &observer{group: g, logs: logs, takenBack: newPauses(), hidden: newHidden(), now: time.Now}
+	o := &observer{group: g, logs: parts.Logs, takenBack: newPauses(), hidden: newHidden(), now: parts.Now}
 	kind.Observe = func(ctx context.Context, r *loop.Reader, obj client.Object) (observation, error) {
 		return o.observe(ctx, r, g.view(obj))
 	}

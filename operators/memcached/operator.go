@@ -7,8 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -75,25 +73,21 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 }
 
 // newKind makes what a manager runs.
-func newKind(mgr ctrl.Manager) (loop.Kind[*v1alpha1.Memcached, observation, *plan], error) {
+func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan], error) {
 	made := kind
-	resizes, err := servesResize(mgr)
+	resizes, err := servesResize(parts)
 	if err != nil {
 		return made, err
 	}
-	o := &observer{digests: contents.NewDigests(), limits: newLimits(), missing: newFirstSeen(), resizes: resizes, now: time.Now}
+	o := &observer{digests: contents.NewDigests(), limits: newLimits(), missing: newFirstSeen(), resizes: resizes, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
 	return made, registerMetrics()
 }
 
 // servesResize says whether running pods can be resized: from Kubernetes 1.33 on, unless
 // it is turned off.
-func servesResize(mgr ctrl.Manager) (bool, error) {
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return false, err
-	}
-	list, err := server.ServerResourcesForGroupVersion("v1")
+func servesResize(parts run.Parts) (bool, error) {
+	list, err := parts.Served(context.Background(), "v1")
 	if err != nil {
 		return false, err
 	}

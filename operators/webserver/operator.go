@@ -1,12 +1,10 @@
 package webserver
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/contents"
@@ -55,12 +53,12 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 }
 
 // newKind makes what a manager runs.
-func newKind(mgr ctrl.Manager) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
+func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
 	made := kind
-	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: time.Now}
+	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.digests.Forget
 	if err := registerMetrics(); err != nil {
 		return made, err
 	}
-	return made, mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Service{}, tutorialPortIndex, hasTutorialPort)
+	return made, parts.Index(&corev1.Service{}, tutorialPortIndex, hasTutorialPort)
 }

@@ -44,9 +44,9 @@ type note struct {
 	until   time.Time
 }
 
-// NewMemory returns an empty Memory.
-func NewMemory() *Memory {
-	return &Memory{now: time.Now, notes: map[noteKey]note{}, gone: map[noteKey]note{}}
+// NewMemory returns an empty Memory with a clock.
+func NewMemory(now func() time.Time) *Memory {
+	return &Memory{now: now, notes: map[noteKey]note{}, gone: map[noteKey]note{}}
 }
 
 // Note remembers a write of the named kind, after it was answered: obj has the

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func TestMemoryDeleted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := NewMemory()
+			m := NewMemory(time.Now)
 			if !tc.lateAnswer {
 				m.Note("Pod", pod(tc.written))
 			}

@@ -35,7 +35,7 @@ func TestMemoryTellsALateCacheFromAGoodOne(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			clock := now
-			m := NewMemory()
+			m := NewMemory(time.Now)
 			m.now = func() time.Time { return clock }
 			m.Note("Pod", written)
 			clock = clock.Add(tc.later)
@@ -65,7 +65,7 @@ func TestMemoryTellsADeletedObjectFromItsSuccessor(t *testing.T) {
 		"gone":          {nil, false},
 		"there is next": {successor, false},
 	} {
-		m := NewMemory()
+		m := NewMemory(time.Now)
 		m.NoteDeleted("Pod", deleted)
 		if _, behind := m.Behind("Pod", key, tc.cached); behind != tc.behind {
 			t.Errorf("%s: Behind() = %v, want %v", name, behind, tc.behind)
@@ -74,7 +74,7 @@ func TestMemoryTellsADeletedObjectFromItsSuccessor(t *testing.T) {
 }
 
 func TestMemoryKeepsKindsApart(t *testing.T) {
-	m := NewMemory()
+	m := NewMemory(time.Now)
 	m.Note("Pod", version("100"))
 	key := client.ObjectKeyFromObject(version(""))
 	if _, behind := m.Behind("Service", key, nil); behind {

@@ -84,7 +84,7 @@ func (a *alarms) Start(ctx context.Context, queue workqueue.TypedRateLimitingInt
 			case <-timer.C:
 			case <-a.changed:
 			}
-			due, sleep := a.ring()
+			due, sleep := a.Ring()
 			for _, key := range due {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
@@ -94,8 +94,18 @@ func (a *alarms) Start(ctx context.Context, queue workqueue.TypedRateLimitingInt
 	return nil
 }
 
-// ring takes out what is due, and says how long to sleep until more may be.
-func (a *alarms) ring() (due []types.NamespacedName, sleep time.Duration) {
+// Next is when the next object is due.
+func (a *alarms) Next() (at time.Time, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.heap) == 0 {
+		return at, false
+	}
+	return a.heap[0].at, true
+}
+
+// Ring takes out what is due, and says how long to sleep until more may be.
+func (a *alarms) Ring() (due []types.NamespacedName, sleep time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now().Round(0)

@@ -22,23 +22,23 @@ func TestAlarmsRingInOrderWhenTheWallClockSaysSo(t *testing.T) {
 	a.set(keyOf(4), time.Time{})             // removed
 	a.set(keyOf(9), time.Time{})             // never was there
 
-	if due, sleep := a.ring(); len(due) != 0 || sleep != time.Second {
+	if due, sleep := a.Ring(); len(due) != 0 || sleep != time.Second {
 		t.Fatalf("at the start ring() = %v, %v, want nothing for 1s", due, sleep)
 	}
 	now = noon.Add(time.Second - 1)
-	if due, sleep := a.ring(); len(due) != 0 || sleep != 1 {
+	if due, sleep := a.Ring(); len(due) != 0 || sleep != 1 {
 		t.Fatalf("just before the first ring() = %v, %v, want nothing for 1ns", due, sleep)
 	}
 	now = noon.Add(5 * time.Second)
-	if due, sleep := a.ring(); !slices.Equal(due, []types.NamespacedName{keyOf(1), keyOf(3), keyOf(5)}) || sleep != time.Second {
+	if due, sleep := a.Ring(); !slices.Equal(due, []types.NamespacedName{keyOf(1), keyOf(3), keyOf(5)}) || sleep != time.Second {
 		t.Fatalf("after five seconds ring() = %v, %v", due, sleep)
 	}
 	now = noon.Add(-24 * time.Hour) // the clock was set back
-	if due, sleep := a.ring(); len(due) != 0 || sleep != longestSleep {
+	if due, sleep := a.Ring(); len(due) != 0 || sleep != longestSleep {
 		t.Fatalf("with the clock set back ring() = %v, %v, want nothing for %v", due, sleep, longestSleep)
 	}
 	now = noon.Add(24 * time.Hour)
-	if due, _ := a.ring(); !slices.Equal(due, []types.NamespacedName{keyOf(2)}) {
+	if due, _ := a.Ring(); !slices.Equal(due, []types.NamespacedName{keyOf(2)}) {
 		t.Fatalf("at the end ring() = %v", due)
 	}
 	if len(a.byKey) != 0 || len(a.heap) != 0 {
@@ -49,7 +49,7 @@ func TestAlarmsRingInOrderWhenTheWallClockSaysSo(t *testing.T) {
 func TestAlarmsSleepThroughFarOnes(t *testing.T) {
 	a := newAlarms(func() time.Time { return noon })
 	a.set(types.NamespacedName{Name: "far"}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
-	if due, sleep := a.ring(); len(due) != 0 || sleep != longestSleep {
+	if due, sleep := a.Ring(); len(due) != 0 || sleep != longestSleep {
 		t.Errorf("ring() = %v, %v, want nothing for %v", due, sleep, longestSleep)
 	}
 }

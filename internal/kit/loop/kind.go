@@ -9,18 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/run"
@@ -105,15 +101,15 @@ const workers = 32
 
 // Declare makes of a kind what run wants to know. The functions of a kind may have
 // a state, so build makes one for each manager; static needs no functions.
-func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func(ctrl.Manager) (Kind[T, S, P], error)) run.Kind {
+func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func(run.Parts) (Kind[T, S, P], error)) run.Kind {
 	declared := run.Kind{
 		Object: static.Empty,
-		SetUp: func(mgr ctrl.Manager) error {
-			kind, err := build(mgr)
+		New: func(parts run.Parts) (*run.Controller, error) {
+			kind, err := build(parts)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			return setUp(mgr, kind)
+			return newController(parts, kind)
 		},
 	}
 	for _, child := range static.Children {
@@ -135,108 +131,96 @@ func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func
 	return declared
 }
 
-// setUp adds the controller of a kind to the manager.
-func setUp[T client.Object, S any, P Planner](mgr ctrl.Manager, kind Kind[T, S, P]) error {
-	gvk, err := apiutil.GVKForObject(kind.Empty, mgr.GetScheme())
+// newController makes the controller of a kind.
+func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S, P]) (*run.Controller, error) {
+	gvk, err := apiutil.GVKForObject(kind.Empty, parts.Scheme)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	wrote, err := countWrites(kind.Operator)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	l := newLoop(parts, kind, gvk, wrote)
+	for _, watch := range kind.Watches {
+		if watch.Values == nil {
+			continue
+		}
+		values := func(obj client.Object) []string { return watch.Values(obj.(T)) }
+		if err := parts.Index(kind.Empty, watch.Index, values); err != nil {
+			return nil, err
+		}
+	}
+
+	source := func(obj client.Object, wakes handler.EventHandler, predicates ...predicate.Predicate) run.Source {
+		return run.Source{Object: obj, Handler: wakes, Predicates: append(predicates, l.executor.memory.Deletions(KindOf(obj)))}
+	}
+	own := kind.Handler
+	if own == nil {
+		own = &handler.EnqueueRequestForObject{}
+	}
+	sources := []run.Source{{Object: kind.Empty, Handler: own}}
+	var owner handler.EventHandler
+	if len(kind.Children) > 0 { // of a metadata-only kind it cannot be made
+		owner = handler.EnqueueRequestForOwner(parts.Scheme, parts.Mapper, kind.Empty, handler.OnlyControllerOwner())
+	}
+	var optionals []*optional
+	for _, child := range kind.Children {
+		if child.Requested == nil {
+			sources = append(sources, source(child.empty(), owner))
+			continue
+		}
+		o := &optional{
+			object: child.Empty, list: parts.Served,
+			watch:   func() error { return parts.Watch(source(child.empty(), owner)) },
+			unwatch: func(ctx context.Context) error { return parts.Unwatch(ctx, child.empty()) },
+		}
+		l.executor.optional[KindOf(child.Empty)] = o
+		optionals = append(optionals, o)
+	}
+	for _, w := range kind.Watches {
+		wakes := l.ofIndex(w, parts.Scheme)
+		if w.Handler != nil {
+			wakes = w.Handler(parts.Cache)
+		}
+		sources = append(sources, source(w.Object, wakes, w.If...))
+	}
+	return &run.Controller{
+		Name:       gvk.Kind + "." + gvk.Group,
+		Reconciler: l, Sources: sources, Alarms: l.alarms,
+		First: kind.Retry.First, Longest: kind.Retry.Longest, Workers: max(kind.Workers, workers),
+		Started: func(ctx context.Context) error {
+			for _, o := range optionals {
+				// What was requested earlier may have to be removed now.
+				if _, err := o.served(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, nil
+}
+
+// newLoop makes the reconciler of a kind.
+func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S, P], gvk schema.GroupVersionKind, wrote func(string, Verb)) *loop[T, S, P] {
 	manager := run.ManagedBy(kind.Operator)
-	l := &loop[T, S, P]{
-		kind: kind, gvk: gvk, client: mgr.GetClient(), cache: mgr.GetCache(),
-		alarms: newAlarms(time.Now), unread: map[client.ObjectKey]int{}, now: time.Now,
+	return &loop[T, S, P]{
+		kind: kind, gvk: gvk, client: parts.Client, cache: parts.Cache,
+		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, now: parts.Now,
 		executor: &executor{
-			client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			children: apply.Children{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Manager: manager, Settled: kind.Settled},
+			client: parts.Client, live: parts.Live,
+			children: apply.Children{Client: parts.Client, Live: parts.Live, Manager: manager, Settled: kind.Settled},
 			owns: func(owner, child client.Object) bool {
 				if kind.Owns != nil {
 					return kind.Owns(owner.(T), child)
 				}
 				return apply.Owns(manager, owner, child)
 			},
-			memory: apply.NewMemory(), held: newHeld(kind.Refusals.First, kind.Refusals.Longest),
-			events: mgr.GetEventRecorder(manager), optional: map[string]*optional{},
-			words: kind.Words, wrote: wrote, now: time.Now,
+			memory: apply.NewMemory(parts.Now), held: newHeld(kind.Refusals.First, kind.Refusals.Longest),
+			events: parts.Events(manager), optional: map[string]*optional{},
+			words: kind.Words, wrote: wrote, now: parts.Now,
 		},
 	}
-	for _, watch := range kind.Watches {
-		if watch.Values == nil {
-			continue
-		}
-		values := func(obj client.Object) []string { return watch.Values(obj.(T)) }
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind.Empty, watch.Index, values); err != nil {
-			return err
-		}
-	}
-
-	// The loop is complete before the first watch: it may be at work then.
-	var c controller.Controller
-	var owner handler.EventHandler
-	if len(kind.Children) > 0 { // of a metadata-only kind it cannot be made
-		owner = handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind.Empty, handler.OnlyControllerOwner())
-	}
-	watch := func(obj client.Object, wakes handler.EventHandler, predicates ...predicate.Predicate) error {
-		return c.Watch(source.Kind(mgr.GetCache(), obj, wakes, append(predicates, l.executor.memory.Deletions(KindOf(obj)))...))
-	}
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	for _, child := range kind.Children {
-		if child.Requested != nil {
-			l.executor.optional[KindOf(child.Empty)] = &optional{
-				object: child.Empty, server: server,
-				watch:   func() error { return watch(child.empty(), owner) },
-				unwatch: func(ctx context.Context) error { return mgr.GetCache().RemoveInformer(ctx, child.empty()) },
-			}
-		}
-	}
-
-	c, err = controller.New(gvk.Kind+"."+gvk.Group, mgr, controller.Options{
-		Reconciler:              l,
-		MaxConcurrentReconciles: max(kind.Workers, workers),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](kind.Retry.First, kind.Retry.Longest),
-	})
-	if err != nil {
-		return err
-	}
-	own := kind.Handler
-	if own == nil {
-		own = &handler.EnqueueRequestForObject{}
-	}
-	if err := c.Watch(source.Kind(mgr.GetCache(), client.Object(kind.Empty), own)); err != nil {
-		return err
-	}
-	if err := c.Watch(l.alarms); err != nil {
-		return err
-	}
-	for _, child := range kind.Children {
-		if child.Requested == nil {
-			if err := watch(child.empty(), owner); err != nil {
-				return err
-			}
-		}
-	}
-	for _, w := range kind.Watches {
-		wakes := l.ofIndex(w, mgr.GetScheme())
-		if w.Handler != nil {
-			wakes = w.Handler(mgr.GetCache())
-		}
-		if err := watch(w.Object, wakes, w.If...); err != nil {
-			return err
-		}
-	}
-	for _, kind := range l.executor.optional {
-		// What was requested earlier may have to be removed now.
-		if _, err := kind.served(context.Background()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ofIndex wakes the objects that an index has for what has changed.

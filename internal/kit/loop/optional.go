@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,7 +15,7 @@ import (
 // it is found.
 type optional struct {
 	object  client.Object
-	server  discovery.ServerResourcesInterfaceWithContext
+	list    func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	watch   func() error
 	unwatch func(context.Context) error
 
@@ -65,7 +64,7 @@ func (o *optional) isGone(ctx context.Context) (bool, error) {
 // forgets one.
 func (o *optional) ask(ctx context.Context) (bool, error) {
 	gvk := o.object.GetObjectKind().GroupVersionKind()
-	resources, err := o.server.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	resources, err := o.list(ctx, gvk.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {

@@ -179,6 +179,7 @@ func (l *loop[T, S, P]) hasRead(key client.ObjectKey) {
 
 // report stores the status if it differs, and announces it once it is stored.
 func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string) error {
+	l.stamp(before, obj)
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
@@ -197,6 +198,20 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 		emit(l.executor.events, obj, e)
 	}
 	return nil
+}
+
+// stamp sets the times of the transitions by the loop's clock: those who set conditions
+// have none.
+func (l *loop[T, S, P]) stamp(before, obj T) {
+	old, conditions := *l.kind.Conditions(before), *l.kind.Conditions(obj)
+	for i := range conditions {
+		c := &conditions[i]
+		if was := meta.FindStatusCondition(old, c.Type); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		} else {
+			c.LastTransitionTime = metav1.NewTime(l.now().Round(0))
+		}
+	}
 }
 
 // result is for the queue. A conflict, or an object that is gone, is no error: there was

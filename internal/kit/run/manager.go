@@ -273,7 +273,7 @@ func (s *starter) Start(ctx context.Context) error {
 				}
 				missing = append(missing, kind)
 			default:
-				if err := kind.SetUp(s.mgr); err != nil {
+				if err := kind.setUp(s.mgr); err != nil {
 					return fmt.Errorf("set up %s: %w", gvk.GroupKind(), err)
 				}
 			}

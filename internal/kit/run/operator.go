@@ -10,7 +10,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/apply"
@@ -46,9 +45,9 @@ type Kind struct {
 	// those without its label. No operator beside it in a manager can have the kind in Owns:
 	// the two share a cache.
 	Watches []client.Object
-	// SetUp adds the controller of the kind to the manager. It is called once
-	// the API server serves the kind.
-	SetUp func(ctrl.Manager) error
+	// New makes the controller of the kind. It is called once the API server serves
+	// the kind.
+	New func(Parts) (*Controller, error)
 }
 
 // ManagedBy is the value of ManagedByLabel, and the field manager, of the

@@ -21,9 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -98,7 +101,12 @@ func get(t *testing.T, url, token string) (int, error) {
 // recorder is an operator of ConfigMaps, and of a kind that is not installed.
 func recorder(started chan<- string) Operator {
 	kind := func(name string, object client.Object) Kind {
-		return Kind{Object: object, SetUp: func(ctrl.Manager) error { started <- name; return nil }}
+		return Kind{Object: object, New: func(parts Parts) (*Controller, error) {
+			return &Controller{Name: name, Reconciler: reconcile.Func(nil), Alarms: silent{source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error { return nil })}, Started: func(context.Context) error {
+				started <- name
+				return nil
+			}}, nil
+		}}
 	}
 	missing := schema.GroupVersion{Group: "test.example.com", Version: "v1"}
 	return Operator{
@@ -110,6 +118,12 @@ func recorder(started chan<- string) Operator {
 		Kinds: []Kind{kind("ConfigMap", &corev1.ConfigMap{}), kind("Later", &later{})},
 	}
 }
+
+// silent has no instants.
+type silent struct{ source.Source }
+
+func (silent) Ring() ([]types.NamespacedName, time.Duration) { return nil, time.Hour }
+func (silent) Next() (time.Time, bool)                       { return time.Time{}, false }
 
 // later is a kind whose CRD comes later.
 type later struct {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
@@ -31,7 +30,7 @@ const name = "example"
 var Operator = run.Operator{
 	Name:        name,
 	AddToScheme: AddToScheme,
-	Kinds:       []run.Kind{loop.Declare(Kind, func(ctrl.Manager) (orders, error) { return Kind, nil })},
+	Kinds:       []run.Kind{loop.Declare(Kind, func(run.Parts) (orders, error) { return Kind, nil })},
 }
 
 type orders = loop.Kind[*Order, loop.Children, *loop.Plan]

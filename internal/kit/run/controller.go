@@ -1,0 +1,146 @@
+package run
+
+import (
+	"context"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Parts are what a controller is made of. Those of a manager are a cache, a client of
+// the API server and the clock; a simulation has its own.
+type Parts struct {
+	Scheme *runtime.Scheme
+	Mapper meta.RESTMapper
+	// Client reads from the cache and writes to the API server; Live reads from that,
+	// too. Cache has unstructured objects besides.
+	Client client.Client
+	Live   client.Reader
+	Cache  client.Reader
+	// Index adds an index to the cache, before the first read by it.
+	Index func(obj client.Object, field string, values client.IndexerFunc) error
+	// Events records events under a name.
+	Events func(name string) recorder.EventRecorder
+	// Served lists what the API server has of a group and version; NotFound is an error.
+	Served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+	// Logs reads what the containers of a pod write.
+	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error)
+	// Now is the time of the wall clock.
+	Now func() time.Time
+	// Watch begins to watch one more kind, and Unwatch ends that, while the
+	// controller is at work.
+	Watch   func(Source) error
+	Unwatch func(context.Context, client.Object) error
+}
+
+// Source is a kind of objects whose changes are news.
+type Source struct {
+	Object     client.Object
+	Handler    handler.EventHandler
+	Predicates []predicate.Predicate
+}
+
+// Controller reconciles the objects of a kind.
+type Controller struct {
+	Name string
+	reconcile.Reconciler
+	// Sources are the kinds that wake it, the first of them its own, and Alarms the
+	// instants.
+	Sources []Source
+	Alarms  Alarms
+	// What fails is tried again after First, then twice that, and so on up to Longest.
+	First, Longest time.Duration
+	// Workers is how many objects are worked on at once.
+	Workers int
+	// Started, if set, is called once all sources are watched.
+	Started func(context.Context) error
+}
+
+// Alarms wake objects at instants of the wall clock.
+type Alarms interface {
+	// Source is for the controller's queue.
+	source.Source
+	// Ring takes out what is due, and says how long to sleep until more may be; Next
+	// is when the next object is due, if there is one.
+	Ring() (due []types.NamespacedName, sleep time.Duration)
+	Next() (at time.Time, ok bool)
+}
+
+// setUp adds the controller of a kind to the manager.
+func (k Kind) setUp(mgr ctrl.Manager) error {
+	var c controller.Controller
+	watch := func(s Source) error {
+		return c.Watch(source.Kind(mgr.GetCache(), s.Object, s.Handler, s.Predicates...))
+	}
+	parts, err := partsOf(mgr)
+	if err != nil {
+		return err
+	}
+	parts.Watch = watch
+	made, err := k.New(parts)
+	if err != nil {
+		return err
+	}
+	c, err = controller.New(made.Name, mgr, controller.Options{
+		Reconciler:              made.Reconciler,
+		MaxConcurrentReconciles: made.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](made.First, made.Longest),
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(made.Alarms); err != nil {
+		return err
+	}
+	for _, s := range made.Sources {
+		if err := watch(s); err != nil {
+			return err
+		}
+	}
+	if made.Started != nil {
+		return made.Started(context.Background())
+	}
+	return nil
+}
+
+// partsOf are those of a manager, but for Watch.
+func partsOf(mgr ctrl.Manager) (Parts, error) {
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return Parts{}, err
+	}
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return Parts{}, err
+	}
+	return Parts{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Index: func(obj client.Object, field string, values client.IndexerFunc) error {
+			return mgr.GetFieldIndexer().IndexField(context.Background(), obj, field, values)
+		},
+		Events: func(name string) recorder.EventRecorder { return mgr.GetEventRecorder(name) },
+		Served: server.ServerResourcesForGroupVersionWithContext,
+		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+			return clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+		},
+		Now:     time.Now,
+		Unwatch: func(ctx context.Context, obj client.Object) error { return mgr.GetCache().RemoveInformer(ctx, obj) },
+	}, nil
+}
