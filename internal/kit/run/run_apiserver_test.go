@@ -98,8 +98,8 @@ func get(t *testing.T, url, token string) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// recorder is an operator of ConfigMaps, and of a kind that is not installed.
-func recorder(started chan<- string) Operator {
+// recording is an operator of ConfigMaps, and of a kind that is not installed.
+func recording(started chan<- string) Operator {
 	kind := func(name string, object client.Object) Kind {
 		return Kind{Object: object, New: func(parts Parts) (*Controller, error) {
 			return &Controller{Name: name, Reconciler: reconcile.Func(nil), Alarms: silent{source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error { return nil })}, Started: func(context.Context) error {
@@ -138,7 +138,7 @@ func TestKindStartsWhenItsCRDAppears(t *testing.T) {
 	server := testkit.Server(t)
 	started := make(chan string, 2)
 	address := freeAddress(t)
-	start(t, server.Config, Options{ProbeAddress: address}, recorder(started))
+	start(t, server.Config, Options{ProbeAddress: address}, recording(started))
 	if name := <-started; name != "ConfigMap" {
 		t.Fatalf("%s started first", name)
 	}
@@ -191,7 +191,7 @@ func TestKindStartsWhenItsCRDAppears(t *testing.T) {
 func TestMetricsAreForWhoeverTheAPIServerLets(t *testing.T) {
 	server := testkit.Server(t)
 	address := freeAddress(t)
-	start(t, server.Config, Options{MetricsAddress: address}, recorder(make(chan string, 2)))
+	start(t, server.Config, Options{MetricsAddress: address}, recording(make(chan string, 2)))
 	c := newClient(t, server.Config)
 	namespace := server.NewNamespace(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "scraper"}}
