@@ -3,8 +3,10 @@ package testkit
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,78 +14,92 @@ import (
 
 // reported is the part of any object that speaks about its state.
 type reported struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Status            struct {
-		ObservedGeneration int64              `json:"observedGeneration"`
-		Conditions         []metav1.Condition `json:"conditions"`
-	} `json:"status"`
+	name               string
+	generation         int64
+	observedGeneration int64
+	conditions         []metav1.Condition
 }
 
-func (r *reported) condition(name string) (metav1.Condition, bool) {
-	for _, c := range r.Status.Conditions {
-		if c.Type == name {
-			return c, true
+// condition is nil if there is none of that type.
+func (r *reported) condition(name string) *metav1.Condition {
+	for i := range r.conditions {
+		if r.conditions[i].Type == name {
+			return &r.conditions[i]
 		}
 	}
-	return metav1.Condition{}, false
+	return nil
 }
 
 func (r *reported) isTrue(name string) bool {
-	c, ok := r.condition(name)
-	return ok && c.Status == metav1.ConditionTrue
+	c := r.condition(name)
+	return c != nil && c.Status == metav1.ConditionTrue
 }
 
 // A rule holds for every version of every object, whatever its kind. It
-// returns what is wrong, or nothing.
+// returns what is wrong, or nothing. Simulations call it for millions of
+// versions: text is made only for what is wrong.
 type rule func(*reported) string
 
 // conditionRules are what kstatus, and so `kubectl wait`, Argo CD and Flux,
 // rely on, and what makes conditions worth reading. A Ready=True of an older
 // generation is not a lie as long as it says so; that happens after each edit.
 var conditionRules = []rule{
-	each(func(_ *reported, c metav1.Condition) string {
+	each(func(_ *reported, c *metav1.Condition) string {
 		return unless(c.Type != "", "has no type")
 	}),
 	func(r *reported) string {
-		seen := map[string]bool{}
-		for _, c := range r.Status.Conditions {
-			if seen[c.Type] {
+		for i := range r.conditions {
+			if c := &r.conditions[i]; r.condition(c.Type) != c {
 				return "condition " + c.Type + " is there twice"
 			}
-			seen[c.Type] = true
 		}
 		return ""
 	},
-	each(func(_ *reported, c metav1.Condition) string {
-		known := c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown
-		return unless(known, fmt.Sprintf("has status %q, not True, False or Unknown", c.Status))
+	each(func(_ *reported, c *metav1.Condition) string {
+		switch c.Status {
+		case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
+			return ""
+		default:
+			return fmt.Sprintf("has status %q, not True, False or Unknown", c.Status)
+		}
 	}),
-	each(func(_ *reported, c metav1.Condition) string {
-		return unless(camelCase.MatchString(c.Reason), fmt.Sprintf("has reason %q, not one word in CamelCase", c.Reason))
+	each(func(_ *reported, c *metav1.Condition) string {
+		if !isCamelCase(c.Reason) {
+			return fmt.Sprintf("has reason %q, not one word in CamelCase", c.Reason)
+		}
+		return ""
 	}),
-	each(func(_ *reported, c metav1.Condition) string {
+	each(func(_ *reported, c *metav1.Condition) string {
 		return unless(c.Status != metav1.ConditionFalse || c.Message != "", "is False and has no message")
 	}),
-	each(func(_ *reported, c metav1.Condition) string {
-		return unless(c.Message == strings.TrimSpace(c.Message), fmt.Sprintf("has space around its message %q", c.Message))
+	each(func(_ *reported, c *metav1.Condition) string {
+		if c.Message != strings.TrimSpace(c.Message) {
+			return fmt.Sprintf("has space around its message %q", c.Message)
+		}
+		return ""
 	}),
-	each(func(_ *reported, c metav1.Condition) string {
+	each(func(_ *reported, c *metav1.Condition) string {
 		return unless(!c.LastTransitionTime.IsZero(), "has no lastTransitionTime")
 	}),
-	each(func(r *reported, c metav1.Condition) string {
-		return unless(c.ObservedGeneration <= r.Generation,
-			fmt.Sprintf("observed generation %d, the object has only %d", c.ObservedGeneration, r.Generation))
+	each(func(r *reported, c *metav1.Condition) string {
+		if c.ObservedGeneration > r.generation {
+			return fmt.Sprintf("observed generation %d, the object has only %d", c.ObservedGeneration, r.generation)
+		}
+		return ""
 	}),
 	func(r *reported) string {
-		return unless(r.Status.ObservedGeneration <= r.Generation,
-			fmt.Sprintf("status.observedGeneration is %d, the object has only %d", r.Status.ObservedGeneration, r.Generation))
+		if r.observedGeneration > r.generation {
+			return fmt.Sprintf("status.observedGeneration is %d, the object has only %d", r.observedGeneration, r.generation)
+		}
+		return ""
 	},
 	func(r *reported) string {
-		ready, ok := r.condition("Ready")
-		says := ok && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration > 0 && r.Status.ObservedGeneration > 0
-		return unless(!says || ready.ObservedGeneration == r.Status.ObservedGeneration,
-			fmt.Sprintf("Ready is True for generation %d, but status.observedGeneration claims %d", ready.ObservedGeneration, r.Status.ObservedGeneration))
+		ready := r.condition("Ready")
+		says := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration > 0 && r.observedGeneration > 0
+		if says && ready.ObservedGeneration != r.observedGeneration {
+			return fmt.Sprintf("Ready is True for generation %d, but status.observedGeneration claims %d", ready.ObservedGeneration, r.observedGeneration)
+		}
+		return ""
 	},
 	func(r *reported) string {
 		return unless(!r.isTrue("Ready") || !r.isTrue("Stalled"), "Ready and Stalled are both True")
@@ -96,7 +112,17 @@ var conditionRules = []rule{
 	},
 }
 
-var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+// isCamelCase says whether a text is a capital letter and then letters and digits.
+func isCamelCase(text string) bool {
+	for i, c := range []byte(text) {
+		isUpper := 'A' <= c && c <= 'Z'
+		isOther := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		if !isUpper && (i == 0 || !isOther) {
+			return false
+		}
+	}
+	return text != ""
+}
 
 // CheckConditions says what no object's status may ever say, of any kind, also
 // not for a moment. An object without conditions has nothing to be wrong.
@@ -107,8 +133,8 @@ func CheckConditions(obj runtime.Object) error {
 	}
 	var problems []error
 	for _, rule := range conditionRules {
-		if text := rule(r); text != "" {
-			problems = append(problems, fmt.Errorf("%s %s: %s", r.Kind, r.Name, text))
+		if text := rule(&r); text != "" {
+			problems = append(problems, fmt.Errorf("%s %s: %s", kindOf(obj), r.name, text))
 		}
 	}
 	return errors.Join(problems...)
@@ -129,14 +155,15 @@ func CheckTransition(before, after runtime.Object) error {
 	}
 	var problems []error
 	complain := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("%s %s: "+format, append([]any{now.Kind, now.Name}, args...)...))
+		problems = append(problems, fmt.Errorf("%s %s: "+format, append([]any{kindOf(after), now.name}, args...)...))
 	}
-	if now.Status.ObservedGeneration < old.Status.ObservedGeneration {
-		complain("status.observedGeneration went back from %d to %d", old.Status.ObservedGeneration, now.Status.ObservedGeneration)
+	if now.observedGeneration < old.observedGeneration {
+		complain("status.observedGeneration went back from %d to %d", old.observedGeneration, now.observedGeneration)
 	}
-	for _, c := range now.Status.Conditions {
-		was, ok := old.condition(c.Type)
-		if !ok {
+	for i := range now.conditions {
+		c := &now.conditions[i]
+		was := old.condition(c.Type)
+		if was == nil {
 			continue
 		}
 		if c.ObservedGeneration < was.ObservedGeneration {
@@ -151,25 +178,92 @@ func CheckTransition(before, after runtime.Object) error {
 	return errors.Join(problems...)
 }
 
-func readReported(obj runtime.Object) (*reported, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
+// readReported reads an object of a Go type without converting it: what its status does not
+// have there, it does not report. Of others, the status has the fields that the API's
+// conventions say.
+func readReported(obj runtime.Object) (reported, error) {
+	_, isUnstructured := obj.(runtime.Unstructured)
+	meta, hasMeta := obj.(metav1.Object)
+	if isUnstructured || !hasMeta {
+		return convertReported(obj)
 	}
-	r := &reported{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, r); err != nil {
-		return nil, fmt.Errorf("status is not of the usual form: %w", err)
+	r := reported{name: meta.GetName(), generation: meta.GetGeneration()}
+	v := reflect.ValueOf(obj).Elem()
+	fields := statusFieldsOf(v.Type())
+	if fields.observedGeneration != nil {
+		r.observedGeneration = v.FieldByIndex(fields.observedGeneration).Int()
 	}
-	if r.Kind == "" {
-		r.Kind = fmt.Sprintf("%T", obj)
+	if fields.conditions != nil {
+		r.conditions = *v.FieldByIndex(fields.conditions).Addr().Interface().(*[]metav1.Condition)
 	}
 	return r, nil
 }
 
-func each(check func(*reported, metav1.Condition) string) rule {
+func convertReported(obj runtime.Object) (reported, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return reported{}, err
+	}
+	var object struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Status            struct {
+			ObservedGeneration int64              `json:"observedGeneration"`
+			Conditions         []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &object); err != nil {
+		return reported{}, fmt.Errorf("status is not of the usual form: %w", err)
+	}
+	return reported{
+		name: object.Name, generation: object.Generation,
+		observedGeneration: object.Status.ObservedGeneration, conditions: object.Status.Conditions,
+	}, nil
+}
+
+// statusFields are where a Go type has what its objects report; nil for what it lacks.
+type statusFields struct{ observedGeneration, conditions []int }
+
+// knownFields has the statusFields of types, because to find them takes long.
+var knownFields sync.Map
+
+func statusFieldsOf(t reflect.Type) *statusFields {
+	if known, ok := knownFields.Load(t); ok {
+		return known.(*statusFields)
+	}
+	fields := &statusFields{
+		observedGeneration: indexOf(t, "ObservedGeneration", reflect.TypeFor[int64]()),
+		conditions:         indexOf(t, "Conditions", reflect.TypeFor[[]metav1.Condition]()),
+	}
+	knownFields.Store(t, fields)
+	return fields
+}
+
+// indexOf is the index of the field of that type in the struct Status of t.
+func indexOf(t reflect.Type, name string, want reflect.Type) []int {
+	status, ok := t.FieldByName("Status")
+	if !ok || status.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	field, ok := status.Type.FieldByName(name)
+	if !ok || field.Type != want {
+		return nil
+	}
+	return slices.Concat(status.Index, field.Index)
+}
+
+// kindOf names an object's kind in a message. Clients leave it out of objects of Go types.
+func kindOf(obj runtime.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.Indirect(reflect.ValueOf(obj)).Type().Name()
+}
+
+func each(check func(*reported, *metav1.Condition) string) rule {
 	return func(r *reported) string {
 		var problems []string
-		for _, c := range r.Status.Conditions {
+		for i := range r.conditions {
+			c := &r.conditions[i]
 			if text := check(r, c); text != "" {
 				problems = append(problems, fmt.Sprintf("condition %s %s", c.Type, text))
 			}

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // reporting is an object of generation 2 with this status.
@@ -16,6 +18,31 @@ func reporting(status map[string]any) *unstructured.Unstructured {
 		"metadata": map[string]any{"name": "x", "generation": int64(2)},
 		"status":   status,
 	}}
+}
+
+// thing is such an object in a Go type.
+type thing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Status struct {
+		ObservedGeneration int64              `json:"observedGeneration"`
+		Conditions         []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (t *thing) DeepCopyObject() runtime.Object {
+	c := *t
+	return &c
+}
+
+func typed(t testing.TB, o *unstructured.Unstructured) *thing {
+	t.Helper()
+	obj := &thing{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
 }
 
 // saying is a status of these conditions, which are sound except for what the
@@ -34,6 +61,8 @@ func saying(conditions ...[]any) map[string]any {
 	}
 	return map[string]any{"observedGeneration": int64(2), "conditions": all}
 }
+
+const unusual = "not of the usual form"
 
 func TestCheckConditions(t *testing.T) {
 	old := saying([]any{"observedGeneration", int64(1)})
@@ -64,11 +93,14 @@ func TestCheckConditions(t *testing.T) {
 		"ready and reconciling":       {saying([]any{}, []any{"type", "Reconciling"}), "Ready and Reconciling"},
 		"ready and not reconciling":   {status: saying([]any{}, []any{"type", "Reconciling", "status", "False"})},
 		"stalled and reconciling":     {saying([]any{"type", "Stalled"}, []any{"type", "Reconciling"}), "Stalled and Reconciling"},
-		"conditions that are no list": {map[string]any{"conditions": "none"}, "not of the usual form"},
+		"conditions that are no list": {map[string]any{"conditions": "none"}, unusual},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			expect(t, CheckConditions(reporting(tc.status)), tc.want)
+			if tc.want != unusual {
+				expect(t, CheckConditions(typed(t, reporting(tc.status))), tc.want)
+			}
 		})
 	}
 }
@@ -92,8 +124,33 @@ func TestCheckTransition(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			expect(t, CheckTransition(reporting(saying([]any{})), reporting(tc.status)), tc.want)
+			before, after := reporting(saying([]any{})), reporting(tc.status)
+			expect(t, CheckTransition(before, after), tc.want)
+			expect(t, CheckTransition(typed(t, before), typed(t, after)), tc.want)
 		})
+	}
+}
+
+// A Go type whose status has neither field reports nothing; messages have its name all the
+// same.
+func TestCheckConditionsOfGoTypes(t *testing.T) {
+	expect(t, CheckConditions(&corev1.ConfigMap{}), "")
+	expect(t, CheckConditions(&corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{}}}}), "")
+	wrong := typed(t, reporting(saying([]any{"reason", ""})))
+	wrong.TypeMeta = metav1.TypeMeta{}
+	expect(t, CheckConditions(wrong), "thing x: condition Ready has reason")
+}
+
+// BenchmarkCheckConditions is one version of an object with three conditions and the
+// version before it.
+func BenchmarkCheckConditions(b *testing.B) {
+	status := saying([]any{}, []any{"type", "Reconciling", "status", "False"}, []any{"type", "Stalled", "status", "False"})
+	before, after := typed(b, reporting(status)), typed(b, reporting(status))
+	b.ReportAllocs()
+	for b.Loop() {
+		if CheckConditions(after) != nil || CheckTransition(before, after) != nil {
+			b.Fatal("there is nothing wrong")
+		}
 	}
 }
 

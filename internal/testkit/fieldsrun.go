@@ -275,12 +275,8 @@ func (w *fieldsWorker) until(ctx context.Context, done func(reported) error) err
 		if err := CheckConditions(state); err != nil {
 			return err
 		}
-		data, err := state.MarshalJSON()
+		r, err := readReported(state)
 		if err != nil {
-			return err
-		}
-		var r reported
-		if err := json.Unmarshal(data, &r); err != nil {
 			return err
 		}
 		return done(r)
@@ -289,10 +285,10 @@ func (w *fieldsWorker) until(ctx context.Context, done func(reported) error) err
 
 // isExplained: what the spec now says was seen, and Ready says what became of it.
 func isExplained(r reported) error {
-	ready, ok := r.condition("Ready")
+	ready := r.condition("Ready")
 	switch {
-	case r.Status.ObservedGeneration != r.Generation || !ok || ready.ObservedGeneration != r.Generation:
-		return fmt.Errorf("generation %d: the status is of %d, Ready %+v", r.Generation, r.Status.ObservedGeneration, ready)
+	case r.observedGeneration != r.generation || ready == nil || ready.ObservedGeneration != r.generation:
+		return fmt.Errorf("generation %d: the status is of %d, Ready %+v", r.generation, r.observedGeneration, ready)
 	case ready.Message == "":
 		return fmt.Errorf("the condition Ready has no message: %+v", ready)
 	}
@@ -303,7 +299,7 @@ func isReadyAgain(r reported) error {
 	if err := isExplained(r); err != nil {
 		return err
 	}
-	if ready, _ := r.condition("Ready"); !r.isTrue("Ready") {
+	if ready := r.condition("Ready"); !r.isTrue(ready.Type) {
 		return fmt.Errorf("the condition Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
 	return nil

@@ -7,11 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 // Scenario is a story: what a user does, what must come of it, and what must
 // hold whatever dies on the way. Its functions run for many runs at once, so
-// they keep nothing outside their [Run].
+// they keep nothing outside their [Run]; nor do they sleep, start goroutines or
+// look at the clock: what they wait for is polled, and the time is [Run.Now].
 type Scenario struct {
 	// Name names the subtests.
 	Name string
@@ -57,13 +60,32 @@ type Run struct {
 	Namespace string
 	// Client is the user's: nothing happens to its requests, and they do not
 	// count. It reads from the API server, not from a cache.
-	Client client.WithWatch
+	Client client.Client
 	// Config makes further clients of that kind.
 	Config *rest.Config
 	// Kubelet runs the namespace's pods.
 	Kubelet *Kubelet
 
 	wire *wire
+	now  func() time.Time // nil: the clock's
+}
+
+// Now is the time of the run's cluster. Stories take it from here, because a simulated
+// cluster has a time of its own.
+func (r *Run) Now() time.Time {
+	if r.now == nil {
+		return time.Now()
+	}
+	return r.now()
+}
+
+// Seconds is n for a deadline in the cluster: more where the machine is slow, see
+// [pace.Seconds]. No simulated cluster is.
+func (r *Run) Seconds(n int64) int64 {
+	if r.now == nil {
+		return pace.Seconds(n)
+	}
+	return n
 }
 
 // Writes are what the operators have written so far, in order.

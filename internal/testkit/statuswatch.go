@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,12 +21,12 @@ type statusWatch struct {
 	client    client.WithWatch
 	namespace string
 	kind      client.Object
-	each      func(before, after *unstructured.Unstructured) error
+	each      func(before, now client.Object) error
 	lie       context.CancelCauseFunc
 }
 
 func (w *statusWatch) run(ctx context.Context) {
-	list, err := listOf(w.kind, w.client.Scheme())
+	list, err := typedListOf(w.kind, w.client.Scheme())
 	if err != nil {
 		w.lie(err)
 		return
@@ -35,9 +37,13 @@ func (w *statusWatch) run(ctx context.Context) {
 			sleep(ctx, pollEvery)
 			continue
 		}
-		last := map[types.UID]*unstructured.Unstructured{}
+		last := map[types.UID]client.Object{}
 		for event := range events.ResultChan() {
-			obj, ok := event.Object.(*unstructured.Unstructured)
+			if event.Type == watch.Error && isUnreadable(event.Object) {
+				w.lie(fmt.Errorf("status is not of the usual form: %w", apierrors.FromObject(event.Object)))
+				return
+			}
+			obj, ok := event.Object.(client.Object)
 			if !ok || event.Type == watch.Deleted || event.Type == watch.Error {
 				continue
 			}
@@ -51,7 +57,13 @@ func (w *statusWatch) run(ctx context.Context) {
 	}
 }
 
-func (w *statusWatch) judge(before, now *unstructured.Unstructured) error {
+// isUnreadable says of the object of an error whether client-go could not read an object
+// into the Go type of its kind. Other errors are of the connection.
+func isUnreadable(failure runtime.Object) bool {
+	return strings.Contains(apierrors.FromObject(failure).Error(), "unable to decode watch event")
+}
+
+func (w *statusWatch) judge(before, now client.Object) error {
 	err := CheckConditions(now)
 	if before != nil {
 		err = errors.Join(err, CheckTransition(before, now))
@@ -63,6 +75,23 @@ func (w *statusWatch) judge(before, now *unstructured.Unstructured) error {
 		return fmt.Errorf("seen at resource version %s: %w", now.GetResourceVersion(), err)
 	}
 	return nil
+}
+
+// typedListOf is an empty list of a kind, for objects of its Go type.
+func typedListOf(kind client.Object, scheme *runtime.Scheme) (client.ObjectList, error) {
+	gvk, err := apiutil.GVKForObject(kind, scheme)
+	if err != nil {
+		return nil, err
+	}
+	list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	typed, ok := list.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a list of objects", list)
+	}
+	return typed, nil
 }
 
 // listOf is an empty list of a kind, for objects as the API server has them.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,9 +39,9 @@ type Sweep struct {
 	// Kinds are the kinds whose status must never lie, such as &v1alpha1.At{}.
 	Kinds []client.Object
 
-	// Each is called for every version of every object of those kinds; before is nil for
-	// the first. It may keep nothing.
-	Each func(before, now *unstructured.Unstructured) error
+	// Each is called for every version of every object of those kinds, which has the Go
+	// type that it has in Kinds; before is nil for the first. It may keep nothing.
+	Each func(before, now client.Object) error
 
 	// Late are the resources that the operator watches, such as "pods". Each gets a
 	// variant in which the operator gets its events late.

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,15 +176,10 @@ func TestSweepFindsAnUnreachedWrite(t *testing.T) {
 	}
 }
 
-func isDone(o *unstructured.Unstructured) bool {
-	var order example.Order
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &order) == nil && example.IsDone(&order)
-}
-
 func TestSweepFindsALie(t *testing.T) {
 	s := soundSweep()
-	s.Each = func(before, now *unstructured.Unstructured) error {
-		if before != nil && now.GetAnnotations()["lie"] != "" && isDone(now) {
+	s.Each = func(before, now client.Object) error {
+		if before != nil && now.GetAnnotations()["lie"] != "" && example.IsDone(now.(*example.Order)) {
 			return errors.New("the order may not be done while it lies")
 		}
 		return nil

@@ -39,7 +39,7 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 		t.Errorf("while cache-1 is restarted, cache-0 is evicted (%v)", err)
 	}
 	s.settled("memcached:1.6.38", 2)
-	s.Must(restartedOnceEach(s.R, "cache-0", "cache-1"))
+	s.Must(restartedOnceEach(restartersOfRuns{}, s.R, "cache-0", "cache-1"))
 	s.Eventually(func() error { return evict("cache-0") })
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }

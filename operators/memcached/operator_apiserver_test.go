@@ -245,7 +245,7 @@ func TestPullFails(t *testing.T) {
 	s.patch(`{"spec":{"version":"1.6.18"}}`)
 	s.settled("memcached:1.6.18", 2)
 	s.Eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.R) })
-	s.Must(restartedOnceEach(s.R))
+	s.Must(restartedOnceEach(restartersOfRuns{}, s.R))
 }
 
 // TestNoRoomToGrow: more memory than the node has is a cold change, announced first.

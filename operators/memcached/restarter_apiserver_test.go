@@ -5,7 +5,6 @@ package memcached
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -57,34 +56,17 @@ func makeNode(ctx context.Context, r *testkit.Run) {
 	_ = r.Client.Status().Update(ctx, node) // if it fails, the runs that need it do
 }
 
-func restarterOf(r *testkit.Run) *restarter {
-	rs, _ := restarters.Load(r.Namespace)
-	return rs.(*restarter)
-}
+// restartersOfRuns are the restarts of runs on a real API server.
+type restartersOfRuns struct{}
 
-// restartedOnceEach says whether each server was restarted once, one at a time.
-func restartedOnceEach(r *testkit.Run, names ...string) error {
-	rs := restarterOf(r)
+func (restartersOfRuns) begin(ctx context.Context, r *testkit.Run) { startRestarter(ctx, r) }
+
+func (restartersOfRuns) of(r *testkit.Run) (names []string, unavailable int) {
+	all, _ := restarters.Load(r.Namespace)
+	rs := all.(*restarter)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if got := slices.Sorted(slices.Values(rs.restarts)); !slices.Equal(got, names) {
-		return fmt.Errorf("restarted were %v, want each of %v once", got, names)
-	}
-	if rs.most > 1 {
-		return fmt.Errorf("%d servers were unavailable at the same time", rs.most)
-	}
-	return nil
-}
-
-// serverStarts is how many pods of servers were started, the pulls apart.
-func serverStarts(r *testkit.Run) int {
-	pods := map[types.UID]bool{}
-	for _, start := range r.Kubelet.Starts() {
-		if start.Pod.Labels[appLabel] != pullApp {
-			pods[start.Pod.UID] = true
-		}
-	}
-	return len(slices.Collect(maps.Keys(pods)))
+	return slices.Clone(rs.restarts), rs.most
 }
 
 func (rs *restarter) watch(ctx context.Context) {
@@ -173,12 +155,4 @@ func (rs *restarter) report(ctx context.Context, pod *corev1.Pod, change func(*c
 			return
 		}
 	}
-}
-
-// behaves is what becomes of pods: servers run on, pulls end.
-func behaves(pod *corev1.Pod) testkit.Outcome {
-	if pod.Labels[appLabel] == pullApp {
-		return testkit.Succeeds(0)
-	}
-	return testkit.Stays()
 }

@@ -88,7 +88,7 @@ func TestRefusedServers(t *testing.T) {
 	if starts := serverStarts(s.R) - before; starts != 2 {
 		t.Errorf("%d pods of servers were started, want 2", starts)
 	}
-	s.Must(restartedOnceEach(s.R))
+	s.Must(restartedOnceEach(restartersOfRuns{}, s.R))
 	s.Eventually(isClosed)
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
@@ -138,7 +138,7 @@ func TestPullUnderQuota(t *testing.T) {
 	s.settled("memcached:1.6.18", 1)
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
 	s.settled("memcached:1.6.38", 1)
-	s.Must(restartedOnceEach(s.R, "cache-0"))
+	s.Must(restartedOnceEach(restartersOfRuns{}, s.R, "cache-0"))
 }
 
 // TestSecretOfTheCopysName: the user's Secret may have the name that the copy

@@ -4,10 +4,7 @@ package webserver
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -16,26 +13,6 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 )
-
-// aCertificate is a Secret with the certificate that Go's own test server has.
-func aCertificate(t *testing.T, namespace, name string) *corev1.Secret {
-	t.Helper()
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	pair := server.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Type:       corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
-		},
-	}
-}
 
 // TestPortsStay: a Service that is deleted, or whose ports are changed, gets both node
 // ports again.

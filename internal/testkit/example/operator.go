@@ -3,8 +3,8 @@
 // ConfigMap; a pod does the work, once; then status says so, and the receipt goes.
 //
 // order.go is the API. This file is the operator: what belongs to an Order, what to
-// do next, what status says. Everything else is the loop's. sweep_apiserver_test.go
-// tells a story, which the sweep plays with the operator dying at every write.
+// do next, what status says. Everything else is the loop's. stories_test.go tells
+// a story, which the sweep plays with the operator dying at every write.
 package example
 
 import (

@@ -11,7 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -19,104 +18,6 @@ import (
 	"example.com/fairlead/internal/testkit/pace"
 	"example.com/fairlead/internal/testkit/standalone"
 )
-
-// The stories of pods that others make look like another owner's, or like the operator's.
-
-func podOfStory(r *testkit.Run) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "at"}}
-}
-
-// stripped removes the marks of the story's pod.
-func stripped(marks string) func(context.Context, *testkit.Run) error {
-	return func(ctx context.Context, r *testkit.Run) error {
-		return r.Client.Patch(ctx, podOfStory(r), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{`+marks+`}}`)))
-	}
-}
-
-const (
-	noLabel = `"labels":{"app.kubernetes.io/managed-by":null}`
-	noOwner = `"ownerReferences":null`
-)
-
-// hasItsMarks wants the story's pod to have label and owner.
-func hasItsMarks(ctx context.Context, r *testkit.Run) error {
-	pod := podOfStory(r)
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-		return err
-	}
-	at, err := current(ctx, r)
-	if err != nil {
-		return err
-	}
-	if !isShown(pod) || !metav1.IsControlledBy(pod, at) {
-		return fmt.Errorf("labels %v, owners %v", pod.Labels, pod.OwnerReferences)
-	}
-	return nil
-}
-
-func isRunning(ctx context.Context, r *testkit.Run) error {
-	pod := podOfStory(r)
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-		return err
-	}
-	if !started(pod) {
-		return fmt.Errorf("the command has not started")
-	}
-	return nil
-}
-
-// losesItsMarks has a running pod that loses its label, and then its owner.
-func losesItsMarks() testkit.Scenario {
-	done := settledAs(atv1alpha1.Done, "Completed")
-	return testkit.Scenario{
-		Name:    "loses-its-marks",
-		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(2 * time.Second) },
-		Arrange: arranged(),
-		Steps: []testkit.Step{
-			{Name: "remove the label", When: isRunning, Do: stripped(noLabel)},
-			{Name: "remove the owner", When: hasItsMarks, Do: stripped(noOwner)},
-		},
-		Settled: func(ctx context.Context, r *testkit.Run) error {
-			if err := done(ctx, r); err != nil {
-				return err
-			}
-			return hasItsMarks(ctx, r)
-		},
-		Check: ranOnce(1),
-		// Marks are restored once in 5 s.
-		Timeout: time.Minute,
-	}
-}
-
-// isForged has a pod of the right name that only says that the At controls it.
-func isForged() testkit.Scenario {
-	return testkit.Scenario{
-		Name: "is-forged",
-		Arrange: func(ctx context.Context, r *testkit.Run) error {
-			at := story(r, spec(func(s *atv1alpha1.AtSpec) { s.Suspend = true }))
-			if err := r.Client.Create(ctx, at); err != nil {
-				return err
-			}
-			pod := podOfStory(r)
-			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(at, atExample.gvk)}
-			pod.Spec = corev1.PodSpec{
-				SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/theirs"}}, // it is not to run
-				Containers:      []corev1.Container{{Name: "c", Image: "i"}},
-			}
-			if err := r.Client.Create(ctx, pod); err != nil {
-				return err
-			}
-			return r.Client.Patch(ctx, at, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`)))
-		},
-		Steps: []testkit.Step{{
-			Name: "delete the forged pod",
-			When: settledAs(atv1alpha1.Pending, "PodConflict"),
-			Do:   func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, podOfStory(r)) },
-		}},
-		Settled: settledAs(atv1alpha1.Done, "Completed"),
-		Check:   ranOnce(1),
-	}
-}
 
 // TestRelabelledPods has an admission policy that rewrites the label of every pod,
 // once only when it is created, and once with every write.
