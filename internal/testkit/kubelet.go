@@ -72,13 +72,17 @@ func StartKubelet(ctx context.Context, cfg *rest.Config, namespace string, behav
 		return nil, err
 	}
 	if behave == nil {
-		behave = func(pod *corev1.Pod) Outcome {
-			return Outcome{Forever: pod.Spec.RestartPolicy == corev1.RestartPolicyAlways}
-		}
+		behave = usual
 	}
 	k := &Kubelet{client: c, namespace: namespace, behave: behave, pods: map[types.UID]*podCare{}, logs: map[string]string{}}
 	k.wg.Go(func() { k.watch(ctx) })
 	return k, nil
+}
+
+// usual is what becomes of a pod: one that is to be restarted stays, and any other
+// succeeds at once.
+func usual(pod *corev1.Pod) Outcome {
+	return Outcome{Forever: pod.Spec.RestartPolicy == corev1.RestartPolicyAlways}
 }
 
 // wait returns when the kubelet has ended, after its context.

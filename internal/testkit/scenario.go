@@ -79,13 +79,15 @@ func (r *Run) Now() time.Time {
 	return r.now()
 }
 
-// Seconds is n for a deadline in the cluster: more where the machine is slow, see
-// [pace.Seconds]. No simulated cluster is.
+// Seconds is n for a deadline that nothing which goes wrong is to exceed: more where the
+// machine is slow, see [pace.Seconds], and weeks in a simulation, where operators may stay
+// dead for hours.
 func (r *Run) Seconds(n int64) int64 {
 	if r.now == nil {
 		return pace.Seconds(n)
 	}
-	return n
+	const week = 7 * 24 * 60 * 60
+	return n * week
 }
 
 // Writes are what the operators have written so far, in order.

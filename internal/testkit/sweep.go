@@ -307,12 +307,12 @@ func (s *Sweep) explain(test string, sc *Scenario, v variant, p plan, res result
 		test, _, _ = strings.Cut(test, "/")
 	}
 	fmt.Fprintf(&b, "%s\nonce more: go test -tags apiserver -count 1 -run '^%s$' %s\n",
-		indent(res.log), strings.ReplaceAll(test, "/", "$/^"), packageOfTest())
+		indent(res.log), strings.ReplaceAll(test, "/", "$/^"), PackageOfTest())
 	return b.String()
 }
 
-// packageOfTest is the import path of the package that is being tested.
-func packageOfTest() string {
+// PackageOfTest is the import path of the package that is being tested.
+func PackageOfTest() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "."

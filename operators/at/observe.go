@@ -104,7 +104,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	case pod == nil:
 		return seen, nil
 	case at.Status.PodName == pod.Name:
-		if hasUID(pod, at.Status.PodUID) {
+		// Of a finished At, another pod of that name is what an operator made that was
+		// late: nobody is to claim it any more.
+		if hasUID(pod, at.Status.PodUID) || at.Status.Phase.Finished() && isOwn(pod, at, o.group.gvk) {
 			seen.pod = pod
 		}
 	case isOwn(pod, at, o.group.gvk):

@@ -70,7 +70,7 @@ func startsTheSecondTime() testkit.Scenario {
 func outlastsItsDeadline() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "outlasts-its-deadline",
-		Pods: func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(time.Hour) },
+		Pods: func(*corev1.Pod) testkit.Outcome { return testkit.Succeeds(10 * 365 * 24 * time.Hour) },
 		Arrange: func(ctx context.Context, r *testkit.Run) error {
 			return r.Client.Create(ctx, story(r, spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(r.Seconds(5)), 3 })))
 		},

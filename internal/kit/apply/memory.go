@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// memoryLasts is how long a write is remembered. A cache that has not shown it by then is
+// MemoryLasts is how long a write is remembered. A cache that has not shown it by then is
 // not merely late, and the operator trusts the cache.
-const memoryLasts = 10 * time.Second
+const MemoryLasts = 10 * time.Second
 
 // Memory remembers which versions this process wrote, so that an operator can distinguish
 // a cache that does not show them yet from one that does, and waits for the watch event
@@ -55,7 +55,7 @@ func (m *Memory) Note(kind string, obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := noteKey{kind, client.ObjectKeyFromObject(obj)}
-	written := note{version: obj.GetResourceVersion(), until: m.now().Add(memoryLasts)}
+	written := note{version: obj.GetResourceVersion(), until: m.now().Add(MemoryLasts)}
 	if gone, ok := m.gone[k]; ok && written.isAtMost(gone.version) {
 		return
 	}
@@ -67,7 +67,7 @@ func (m *Memory) Note(kind string, obj client.Object) {
 func (m *Memory) NoteDeleted(kind string, obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{gone: obj.GetUID(), until: m.now().Add(memoryLasts)}
+	m.notes[noteKey{kind, client.ObjectKeyFromObject(obj)}] = note{gone: obj.GetUID(), until: m.now().Add(MemoryLasts)}
 }
 
 // Behind says whether the cache is behind a write of this process. cached is
@@ -89,6 +89,15 @@ func (m *Memory) Behind(kind string, key types.NamespacedName, cached client.Obj
 	return 0, false
 }
 
+// WentLately says whether a watch has reported lately that an object of this name was
+// deleted.
+func (m *Memory) WentLately(kind string, key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	gone, ok := m.gone[noteKey{kind, key}]
+	return ok && m.now().Before(gone.until)
+}
+
 // Forget drops what is remembered of an object: it is gone, or about to be.
 func (m *Memory) Forget(kind string, key types.NamespacedName) {
 	m.mu.Lock()
@@ -105,7 +114,7 @@ func (m *Memory) Deleted(kind string, gone client.Object) {
 	now := m.now()
 	maps.DeleteFunc(m.gone, func(_ noteKey, gone note) bool { return !now.Before(gone.until) })
 	k := noteKey{kind, client.ObjectKeyFromObject(gone)}
-	m.gone[k] = note{version: gone.GetResourceVersion(), until: now.Add(memoryLasts)}
+	m.gone[k] = note{version: gone.GetResourceVersion(), until: now.Add(MemoryLasts)}
 	if written, ok := m.notes[k]; ok && (written.gone != "" && written.gone == gone.GetUID() || written.gone == "" && written.shownBy(gone)) {
 		delete(m.notes, k)
 	}

@@ -27,10 +27,10 @@ func TestMemoryTellsALateCacheFromAGoodOne(t *testing.T) {
 		"older, fewer digits":    {cached: version("9"), behind: true},
 		"as written":             {cached: version("100")},
 		"newer":                  {cached: version("1000")},
-		"never comes: give up":   {cached: version("99"), later: memoryLasts},
+		"never comes: give up":   {cached: version("99"), later: MemoryLasts},
 		"not comparable: go on":  {cached: version("abc")},
-		"nearly given up: wait":  {cached: nil, later: memoryLasts - 1, behind: true},
-		"deleted since: give up": {cached: nil, later: memoryLasts},
+		"nearly given up: wait":  {cached: nil, later: MemoryLasts - 1, behind: true},
+		"deleted since: give up": {cached: nil, later: MemoryLasts},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestMemoryTellsALateCacheFromAGoodOne(t *testing.T) {
 			if behind != tc.behind {
 				t.Fatalf("Behind() = %v, want %v", behind, tc.behind)
 			}
-			if behind && wait != memoryLasts-tc.later {
-				t.Errorf("wait %v, want %v", wait, memoryLasts-tc.later)
+			if behind && wait != MemoryLasts-tc.later {
+				t.Errorf("wait %v, want %v", wait, MemoryLasts-tc.later)
 			}
 			if !behind && len(m.notes) != 0 {
 				t.Error("the write is still remembered")

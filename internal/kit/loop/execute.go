@@ -72,6 +72,7 @@ type round struct {
 	again    bool      // something was otherwise than the cache had it
 	conflict bool      // there was another write
 	retryAt  time.Time // when a refused write is tried again
+	awaits   bool      // the event of a write
 	errs     []error   // for the queue to retry
 }
 
@@ -148,7 +149,7 @@ func (w Write) subject() string {
 }
 
 func (r *round) send(ctx context.Context, w Write) error {
-	if w.IfCurrent {
+	if w.IfCurrent || r.isAgain(w) {
 		if err := r.ownerIsCurrent(ctx); err != nil {
 			return err
 		}
@@ -166,6 +167,16 @@ func (r *round) send(ctx context.Context, w Write) error {
 		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Emit: r.emit})
 	}
 	return fmt.Errorf("no such verb: %q", w.Verb)
+}
+
+// isAgain says whether a write makes an object that was deleted lately. The owner may be
+// gone as well, and only this cache not show it: the garbage collector and the operator
+// would then be at work against each other.
+func (r *round) isAgain(w Write) bool {
+	if w.Verb != Create && w.Verb != Apply || w.Object.GetUID() != "" {
+		return false
+	}
+	return r.memory.WentLately(KindOf(w.Object), client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: w.objectName()})
 }
 
 func (r *round) create(ctx context.Context, w Write) error {
@@ -269,6 +280,7 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	}
 	kind := KindOf(w.Object)
 	r.memory.NoteDeleted(kind, w.Object)
+	r.awaits = true
 	r.wrote(kind, w.Verb)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(kind+" deleted", "child", w.Object.GetName(), "why", w.Why)
@@ -290,6 +302,7 @@ func emit(events recorder.EventRecorder, about client.Object, e Event) {
 func (r *round) note(obj client.Object) {
 	if r.isShown(obj) {
 		r.memory.Note(KindOf(obj), obj)
+		r.awaits = true
 	}
 }
 

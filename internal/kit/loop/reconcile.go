@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ const (
 	// conflictWait is when an object is looked at again after a conflict, unless the
 	// event of the other write comes sooner.
 	conflictWait = time.Second
+	// yieldFor is how long another operator's status is left alone.
+	yieldFor = time.Second
 	// unreadable is how many reads in a row fail until status says so.
 	unreadable = 2
 )
@@ -44,10 +47,19 @@ type loop[T client.Object, S any, P Planner] struct {
 
 	mu     sync.Mutex
 	unread map[client.ObjectKey]int // how often reading has failed
+	last   map[client.ObjectKey]report[T]
+}
+
+// report is the last status of an object that was stored.
+type report[T client.Object] struct {
+	obj T
+	// yields is until when another writer's status is left alone; zero if there is none.
+	yields time.Time
 }
 
 // Reconcile takes an object one step on. It never waits: the result of what it starts is
-// a watch event, and what only time brings is an alarm.
+// a watch event, and what only time brings is an alarm. There is an alarm after each write,
+// too: what is made and gone while a watch is interrupted has no events at all.
 func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := l.kind.Empty.DeepCopyObject().(T)
 	if err := l.client.Get(ctx, req.NamespacedName, obj); apierrors.IsNotFound(err) {
@@ -75,11 +87,14 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	// Status is written on other failures too: that is when people read it.
 	l.kind.Summarize(obj, seen, plan, did.did)
 	steps := plan.Steps()
-	wakeAt := steps.WakeAt
-	if !did.retryAt.IsZero() && (wakeAt.IsZero() || did.retryAt.Before(wakeAt)) {
-		wakeAt = did.retryAt
+	wake := Plan{WakeAt: steps.WakeAt}
+	if !did.retryAt.IsZero() {
+		wake.Wake(did.retryAt)
 	}
-	l.alarms.set(req.NamespacedName, wakeAt)
+	if did.awaits {
+		wake.Wake(l.now().Add(apply.MemoryLasts))
+	}
+	l.alarms.set(req.NamespacedName, wake.WakeAt)
 	return l.result(req, errors.Join(append(did.errs, l.report(ctx, before, obj, steps.Claim))...))
 }
 
@@ -186,11 +201,17 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 	name := "status " + l.gvk.Kind
 	if claim != "" {
 		name += "/" + claim
+	} else if until := l.yields(before); l.now().Before(until) {
+		l.alarms.set(client.ObjectKeyFromObject(obj), until)
+		return nil
 	}
 	if err := l.client.Status().Update(withName(ctx, name), obj); err != nil {
 		return err
 	}
 	l.executor.memory.Note(l.gvk.Kind, obj)
+	l.mu.Lock()
+	l.last[client.ObjectKeyFromObject(obj)] = report[T]{obj: obj}
+	l.mu.Unlock()
 	if l.kind.Announce == nil {
 		return nil
 	}
@@ -198,6 +219,29 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 		emit(l.executor.events, obj, e)
 	}
 	return nil
+}
+
+// yields is until when a status is left as it is, because another operator wrote it over
+// this one's: two that are at work at the same time, with caches that are not equally late,
+// would otherwise take turns as fast as they can.
+func (l *loop[T, S, P]) yields(now T) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := client.ObjectKeyFromObject(now)
+	last, ok := l.last[key]
+	switch {
+	case !ok || last.obj.GetUID() != now.GetUID() || last.obj.GetGeneration() != now.GetGeneration() || equality.Semantic.DeepEqual(statusOf(last.obj), statusOf(now)):
+		return time.Time{}
+	case last.yields.IsZero():
+		last.yields = l.now().Add(yieldFor)
+		l.last[key] = last
+	}
+	return last.yields
+}
+
+// statusOf is the field Status of an object.
+func statusOf(obj client.Object) any {
+	return reflect.Indirect(reflect.ValueOf(obj)).FieldByName("Status").Interface()
 }
 
 // stamp sets the times of the transitions by the loop's clock: those who set conditions
@@ -233,6 +277,9 @@ func (l *loop[T, S, P]) forget(key client.ObjectKey) {
 	l.executor.held.forget(key)
 	l.executor.memory.Forget(l.gvk.Kind, key)
 	l.hasRead(key)
+	l.mu.Lock()
+	delete(l.last, key)
+	l.mu.Unlock()
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

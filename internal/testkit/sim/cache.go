@@ -242,3 +242,7 @@ func (p *process) informerOf(obj runtime.Object) (*informer, error) {
 	p.informers = append(p.informers, i)
 	return i, nil
 }
+
+func createEvent(obj client.Object) event.CreateEvent {
+	return event.CreateEvent{Object: obj, IsInInitialList: true}
+}

@@ -196,8 +196,8 @@ func shallow(obj client.Object) client.Object {
 	return into.Interface().(client.Object)
 }
 
-// field is the spec or the status of an object; nil if the kind has none.
-func field(obj client.Object, index []int) any {
+// part is the spec or the status of an object; nil if the kind has none.
+func part(obj client.Object, index []int) any {
 	if index == nil {
 		return nil
 	}

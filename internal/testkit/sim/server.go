@@ -253,7 +253,7 @@ func (k *Kind) sameSpec(old, obj client.Object) bool {
 	if k.spec == nil {
 		return true
 	}
-	return equality.Semantic.DeepEqual(field(old, k.spec), field(obj, k.spec))
+	return equality.Semantic.DeepEqual(part(old, k.spec), part(obj, k.spec))
 }
 
 // shallowMap has what of an unstructured object is neither metadata nor status.

@@ -1,0 +1,517 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"example.com/fairlead/internal/kit/outside"
+	"example.com/fairlead/internal/kit/run"
+)
+
+// process is one operator at work: the shipped controllers over a cache of their own.
+type process struct {
+	world       *World
+	number      int
+	name        string
+	isAlive     bool
+	isReplaced  bool
+	restartAt   time.Time
+	client      *Client
+	owns        map[*Kind]bool
+	indexes     map[index]client.IndexerFunc
+	informers   []*informer
+	controllers []*controller
+	ctx         context.Context
+}
+
+// controller is one of an operator's, and its queue.
+type controller struct {
+	*run.Controller
+	process *process
+	queue
+	active []*work
+}
+
+// work is a reconcile under way.
+type work struct {
+	*task
+	request reconcile.Request
+}
+
+// start starts an operator.
+func (w *World) start() {
+	p := &process{world: w, number: len(w.processes) + 1, isAlive: true, owns: map[*Kind]bool{}, indexes: map[index]client.IndexerFunc{}}
+	p.name = fmt.Sprintf("operator %d", p.number)
+	w.processes = append(w.processes, p)
+	w.Tracef(p.name, "starts")
+	api := w.Server.API
+	p.client = NewClient(w.Server, p.name, "", p.via, cached{p})
+	for _, kind := range w.story.Operator.Kinds {
+		for _, owned := range kind.Owns {
+			if k, err := api.kindOf(owned); err == nil {
+				p.owns[k] = true
+			}
+		}
+	}
+	logger := logr.Discard()
+	if w.trace != nil {
+		logger = funcr.New(func(_, args string) {
+			if p.isAlive {
+				w.Tracef(p.name, "log %s", strings.TrimPrefix(args, `"level"=0 `))
+			}
+		}, funcr.Options{})
+	}
+	p.ctx = outside.With(log.IntoContext(context.Background(), logger), p.outside)
+	parts := run.Parts{
+		Scheme: api.Scheme, Mapper: mapper{api}, Client: p.client, Live: p.client.Live(), Cache: cached{p},
+		Index: func(obj client.Object, field string, values client.IndexerFunc) error {
+			k, err := api.kindOf(obj)
+			if err == nil {
+				p.indexes[index{k.GroupVersionKind, field}] = values
+			}
+			return err
+		},
+		Events: func(string) recorder.EventRecorder { return events{process: p} },
+		Served: p.served,
+		Logs:   p.logs,
+		Now:    w.Now,
+	}
+	for _, kind := range w.story.Operator.Kinds {
+		c := &controller{process: p}
+		c.queue = queue{now: w.Now, failures: map[reconcile.Request]int{}}
+		parts.Watch = func(s run.Source) error { return p.watch(c, s) }
+		parts.Unwatch = func(_ context.Context, obj client.Object) error {
+			k, err := api.kindOf(obj)
+			for i := range p.informers {
+				if err == nil && p.informers[i].kind == k {
+					p.informers = append(p.informers[:i], p.informers[i+1:]...)
+					break
+				}
+			}
+			return err
+		}
+		made, err := kind.New(parts)
+		if err != nil {
+			w.Fail(err)
+			return
+		}
+		c.Controller = made
+		c.queue.first, c.queue.longest = made.First, made.Longest
+		p.controllers = append(p.controllers, c)
+		for _, s := range made.Sources {
+			if err := p.watch(c, s); err != nil {
+				w.Fail(err)
+			}
+		}
+		if made.Started != nil {
+			if err := made.Started(p.ctx); err != nil {
+				w.Fail(err)
+			}
+		}
+	}
+}
+
+// watch begins to watch a kind, with all objects that are there.
+func (p *process) watch(c *controller, s run.Source) error {
+	i, err := p.informerOf(s.Object)
+	if err != nil {
+		return err
+	}
+	added := wakes{s, &c.queue}
+	for _, key := range i.keys {
+		e := createEvent(i.objects[key])
+		if added.lets(func(p predicates) bool { return p.Create(e) }) {
+			s.Handler.Create(p.ctx, e, &c.queue)
+		}
+	}
+	i.sources = append(i.sources, added)
+	i.noticed = i.position
+	return nil
+}
+
+// served lists what the cluster has of a group and version.
+func (p *process) served(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	names, ok := p.world.story.Resources[groupVersion]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: groupVersion}, "")
+	}
+	list := &metav1.APIResourceList{GroupVersion: groupVersion}
+	for _, name := range names {
+		resource, kind, _ := strings.Cut(name, " ")
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource, Kind: kind})
+	}
+	return list, nil
+}
+
+func (p *process) logs(ctx context.Context, pod types.NamespacedName, _ *corev1.PodLogOptions) (io.ReadCloser, error) {
+	var text string
+	err := p.via(ctx, Request{Verb: "get", Resource: "pods", Subresource: "log", NamespacedName: pod}, func() error {
+		if _, found := Find[*corev1.Pod](p.world.Server, pod); !found {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod.Name)
+		}
+		text = p.world.Logs[pod.Name]
+		return nil
+	})
+	return io.NopCloser(strings.NewReader(text)), err
+}
+
+// outside carries calls to other servers as requests to this one are carried.
+func (p *process) outside(ctx context.Context, call outside.Call, do func() error) error {
+	return p.via(ctx, Request{Verb: call.Verb, Resource: call.What, NamespacedName: types.NamespacedName{Name: call.Name}}, do)
+}
+
+// The fates of a request. That of a read is one of the first few.
+const (
+	answered = iota
+	killedBefore
+	serverError
+	timesOut
+	killedAfter
+	answerLost
+	conflicts
+	tooBusy
+	fates
+)
+
+const readFates = timesOut + 1
+
+var errKilled = errors.New("this operator was killed")
+
+// via carries the requests of an operator, and decides what becomes of them.
+func (p *process) via(ctx context.Context, r Request, do func() error) error {
+	w := p.world
+	if !p.isAlive {
+		return errKilled
+	}
+	if d := w.choices.ask(Pause, len(delays)+1); d > 0 && w.current != nil {
+		pause := delays[d-1]
+		w.Tracef(p.name, "stops for %s before it sends %s", pause, r)
+		if !w.wait(pause) || !p.isAlive {
+			return errKilled
+		}
+	}
+	w.tick()
+	if !r.IsWrite() {
+		switch w.choices.ask(Fate, readFates) {
+		case killedBefore:
+			w.Tracef(p.name, "is killed before it reads: %s", r)
+			p.kill()
+			return errKilled
+		case serverError:
+			w.Tracef(p.name, "%s: the server answers 500", r)
+			return apierrors.NewInternalError(errors.New("the simulation's server error"))
+		case timesOut:
+			w.Tracef(p.name, "%s: no answer for 10 s", r)
+			return p.timesOut()
+		}
+		return do()
+	}
+	part := ""
+	if w.story.NameOf != nil {
+		part = w.story.NameOf(ctx)
+	}
+	fate := w.choices.ask(Fate, fates)
+	n := len(w.Writes)
+	w.Writes = append(w.Writes, Write{Request: r, Operator: p.number, Part: part})
+	err, fell := p.meet(fate, r, do)
+	w.Writes[n].Fate = fell
+	if err != nil && fell == "" {
+		w.Writes[n].Fate = err.Error()
+	}
+	if w.trace != nil {
+		w.Tracef(p.name, "%s [%s] %s", r, part, w.Writes[n].Fate)
+	}
+	return err
+}
+
+// meet has a write meet its fate.
+func (p *process) meet(fate int, r Request, do func() error) (err error, fell string) {
+	var resource schema.GroupResource
+	if r.Kind != nil {
+		resource = r.Kind.groupResource()
+	}
+	switch fate {
+	case killedBefore:
+		p.kill()
+		return errKilled, "is not sent: the operator is killed before it"
+	case killedAfter:
+		_ = do() // nobody hears the answer
+		p.kill()
+		return errKilled, "the operator is killed after it"
+	case answerLost:
+		_ = do()
+		return io.ErrUnexpectedEOF, "the answer is lost"
+	case conflicts:
+		return apierrors.NewConflict(resource, r.Name, errors.New("the simulation's conflict")), "is answered 409, and not done"
+	case tooBusy:
+		return apierrors.NewTooManyRequestsError("the simulation's overload"), "is answered 429, and not done"
+	case serverError:
+		return apierrors.NewInternalError(errors.New("the simulation's server error")), "is answered 500, and not done"
+	case timesOut:
+		return p.timesOut(), "gets no answer for 10 s, and is not done"
+	}
+	return do(), ""
+}
+
+func (p *process) timesOut() error {
+	if p.world.current != nil && !p.world.wait(10*time.Second) || !p.isAlive {
+		return errKilled
+	}
+	return context.DeadlineExceeded
+}
+
+// kill ends an operator: nothing that it sends or awaits gets through any more.
+func (p *process) kill() {
+	if !p.isAlive {
+		return
+	}
+	p.isAlive = false
+	p.restartAt = p.world.now.Add(deadFor[p.world.choices.ask(Restart, len(deadFor))])
+	for _, c := range p.controllers {
+		for _, a := range c.active {
+			if a.task != p.world.current && !a.isOver {
+				a.stop()
+			}
+		}
+		c.active = nil
+	}
+	p.informers = nil
+}
+
+// deadFor is how long an operator stays dead.
+var deadFor = []time.Duration{0, time.Second, 40 * time.Second, 30 * time.Minute}
+
+// lateness is how late a watch may be. The last one is cut besides.
+var lateness = []time.Duration{0, 300 * time.Millisecond, 2 * time.Second, 15 * time.Second, time.Second}
+
+// ready adds what the operator can do.
+func (p *process) ready(add func(func())) {
+	w := p.world
+	for _, i := range p.informers {
+		if !i.isBehind() {
+			continue
+		}
+		if i.noticed <= i.position {
+			i.noticed = len(i.log.log)
+			if late := w.choices.ask(News, len(lateness)); late > 0 {
+				i.heldUntil = w.now.Add(lateness[late])
+				i.isCut = late == len(lateness)-1
+				if w.trace != nil {
+					how := "is late"
+					if i.isCut {
+						how = "is cut, and begins anew after"
+					}
+					w.Tracef(p.name, "its watch of %s %s %s", i.kind.Resource, how, lateness[late])
+				}
+			}
+		}
+		if !w.now.Before(i.heldUntil) {
+			add(i.next)
+		}
+	}
+	for _, c := range p.controllers {
+		for _, a := range c.active {
+			if !w.now.Before(a.resumeAt) {
+				add(func() { c.goOn(a) })
+			}
+		}
+		due, _ := c.Alarms.Next()
+		if !due.IsZero() && !due.After(w.now) {
+			keys, _ := c.Alarms.Ring()
+			for _, key := range keys {
+				c.queue.Add(reconcile.Request{NamespacedName: key})
+			}
+		}
+		c.queue.ring()
+		if r, ok := c.take(); ok {
+			add(func() { c.begin(r) })
+		}
+	}
+}
+
+// take is the next request that can be worked on.
+func (c *controller) take() (r reconcile.Request, ok bool) {
+next:
+	for _, r := range c.waiting {
+		for _, a := range c.active {
+			if a.request == r {
+				continue next
+			}
+		}
+		return r, true
+	}
+	return r, false
+}
+
+// begin reconciles an object.
+func (c *controller) begin(r reconcile.Request) {
+	c.remove(r)
+	a := &work{request: r}
+	a.task = newTask(func(*task) {
+		result, err := c.Reconcile(c.process.ctx, r)
+		if !c.process.isAlive {
+			return
+		}
+		switch {
+		case err != nil:
+			c.process.world.Tracef(c.process.name, "tries %s again: %v", r.Name, err)
+			c.AddRateLimited(r)
+		case result.RequeueAfter > 0:
+			c.AddAfter(r, result.RequeueAfter)
+		default:
+			c.Forget(r)
+		}
+	})
+	c.active = append(c.active, a)
+	c.goOn(a)
+}
+
+func (c *controller) goOn(a *work) {
+	c.process.world.step(a.task)
+	if !a.isOver {
+		return
+	}
+	for i := range c.active {
+		if c.active[i] == a {
+			c.active = append(c.active[:i], c.active[i+1:]...)
+			return
+		}
+	}
+}
+
+// wakes adds when the operator may have something to do.
+func (p *process) wakes(add func(time.Time)) {
+	if !p.isAlive {
+		if !p.isReplaced {
+			add(p.restartAt)
+		}
+		return
+	}
+	for _, i := range p.informers {
+		if i.isBehind() {
+			add(i.heldUntil)
+		}
+	}
+	for _, c := range p.controllers {
+		for _, a := range c.active {
+			add(a.resumeAt)
+		}
+		if at, ok := c.Alarms.Next(); ok {
+			add(at)
+		}
+		for _, d := range c.delayed {
+			add(d.at)
+		}
+	}
+}
+
+// isSlow says whether something of the operator is only late.
+func (p *process) isSlow() bool {
+	if !p.isAlive {
+		return !p.isReplaced
+	}
+	for _, i := range p.informers {
+		if i.isBehind() {
+			return true
+		}
+	}
+	for _, c := range p.controllers {
+		if len(c.active) > 0 || len(c.delayed) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// queue is a controller's, as client-go has it, but for priorities: in which order they
+// are worked on is the scheduler's choice.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	now            func() time.Time
+	first, longest time.Duration
+	waiting        []reconcile.Request
+	delayed        []delayed
+	failures       map[reconcile.Request]int
+}
+
+type delayed struct {
+	request reconcile.Request
+	at      time.Time
+}
+
+func (q *queue) Add(r reconcile.Request) {
+	for _, w := range q.waiting {
+		if w == r {
+			return
+		}
+	}
+	q.waiting = append(q.waiting, r)
+}
+
+func (q *queue) remove(r reconcile.Request) {
+	for i := range q.waiting {
+		if q.waiting[i] == r {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+func (q *queue) AddAfter(r reconcile.Request, d time.Duration) {
+	if d <= 0 {
+		q.Add(r)
+		return
+	}
+	q.delayed = append(q.delayed, delayed{r, q.now().Add(d)})
+}
+
+func (q *queue) AddRateLimited(r reconcile.Request) {
+	wait := q.first << min(q.failures[r], 20)
+	q.failures[r]++
+	q.AddAfter(r, min(wait, q.longest))
+}
+
+func (q *queue) Forget(r reconcile.Request) { delete(q.failures, r) }
+
+// ring moves what is due.
+func (q *queue) ring() {
+	for i := 0; i < len(q.delayed); {
+		if q.delayed[i].at.After(q.now()) {
+			i++
+			continue
+		}
+		q.Add(q.delayed[i].request)
+		q.delayed = append(q.delayed[:i], q.delayed[i+1:]...)
+	}
+}
+
+// events shows the events of an operator in the story.
+type events struct {
+	recorder.EventRecorder
+	*process
+}
+
+func (e events) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	if e.world.trace != nil && e.isAlive {
+		e.world.Tracef(e.name, "event %s %s: %s", kind, reason, fmt.Sprintf(note, args...))
+	}
+}

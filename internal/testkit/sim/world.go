@@ -1,0 +1,518 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/internal/kit/run"
+)
+
+// Story is what is played: a user, an operator, and the cluster around them.
+type Story struct {
+	API      *API
+	Operator run.Operator
+	// NameOf finds the operator's name of the write that a request is part of.
+	NameOf func(context.Context) string
+	// Resources are those of the cluster by group and version, for discovery.
+	Resources map[string][]string
+	// Begin, if set, is called with each new world, before anything happens in it.
+	Begin func(w *World)
+
+	// The user's part, as in testkit.Scenario; When may be nil.
+	Arrange func(ctx context.Context) error
+	Steps   []Step
+	Settled func(ctx context.Context) error
+	Check   func(ctx context.Context) error
+
+	// Meddling is what others do meanwhile, at any time, and however often.
+	Meddling []Step
+	// MostOperators is how many may be at work at the same time; 3 if 0.
+	MostOperators int
+}
+
+// Step is something that somebody does.
+type Step struct {
+	Name string
+	When func(ctx context.Context) error
+	Do   func(ctx context.Context) error
+}
+
+// Controller is a part of the cluster, such as a kubelet.
+type Controller interface {
+	Name() string
+	// Act does at most one thing, and says whether it did. Otherwise it says when it may
+	// have something to do although nothing has changed; zero for never.
+	Act() (did bool, wake time.Time)
+}
+
+// Write is one write of an operator.
+type Write struct {
+	Request
+	Operator int
+	Part     string
+	Fate     string
+}
+
+// Sort is the operator's name of the write, and the verb of the request.
+func (w Write) Sort() string {
+	if w.Part != "" {
+		return w.Part + ": " + w.Verb
+	}
+	return w.Request.String()
+}
+
+// World is one history of a story.
+type World struct {
+	Server *Server
+	// Controllers act besides the operator and the user.
+	Controllers []Controller
+	// Logs are what the containers of a pod have written, by its name.
+	Logs map[string]string
+	// Writes are those of the operators so far.
+	Writes []Write
+
+	story     *Story
+	choices   *choices
+	now       time.Time
+	processes []*process
+	slow      []slowness // of the controllers
+	user      user
+	current   *task // the one that runs
+	polling   bool  // a request is answered at once
+	steps     int
+	last      int // who acted last
+	failure   error
+	trace     func(text string)
+	latest    time.Time
+}
+
+type slowness struct {
+	seen  int64 // the server's version when there was nothing to do
+	until time.Time
+	wake  time.Time
+	isDue bool
+}
+
+// began is when each history begins.
+var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+const (
+	// mostSteps is where a history stops being one and becomes a loop.
+	mostSteps = 20000
+	// patience is how long a story may take once nothing more goes wrong.
+	patience = 365 * 24 * time.Hour
+	// quiet is for how long an operator must write nothing at the end.
+	quiet = 5 * time.Minute
+	// mostAfterwards is how often it may write although the story has come to its end.
+	mostAfterwards = 50
+)
+
+// History is what became of a world.
+type History struct {
+	// Err is what is wrong, nil if nothing is.
+	Err        error
+	Deviations Deviations
+	Writes     []Write
+	Steps      int
+	Lasted     time.Duration
+	// Answers has for each question, in their order, how many answers there were.
+	Answers map[Question][]int
+}
+
+// Now is the time of the cluster's clock.
+func (w *World) Now() time.Time { return w.now }
+
+// Latest is the latest time that the clock has shown: it may be set back.
+func (w *World) Latest() time.Time {
+	if w.now.After(w.latest) {
+		return w.now
+	}
+	return w.latest
+}
+
+// Fail ends the history.
+func (w *World) Fail(err error) {
+	if w.failure == nil && err != nil {
+		w.failure = err
+	}
+}
+
+// Tracef adds a line to the story in plain words, if somebody reads it.
+func (w *World) Tracef(who, format string, args ...any) {
+	if w.trace != nil {
+		w.trace(w.now.Format("15:04:05.000") + " " + who + ": " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Client is a client of this world for somebody besides its operators.
+func (w *World) Client(by string) *Client {
+	return NewClient(w.Server, by, by, w.userVia, nil)
+}
+
+func play(story *Story, c *choices, trace func(string)) History {
+	w := &World{story: story, choices: c, now: began, trace: trace, Logs: map[string]string{}}
+	w.Server = NewServer(story.API, w.Now)
+	w.user.world = w
+	if story.Begin != nil {
+		story.Begin(w)
+	}
+	w.slow = make([]slowness, len(w.Controllers))
+	most := story.MostOperators
+	if most == 0 {
+		most = 3
+	}
+	for range 1 + c.ask(Operators, most) {
+		w.start()
+	}
+	w.run()
+	for _, p := range w.processes {
+		p.kill()
+	}
+	w.user.end()
+	h := History{Err: w.failure, Deviations: c.made, Writes: w.Writes, Steps: w.steps, Lasted: w.now.Sub(began)}
+	if c.record {
+		h.Answers = map[Question][]int{}
+		for i, q := range questions {
+			h.Answers[q] = c.options[i]
+		}
+	}
+	return h
+}
+
+// run lets one after the other act until all is done.
+func (w *World) run() {
+	settled := false
+	var quietSince time.Time
+	written, afterwards := 0, 0
+	for w.failure == nil {
+		if w.steps++; w.steps > mostSteps {
+			w.Fail(fmt.Errorf("%d steps and no end: %w", mostSteps, errors.Join(w.user.missing(), errNoEnd)))
+			return
+		}
+		if w.act() || w.failure != nil {
+			continue
+		}
+		// Nobody has anything to do at this instant.
+		next, more := w.nextWake()
+		err := w.user.missing()
+		switch {
+		case err != nil && !more:
+			w.Fail(fmt.Errorf("nothing more happens: %w", err))
+			return
+		case err != nil && w.now.Sub(began) > patience:
+			w.Fail(fmt.Errorf("after %s: %w", patience, err))
+			return
+		case err != nil:
+			settled = false
+		case !settled || len(w.Writes) != written:
+			if settled {
+				if afterwards++; afterwards > mostAfterwards {
+					w.Fail(fmt.Errorf("the operator goes on writing after the end: %s", w.Writes[len(w.Writes)-1].Sort()))
+					return
+				}
+			}
+			settled, written, quietSince = true, len(w.Writes), w.now
+		}
+		if settled && (!more || next.Sub(quietSince) > quiet) && !w.someoneIsSlow() {
+			break
+		}
+		w.now = next
+	}
+	if w.failure == nil && w.story.Check != nil {
+		w.polling = true
+		w.Fail(w.story.Check(context.Background()))
+	}
+}
+
+var errNoEnd = errors.New("it does not come to rest")
+
+// act has somebody act, if anybody can.
+func (w *World) act() bool {
+	if len(w.story.Meddling) > 0 || true {
+		if m := w.choices.ask(Meddling, 1+len(w.story.Meddling)+len(jumps)); m > 0 {
+			w.meddle(m - 1)
+			return true
+		}
+	}
+	var ready [24]func()
+	n := 0
+	add := func(f func()) {
+		if n < len(ready) {
+			ready[n] = f
+			n++
+		}
+	}
+	for _, p := range w.processes {
+		if p.isAlive {
+			p.ready(add)
+		} else if !p.isReplaced && !w.now.Before(p.restartAt) {
+			add(func() { p.isReplaced = true; w.start() })
+		}
+	}
+	for i, c := range w.Controllers {
+		if w.isDue(i) {
+			add(func() { w.control(i, c) })
+		}
+	}
+	if w.user.isReady() {
+		add(w.user.act)
+	}
+	if n == 0 {
+		return false
+	}
+	turn := w.choices.ask(Turn, n)
+	ready[(w.steps+turn)%n]()
+	return true
+}
+
+// jumps are those of the clock.
+var jumps = []time.Duration{time.Minute, 2 * time.Hour, -10 * time.Second}
+
+// meddle has somebody interfere.
+func (w *World) meddle(what int) {
+	if what >= len(w.story.Meddling) {
+		jump := jumps[what-len(w.story.Meddling)]
+		w.Tracef("clock", "jumps by %s", jump)
+		w.latest = w.Latest()
+		w.now = w.now.Add(jump)
+		return
+	}
+	step := w.story.Meddling[what]
+	w.polling = true
+	defer func() { w.polling = false }()
+	ctx := context.Background()
+	if step.When != nil && step.When(ctx) != nil {
+		return
+	}
+	if err := client.IgnoreNotFound(step.Do(ctx)); err != nil {
+		w.Tracef("somebody", "%s: %v", step.Name, err)
+		return
+	}
+	w.Tracef("somebody", "%s", step.Name)
+}
+
+// delays are how late somebody may be.
+var delays = []time.Duration{0, 200 * time.Millisecond, 3 * time.Second, 20 * time.Second}
+
+// isDue says whether a controller may have something to do.
+func (w *World) isDue(i int) bool {
+	s := &w.slow[i]
+	changed := s.seen != w.Server.version
+	if !s.isDue && (changed || !s.wake.IsZero() && !w.now.Before(s.wake)) {
+		s.isDue = true
+		if d := delays[w.choices.ask(Delay, len(delays))]; d > 0 {
+			w.Tracef(w.Controllers[i].Name(), "is slow, by %s", d)
+			s.until = w.now.Add(d)
+		}
+	}
+	return s.isDue && !w.now.Before(s.until)
+}
+
+func (w *World) control(i int, c Controller) {
+	s := &w.slow[i]
+	version := w.Server.version
+	did, wake := c.Act()
+	s.wake = wake
+	if !did {
+		s.isDue, s.seen = false, version
+	}
+}
+
+// nextWake is when somebody may have something to do.
+func (w *World) nextWake() (next time.Time, ok bool) {
+	add := func(t time.Time) {
+		if t.After(w.now) && (!ok || t.Before(next)) {
+			next, ok = t, true
+		}
+	}
+	for i := range w.slow {
+		if w.slow[i].isDue {
+			add(w.slow[i].until)
+		} else {
+			add(w.slow[i].wake)
+		}
+	}
+	for _, p := range w.processes {
+		p.wakes(add)
+	}
+	add(w.user.until)
+	if w.user.task != nil {
+		add(w.user.task.resumeAt)
+	}
+	return next, ok
+}
+
+// someoneIsSlow says whether somebody is only late.
+func (w *World) someoneIsSlow() bool {
+	for i := range w.slow {
+		if w.slow[i].isDue {
+			return true
+		}
+	}
+	for _, p := range w.processes {
+		if p.isSlow() {
+			return true
+		}
+	}
+	return false
+}
+
+// task is something that takes requests, one after the other, and may stop before each.
+type task struct {
+	resume   func() (struct{}, bool)
+	stop     func()
+	yield    func(struct{}) bool
+	isOver   bool
+	resumeAt time.Time
+}
+
+// newTask is one that has not begun.
+func newTask(do func(t *task)) *task {
+	t := &task{}
+	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		do(t)
+		t.isOver = true
+	})
+	return t
+}
+
+// step continues a task up to where it stops next.
+func (w *World) step(t *task) {
+	previous := w.current
+	w.current = t
+	t.resume()
+	w.current = previous
+}
+
+// wait stops the task that runs for a time. It returns false if the task is not to continue.
+func (w *World) wait(d time.Duration) bool {
+	t := w.current
+	t.resumeAt = w.now.Add(d)
+	return t.yield(struct{}{})
+}
+
+// user is who the story is about.
+type user struct {
+	world *World
+	task  *task
+	next  int // of the steps
+	until time.Time
+	seen  int64
+	err   error // what the next step waits for
+	begun bool
+	asked bool
+}
+
+var errOver = errors.New("the history is over")
+
+func (w *World) userVia(_ context.Context, r Request, do func() error) error {
+	if w.polling || w.current == nil {
+		return do()
+	}
+	if !w.wait(thinks) {
+		return errOver
+	}
+	err := do()
+	if w.trace != nil && r.IsWrite() {
+		w.Tracef("user", "%s %s", r, outcomeOf(err))
+	}
+	return err
+}
+
+// thinks is how long a user takes between two requests.
+const thinks = 100 * time.Millisecond
+
+func outcomeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "(" + err.Error() + ")"
+}
+
+// tick lets a request take its time.
+func (w *World) tick() { w.now = w.now.Add(time.Millisecond) }
+
+func (u *user) isReady() bool {
+	w := u.world
+	switch {
+	case u.task != nil:
+		return !w.now.Before(u.task.resumeAt)
+	case !u.begun:
+		return true
+	case u.next >= len(w.story.Steps) || w.now.Before(u.until):
+		return false
+	}
+	if when := w.story.Steps[u.next].When; when != nil {
+		if u.asked && u.seen == w.Server.version && u.err != nil {
+			return false
+		}
+		w.polling = true
+		u.err = when(context.Background())
+		w.polling = false
+		u.asked, u.seen = true, w.Server.version
+		if u.err != nil {
+			return false
+		}
+	}
+	if u.until.IsZero() {
+		if d := delays[w.choices.ask(Delay, len(delays))]; d > 0 {
+			w.Tracef("user", "takes %s to do it", d)
+			u.until = w.now.Add(d)
+			return false
+		}
+	}
+	return true
+}
+
+func (u *user) act() {
+	w := u.world
+	if u.task == nil {
+		do, name := w.story.Arrange, "arrange"
+		if u.begun {
+			step := w.story.Steps[u.next]
+			do, name = step.Do, step.Name
+			u.next++
+			u.until, u.asked = time.Time{}, false
+		}
+		u.begun = true
+		w.Tracef("user", "%s", name)
+		ctx := log.IntoContext(context.Background(), logr.Discard())
+		u.task = newTask(func(*task) {
+			if err := do(ctx); err != nil && !errors.Is(err, errOver) {
+				w.Fail(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	w.step(u.task)
+	if u.task.isOver {
+		u.task = nil
+	}
+}
+
+// missing is what the story still waits for; nil if it has come to its end.
+func (u *user) missing() error {
+	w := u.world
+	if u.task != nil || !u.begun {
+		return errors.New("the user is at work")
+	}
+	if u.next < len(w.story.Steps) {
+		return fmt.Errorf("step %d (%s) waits: %w", u.next+1, w.story.Steps[u.next].Name, u.err)
+	}
+	w.polling = true
+	defer func() { w.polling = false }()
+	return w.story.Settled(context.Background())
+}
+
+func (u *user) end() {
+	if u.task != nil {
+		u.task.stop()
+	}
+}
