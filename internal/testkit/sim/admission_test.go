@@ -2,6 +2,7 @@ package sim
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -213,4 +214,35 @@ func BenchmarkAdmit(b *testing.B) {
 			op(b)
 		}
 	})
+}
+
+// TestTogether is for the race detector: histories are played side by side.
+func TestTogether(t *testing.T) {
+	f, d := newFields(testScheme(t)), definitions(t)[atv1alpha1.GroupVersion.WithKind("At")]
+	site, at := manifest(t, deployment), anAt()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range 20 {
+				obj, err := f.apply(nil, site, "me", true, monday)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				obj.SetUID("1")
+				if _, err := f.apply(obj, site, "you", true, tuesday); err != nil {
+					t.Error(err)
+				}
+				created, err := d.admit(at, nil, "")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := f.update(nil, created, "me", "", monday); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,7 +87,7 @@ func (f *fields) apply(live client.Object, patch *unstructured.Unstructured, man
 	h.flag(force)
 	h.text(gvk.String())
 	h.flag(live == nil)
-	h.text(fmt.Sprintf("%T", live))
+	h.text(reflect.TypeOf(seen).String())
 	if err := h.object(seen); err != nil {
 		return nil, err
 	}
@@ -123,6 +125,12 @@ func (f *fields) compute(live, seen client.Object, patch *unstructured.Unstructu
 	}
 	merged, err := m.Apply(seen, patch, manager, force)
 	if err != nil {
+		// The library goes through the owners as a map gives them.
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
+			slices.SortStableFunc(status.Status().Details.Causes, func(a, b metav1.StatusCause) int {
+				return strings.Compare(a.Message, b.Message)
+			})
+		}
 		return applied{err: err}
 	}
 	like := live

@@ -70,7 +70,7 @@ const (
 	twoPorts = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default, labels: {a: x}}, spec: {ports: [{port: 80, name: http}, {port: 443, name: https}]}}`
 	onePort  = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default, labels: {a: x}}, spec: {ports: [{port: 80, name: http}]}}`
 	thirdOne = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default}, spec: {ports: [{port: 53, name: dns}]}}`
-	labelY   = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default, labels: {a: z}}}`
+	labelZ   = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default, labels: {a: z}}}`
 )
 
 func TestApply(t *testing.T) {
@@ -109,11 +109,11 @@ func TestApply(t *testing.T) {
 			},
 		},
 		"conflict": {
-			steps:   []step{{onePort, "you", false}, {labelY, "me", false}},
+			steps:   []step{{onePort, "you", false}, {labelZ, "me", false}},
 			wantErr: `Apply failed with 1 conflict: conflict with "you": .metadata.labels.a`,
 		},
 		"forced": {
-			steps:     []step{{onePort, "you", false}, {labelY, "me", true}},
+			steps:     []step{{onePort, "you", false}, {labelZ, "me", true}},
 			wantPorts: []int32{80}, wantLabel: "z",
 			want: []string{
 				`you Apply  v1 monday {"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}}}}`,
@@ -311,6 +311,33 @@ func TestUpdate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestConflicts looks whether the API server's answer is always the same one.
+func TestConflicts(t *testing.T) {
+	var want error
+	for range 20 {
+		f := newFields(testScheme(t))
+		var live client.Object
+		for _, manager := range []string{"a", "b", "c"} {
+			next, err := f.apply(live, manifest(t, onePort), manager, true, monday)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live = next
+		}
+		_, err := f.apply(live, manifest(t, labelZ), "me", false, monday)
+		if want == nil {
+			want = err
+		}
+		if diff := cmp.Diff(want, err); diff != "" {
+			t.Fatalf("two answers:\n%s", diff)
+		}
+	}
+	causes := want.(apierrors.APIStatus).Status().Details.Causes
+	if len(causes) != 3 || causes[0].Field != ".metadata.labels.a" {
+		t.Errorf("causes %+v, want one by manager", causes)
 	}
 }
 
