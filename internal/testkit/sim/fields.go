@@ -1,0 +1,467 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// fields keeps the managed fields of objects and does server-side apply, by the
+// API server's own library. There is one for the process, safe for concurrent use.
+//
+// Results are memoized. They are the same whenever things happened: the library
+// is given objects whose managed fields have ordinal numbers for times, and its
+// answer says by them which entries are old, and which are of now.
+type fields struct {
+	scheme   *runtime.Scheme
+	builtin  managedfields.TypeConverter
+	deduced  managedfields.TypeConverter
+	managers sync.Map // *managedfields.FieldManager by endpoint
+	builtins sync.Map // whether a kind is Kubernetes' own
+	applied  memo[applied]
+	updated  memo[updated]
+}
+
+// endpoint is what the API server has a field manager for.
+type endpoint struct {
+	kind        schema.GroupVersionKind
+	subresource string
+}
+
+// applied is the answer to a server-side apply.
+type applied struct {
+	// obj has no managed fields, and nothing of what only the server sets.
+	obj     client.Object
+	entries []metav1.ManagedFieldsEntry
+	err     error
+}
+
+// updated is the answer to another write.
+type updated struct {
+	entries []metav1.ManagedFieldsEntry
+	err     error
+}
+
+// newFields returns the field managers of the kinds of the scheme, and of all others.
+func newFields(scheme *runtime.Scheme) *fields {
+	return &fields{
+		scheme:  scheme,
+		builtin: applyconfigurations.NewTypeConverter(scheme),
+		deduced: managedfields.NewDeducedTypeConverter(),
+	}
+}
+
+// apply is a server-side apply of patch to live, or to nothing if live is nil. It
+// returns the object as it would be stored, with managed fields: of the Go type of
+// live, or of the scheme, or unstructured if the scheme does not have the kind. It
+// fails with a conflict, as the API server does, if others have a field and force
+// is false. What only the server sets is that of live: a uid or resourceVersion in
+// the patch is for the caller to compare.
+func (f *fields) apply(live client.Object, patch *unstructured.Unstructured, manager string, force bool, now time.Time) (client.Object, error) {
+	gvk := patch.GroupVersionKind()
+	seen, err := f.view(live, gvk, ofLive)
+	if err != nil {
+		return nil, err
+	}
+	patch = bare(patch)
+
+	h := newHash()
+	h.text(manager)
+	h.flag(force)
+	h.text(gvk.String())
+	h.flag(live == nil)
+	h.text(reflect.TypeOf(seen).String())
+	if err := h.object(seen); err != nil {
+		return nil, err
+	}
+	if err := h.object(patch); err != nil {
+		return nil, err
+	}
+	key := h.Sum64()
+	answer, ok := f.applied.get(key)
+	if !ok {
+		answer = f.compute(live, seen, patch, manager, force)
+		f.applied.put(key, answer)
+	}
+	if answer.err != nil {
+		return nil, answer.err
+	}
+
+	result := answer.obj.DeepCopyObject().(client.Object)
+	if live != nil {
+		result.SetUID(live.GetUID())
+		result.SetResourceVersion(live.GetResourceVersion())
+		result.SetGeneration(live.GetGeneration())
+		result.SetCreationTimestamp(live.GetCreationTimestamp())
+		result.GetObjectKind().SetGroupVersionKind(live.GetObjectKind().GroupVersionKind()) // typed objects often have none
+	}
+	result.SetManagedFields(stamp(answer.entries, live, nil, now))
+	return result, nil
+}
+
+// compute is apply without the memory, from the view of live.
+func (f *fields) compute(live, seen client.Object, patch *unstructured.Unstructured, manager string, force bool) applied {
+	gvk := patch.GroupVersionKind()
+	m, err := f.manager(endpoint{kind: gvk})
+	if err != nil {
+		return applied{err: err}
+	}
+	merged, err := m.Apply(seen, patch, manager, force)
+	if err != nil {
+		// The library goes through the owners as a map gives them.
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
+			slices.SortStableFunc(status.Status().Details.Causes, func(a, b metav1.StatusCause) int {
+				return strings.Compare(a.Message, b.Message)
+			})
+		}
+		return applied{err: err}
+	}
+	like := live
+	if live == nil {
+		if like, err = f.empty(gvk); err != nil {
+			return applied{err: err}
+		}
+	}
+	obj, err := convert(merged, like)
+	if err != nil {
+		return applied{err: err}
+	}
+	f.scheme.Default(obj)
+
+	entries, before := obj.GetManagedFields(), seen.GetManagedFields()
+	obj.SetManagedFields(nil)
+	if live != nil && alike(entries, before) {
+		// The library may have seen a change where there is none, such as an empty
+		// list in place of none. The API server then undoes the new times.
+		was := shallow(seen)
+		was.SetManagedFields(nil)
+		if equality.Semantic.DeepEqual(was, obj) {
+			entries = before
+		}
+	}
+	return applied{obj: obj, entries: entries}
+}
+
+// convert returns a copy of an object as an object of the type of another.
+func convert(obj runtime.Object, like client.Object) (client.Object, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && reflect.TypeOf(like) != reflect.TypeOf(u) {
+		typed := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object)
+		return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed)
+	}
+	return obj.DeepCopyObject().(client.Object), nil
+}
+
+// alike says whether managed fields are equal but for their times.
+func alike(a, b []metav1.ManagedFieldsEntry) bool {
+	return slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
+		a.Time, b.Time = nil, nil
+		return reflect.DeepEqual(a, b)
+	})
+}
+
+// update sets the managed fields of obj, which is about to be stored in place of
+// live (nil if it is created), by a write that is not an apply. If obj comes with
+// managed fields of its own, they count instead of those of live, as users can
+// change them (but not by a subresource); none are those of live, and [{}] are
+// removed.
+func (f *fields) update(live, obj client.Object, manager, subresource string, now time.Time) error {
+	gvk, err := apiutil.GVKForObject(obj, f.scheme)
+	if err != nil {
+		return err
+	}
+	before, err := f.view(live, gvk, ofLive)
+	if err != nil {
+		return err
+	}
+	after, err := f.view(obj, gvk, ofNew)
+	if err != nil {
+		return err
+	}
+
+	h := newHash()
+	h.text(manager)
+	h.text(subresource)
+	h.text(gvk.String())
+	h.flag(live == nil)
+	h.flag(after.GetManagedFields() != nil) // an empty list removes them, no list does not
+	if err := h.object(before); err != nil {
+		return err
+	}
+	if err := h.object(after); err != nil {
+		return err
+	}
+	key := h.Sum64()
+	answer, ok := f.updated.get(key)
+	if !ok {
+		m, err := f.manager(endpoint{kind: gvk, subresource: subresource})
+		if err != nil {
+			return err
+		}
+		var result runtime.Object
+		if result, answer.err = m.Update(before, after, manager); answer.err == nil {
+			answer.entries = result.(client.Object).GetManagedFields()
+		}
+		f.updated.put(key, answer)
+	}
+	if answer.err != nil {
+		return answer.err
+	}
+	obj.SetManagedFields(stamp(answer.entries, live, obj, now))
+	return nil
+}
+
+// manager returns the field manager of an endpoint.
+func (f *fields) manager(e endpoint) (*managedfields.FieldManager, error) {
+	if m, ok := f.managers.Load(e); ok {
+		return m.(*managedfields.FieldManager), nil
+	}
+	builtin := f.isBuiltin(e.kind)
+	converter := f.deduced
+	if builtin {
+		converter = f.builtin
+	}
+	m, err := managedfields.NewDefaultFieldManager(converter, oneVersion{}, f.scheme, f, e.kind, e.kind.GroupVersion(), e.subresource,
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(e.kind.GroupVersion().String()): reset(e.subresource, builtin)})
+	if err != nil {
+		return nil, err
+	}
+	f.managers.Store(e, m)
+	return m, nil
+}
+
+// reset lets nobody own what a write to an endpoint cannot change: the status
+// without its subresource, and by it everything else.
+func reset(subresource string, builtin bool) fieldpath.Filter {
+	resources := func(list, field string) *fieldpath.SetMatcher {
+		return fieldpath.MakePrefixMatcherOrDie("spec", list, fieldpath.MatchAnyPathElement(), field)
+	}
+	switch {
+	case subresource == "status" && builtin:
+		return fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("spec")))
+	case subresource == "status":
+		return fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata")))
+	case subresource == "resize":
+		return fieldpath.NewIncludeMatcherFilter(
+			resources("containers", "resources"), resources("containers", "resizePolicy"),
+			resources("initContainers", "resources"), resources("initContainers", "resizePolicy"))
+	default:
+		return fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+	}
+}
+
+// isBuiltin says whether the schema of Kubernetes' own kinds has the kind.
+func (f *fields) isBuiltin(kind schema.GroupVersionKind) bool {
+	if known, ok := f.builtins.Load(kind); ok {
+		return known.(bool)
+	}
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(kind)
+	_, err := f.builtin.ObjectToTyped(empty)
+	f.builtins.Store(kind, err == nil)
+	return err == nil
+}
+
+// New returns what the API server compares a created object to. That of a custom
+// resource does not even have a spec.
+func (f *fields) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if f.isBuiltin(kind) {
+		return f.empty(kind)
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind)
+	return obj, nil
+}
+
+// empty returns an empty object of the type that objects of the kind have.
+func (f *fields) empty(kind schema.GroupVersionKind) (client.Object, error) {
+	if !f.scheme.Recognizes(kind) {
+		return &unstructured.Unstructured{}, nil
+	}
+	obj, err := f.scheme.New(kind)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := obj.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%v is not a kind of objects", kind)
+	}
+	o.GetObjectKind().SetGroupVersionKind(kind)
+	return o, nil
+}
+
+// oneVersion is for kinds that have one version, so that there is nothing to
+// convert. Managed fields of other versions are dropped, as those that an API
+// server does not serve any more.
+type oneVersion struct{ runtime.ObjectConvertor }
+
+// ConvertToVersion returns the object.
+func (oneVersion) ConvertToVersion(obj runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	kind := obj.GetObjectKind().GroupVersionKind()
+	if into, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{kind}); !ok || into != kind {
+		return nil, runtime.NewNotRegisteredErrForTarget("sim", reflect.TypeOf(obj), target)
+	}
+	return obj, nil
+}
+
+// The origins of the entries of managed fields that the library is given, as years
+// of their times, long before now.
+const (
+	ofLive = 1000
+	ofNew  = 1100
+)
+
+// ordinals are the times of the first entries, by origin.
+var ordinals = func() map[int][]metav1.Time {
+	all := map[int][]metav1.Time{}
+	for _, year := range []int{ofLive, ofNew} {
+		for i := range 64 {
+			all[year] = append(all[year], ordinal(year, i))
+		}
+	}
+	return all
+}()
+
+// ordinal is the time that stands for that of the i-th entry.
+func ordinal(year, i int) metav1.Time {
+	return metav1.Date(year, 1, 1, 0, 0, i, 0, time.UTC)
+}
+
+// view returns what the library is to see of an object, an empty one for nil: a
+// copy with its kind, with ordinals in managed fields, and without what only the
+// server sets, which differs between histories and which nobody owns. The copy
+// shares what it can with the object and must not be changed deeply.
+func (f *fields) view(obj client.Object, gvk schema.GroupVersionKind, year int) (client.Object, error) {
+	if obj == nil {
+		empty, err := f.New(gvk)
+		if err != nil {
+			return nil, err
+		}
+		return empty.(client.Object), nil
+	}
+	v := shallow(obj)
+	v.GetObjectKind().SetGroupVersionKind(gvk)
+	if v.GetUID() != "" {
+		v.SetUID(types.UID("set")) // the library knows by it what exists
+	}
+	v.SetResourceVersion("")
+	v.SetGeneration(0)
+	v.SetCreationTimestamp(metav1.Time{})
+	entries := slices.Clone(v.GetManagedFields())
+	for i := range entries {
+		switch {
+		case entries[i].Time == nil:
+		case i < len(ordinals[year]):
+			entries[i].Time = &ordinals[year][i]
+		default:
+			t := ordinal(year, i)
+			entries[i].Time = &t
+		}
+	}
+	if entries != nil {
+		v.SetManagedFields(entries)
+	}
+	return v, nil
+}
+
+// shallow returns a copy of an object whose metadata can be set without harm to the
+// object.
+func shallow(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		v := &unstructured.Unstructured{Object: make(map[string]any, len(u.Object))}
+		for k, value := range u.Object {
+			v.Object[k] = value
+		}
+		if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+			own := make(map[string]any, len(metadata))
+			for k, value := range metadata {
+				own[k] = value
+			}
+			v.Object["metadata"] = own
+		}
+		return v
+	}
+	v := reflect.New(reflect.TypeOf(obj).Elem())
+	v.Elem().Set(reflect.ValueOf(obj).Elem())
+	return v.Interface().(client.Object)
+}
+
+// bare returns a patch without what only the server sets.
+func bare(patch *unstructured.Unstructured) *unstructured.Unstructured {
+	v := shallow(patch).(*unstructured.Unstructured)
+	if metadata, ok := v.Object["metadata"].(map[string]any); ok {
+		for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"} {
+			delete(metadata, name)
+		}
+	}
+	return v
+}
+
+// stamp returns managed fields with times in place of ordinals, in their order.
+func stamp(entries []metav1.ManagedFieldsEntry, live, obj client.Object, now time.Time) []metav1.ManagedFieldsEntry {
+	if entries == nil {
+		return nil
+	}
+	var before, given []metav1.ManagedFieldsEntry
+	if live != nil {
+		before = live.GetManagedFields()
+	}
+	if obj != nil {
+		given = obj.GetManagedFields()
+	}
+	result := make([]metav1.ManagedFieldsEntry, len(entries))
+	for i := range entries {
+		result[i] = *entries[i].DeepCopy()
+		t := result[i].Time
+		if t == nil {
+			continue
+		}
+		switch t := t.UTC(); t.Year() {
+		case ofLive:
+			result[i].Time = before[t.Sub(ordinals[ofLive][0].Time)/time.Second].Time.DeepCopy()
+		case ofNew:
+			result[i].Time = given[t.Sub(ordinals[ofNew][0].Time)/time.Second].Time.DeepCopy()
+		default:
+			result[i].Time = &metav1.Time{Time: now.Truncate(time.Second)}
+		}
+	}
+	slices.SortFunc(result, order)
+	return result
+}
+
+// order is the API server's order of managed fields.
+func order(a, b metav1.ManagedFieldsEntry) int {
+	seconds := func(t *metav1.Time) int64 {
+		if t == nil {
+			return 0
+		}
+		return t.Unix()
+	}
+	for _, c := range []int{
+		strings.Compare(string(a.Operation), string(b.Operation)),
+		int(seconds(a.Time) - seconds(b.Time)),
+		strings.Compare(a.Manager, b.Manager),
+		strings.Compare(a.APIVersion, b.APIVersion),
+	} {
+		if c != 0 {
+			return c
+		}
+	}
+	return strings.Compare(a.Subresource, b.Subresource)
+}
