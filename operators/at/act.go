@@ -18,8 +18,8 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file has the writes of each action. To claim is a status write and nothing
-// else.
+// This file has the writes of each action. To claim a pod, or to reject it, is a status
+// write and nothing else.
 
 // write puts the writes of a step into its plan.
 func (o *observer) write(obj client.Object, seen observation, next *step) error {
@@ -30,8 +30,8 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	}
 	switch next.action {
 	case hold:
-	case claim:
-		next.Claim = string(claim)
+	case claim, reject:
+		next.Claim = string(next.action)
 	case create:
 		next.Writes = []loop.Write{{Verb: loop.Create, Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)}}
 	case release:
@@ -43,7 +43,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		if next.news.reason != "" {
 			why = "it must not run: " + next.news.reason
 		}
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: why, IfCurrent: true}}
+		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: why}}
 	case takeBack:
 		// An At that is being deleted may leave its pod behind, without an owner.
 		next.Writes = []loop.Write{{Verb: loop.Call, Object: next.pod, Part: "marks", IfCurrent: true, Do: func(ctx context.Context, c loop.Caller) error {
@@ -55,7 +55,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		next.Writes = []loop.Write{patch(string(withdraw), "pod withdrawn: its scheduling gate is not removed any more: "+next.news.reason,
 			fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%q}}}`, next.pod.UID, next.pod.ResourceVersion, withdrawnAnnotation, next.news.reason))}
 	case abandon:
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: "it could not start"}}
+		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: "it could not start", IfSame: true}}
 	case stop:
 		// By its active deadline: the kubelet then keeps the pod and its logs, as
 		// deleting it would not.

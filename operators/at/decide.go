@@ -50,7 +50,9 @@ const (
 	claim action = "claim"
 	// release removes the scheduling gate of the claimed pod.
 	release action = "release"
-	// discard deletes a gated pod that is not claimed, and is not to run after all.
+	// reject stores in status that a pod is not to be claimed, and does nothing else.
+	reject action = "reject"
+	// discard deletes a rejected pod.
 	discard action = "discard"
 	// withdraw marks a claimed pod, unless its gate was removed meanwhile: from then on
 	// no operator removes it. The result is stored next, and then the pod is deleted, so
@@ -95,6 +97,15 @@ func decide(at *atv1alpha1.At, seen observation) step {
 		return step{} // owner references delete the pods
 	}
 	next := decideFor(at, seen)
+	isRejected := next.pod != nil && next.pod.UID == at.Status.DiscardedPodUID
+	switch {
+	case next.action == discard && !isRejected:
+		// Another operator may be about to claim it, and its cache of pods be too late to
+		// show that it is gone. Status decides, as it does about a claim.
+		next.action = reject
+	case next.action == claim && isRejected:
+		next.action, next.news = discard, news{}
+	}
 	if seen.hidden {
 		next.wakeAt = lookAgain(seen, next.wakeAt)
 	}

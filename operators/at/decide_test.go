@@ -55,10 +55,18 @@ func TestDecide(t *testing.T) {
 		},
 		"moved to later after the pod was created: discard it": {
 			at: anAt(), pod: aPod(), now: noon.Add(-time.Hour),
-			want: outline{action: discard, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
 		},
 		"the command was changed after the pod was created: discard it": {
 			at: anAt(func(at *atv1alpha1.At) { at.Generation++ }), pod: aPod(), now: noon,
+			want: outline{action: reject},
+		},
+		"a rejected pod: discard it": {
+			at: anAt(func(at *atv1alpha1.At) { at.Generation++; at.Status.DiscardedPodUID = "pod-uid" }), pod: aPod(), now: noon,
+			want: outline{action: discard},
+		},
+		"a rejected pod that could run after all: discard it": {
+			at: anAt(func(at *atv1alpha1.At) { at.Status.DiscardedPodUID = "pod-uid" }), pod: aPod(), now: noon,
 			want: outline{action: discard},
 		},
 		"a pod of an operator that did not note the generation, and may be about to claim it: do so, too": {
@@ -83,7 +91,7 @@ func TestDecide(t *testing.T) {
 		},
 		"suspended after the pod was created: discard it": {
 			at: anAt(suspended), pod: aPod(), now: noon,
-			want: outline{action: discard, phase: atv1alpha1.Pending, reason: "Suspended"},
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Suspended"},
 		},
 		"at the starting deadline: still in time": {
 			at: anAt(within(time.Minute)), now: noon.Add(time.Minute),
@@ -95,7 +103,7 @@ func TestDecide(t *testing.T) {
 		},
 		"after the starting deadline with an unclaimed pod: missed, discard it": {
 			at: anAt(within(time.Minute)), pod: aPod(), now: noon.Add(time.Hour),
-			want: outline{action: discard, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+			want: outline{action: reject, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
 		},
 		"no deadline: run however late": {
 			at: anAt(), now: noon.AddDate(200, 0, 0),

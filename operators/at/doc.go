@@ -46,8 +46,9 @@
 // and continues from. A gated pod that is not the claimed one has never run. It is
 // deleted where the run was put off, and where the At is of another generation than the
 // one that the pod was made from, so that what runs is what the claim found in the spec;
-// but only after a look at the API server's At, lest a late cache has not shown its
-// claim. A pod that is claimed is never replaced: if it is gone before its result was
+// but only after status has its UID as that of a discarded pod, under the
+// resourceVersion that was read: so it cannot be claimed any more, not even by an operator
+// whose cache still shows it. A pod that is claimed is never replaced: if it is gone before its result was
 // stored, the attempt FAILED with reason ResultUnknown, and no other attempt follows,
 // because it may have succeeded. The same holds for a command that ends with exit code 0
 // after its pod was deleted: whether it did its work or was stopped, it does not run

@@ -78,7 +78,7 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 		}},
 		Writes: []string{
 			"create Pod", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
-			"delete At", "status At", "status At/claim",
+			"delete At", "status At", "status At/claim", "status At/reject",
 		},
 		Summarize: func(obj client.Object, seen observation, next *step, did loop.Did) {
 			at := g.view(obj)

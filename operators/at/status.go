@@ -101,6 +101,9 @@ func deadlineMessage(at *atv1alpha1.At) string {
 // step's action, if it had one.
 func summarize(at *atv1alpha1.At, seen observation, next step, failure error) atv1alpha1.AtStatus {
 	st := *at.Status.DeepCopy()
+	if next.action == reject {
+		st.DiscardedPodUID = next.pod.UID
+	}
 	say := next.news
 	if failure != nil {
 		say = problemWith(at, next.action, failure)

@@ -282,6 +282,12 @@ type AtStatus struct {
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
 
+	// discardedPodUID is the UID of a pod that was made for this run and is not to
+	// run, because the run was put off or changed meanwhile. The pod is deleted, and
+	// never becomes that of an attempt.
+	// +optional
+	DiscardedPodUID types.UID `json:"discardedPodUID,omitempty"`
+
 	// nextAttemptTime is when the next attempt starts, after a failed one.
 	// +optional
 	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`

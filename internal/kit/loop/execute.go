@@ -273,8 +273,12 @@ func (r *round) patch(ctx context.Context, w Write) (err error) {
 }
 
 func (r *round) delete(ctx context.Context, w Write) error {
-	uid := w.Object.GetUID()
-	err := r.client.Delete(ctx, w.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy("Background"))
+	uid, version := w.Object.GetUID(), w.Object.GetResourceVersion()
+	same := client.Preconditions{UID: &uid}
+	if w.IfSame {
+		same.ResourceVersion = &version
+	}
+	err := r.client.Delete(ctx, w.Object, same, client.PropagationPolicy("Background"))
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}

@@ -59,6 +59,8 @@ type Write struct {
 	// IfCurrent has the owner read from the API server before: the write is made
 	// only if that is the one of the cache.
 	IfCurrent bool
+	// IfSame has Delete delete no other version than the one that was observed.
+	IfSame bool
 	// Named is for a child whose name says what is in it: one that is there, and
 	// is the owner's, is as it should be but for its labels.
 	Named bool

@@ -57,9 +57,6 @@ func (i *informer) form(obj client.Object) client.Object {
 	}
 	if i.label == "" && len(obj.GetManagedFields()) > 0 {
 		bare := shallow(obj)
-		if i.kind.goType == nil {
-			bare = obj.DeepCopyObject().(client.Object)
-		}
 		bare.SetManagedFields(nil)
 		return bare
 	}

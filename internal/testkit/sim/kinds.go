@@ -187,15 +187,6 @@ func (k *Kind) fromJSON(data []byte) (client.Object, error) {
 	return into, nil
 }
 
-// shallow is an object of its own whose fields are those of obj, which must not be
-// changed below the first level.
-func shallow(obj client.Object) client.Object {
-	from := reflect.ValueOf(obj).Elem()
-	into := reflect.New(from.Type())
-	into.Elem().Set(from)
-	return into.Interface().(client.Object)
-}
-
 // part is the spec or the status of an object; nil if the kind has none.
 func part(obj client.Object, index []int) any {
 	if index == nil {

@@ -365,7 +365,7 @@ next:
 func (c *controller) begin(r reconcile.Request) {
 	c.remove(r)
 	a := &work{request: r}
-	a.task = newTask(func(*task) {
+	a.task = c.process.world.newTask(func() {
 		result, err := c.Reconcile(c.process.ctx, r)
 		if !c.process.isAlive {
 			return

@@ -223,7 +223,8 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if err != nil {
 		return nil, err
 	}
-	if w.subresource != "status" && !k.sameSpec(old, obj) {
+	isSame := w.subresource == "status" || k.sameSpec(old, obj)
+	if !isSame {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 	if isUpdate {
@@ -234,7 +235,7 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if w.dryRun {
 		return obj, nil
 	}
-	if equality.Semantic.DeepEqual(old, obj) {
+	if isSame && equality.Semantic.DeepEqual(old, obj) {
 		return old, nil // the API server does not store what changes nothing
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && len(old.GetFinalizers()) > 0 {
@@ -383,9 +384,6 @@ func gracePeriod(obj client.Object, requested *int64) int64 {
 
 func (s *Server) remove(k *Kind, old client.Object, w write) client.Object {
 	last := shallow(old)
-	if k.goType == nil {
-		last = old.DeepCopyObject().(client.Object)
-	}
 	s.put(k, Change{Kind: k, Type: watch.Deleted, Old: old, New: last, By: w.by})
 	return last
 }

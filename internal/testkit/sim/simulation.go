@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,12 +65,13 @@ const (
 	mostFindings = 2
 )
 
-// Prepare makes what all histories share.
-func (s *Simulation) Prepare(t testing.TB) {
+// prepare makes what all histories share.
+func (s *Simulation) prepare(t testing.TB) {
 	t.Helper()
 	if s.api != nil {
 		return
 	}
+	debug.SetGCPercent(800) // a history is small, and soon over
 	var err error
 	if s.api, err = NewAPI(standalone.Scheme(s.Operator), s.CRDs...); err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func (s *Simulation) Prepare(t testing.TB) {
 // deviations that make it fail, and with the command that plays it again.
 func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 	t.Helper()
-	s.Prepare(t)
+	s.prepare(t)
 	if replay := os.Getenv(replayVariable); replay != "" {
 		s.replay(t, replay, scenarios)
 		return
@@ -96,12 +98,12 @@ func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 // Again plays a story with these deviations, which made it fail once.
 func (s *Simulation) Again(t *testing.T, sc testkit.Scenario, deviations string) {
 	t.Helper()
-	s.Prepare(t)
+	s.prepare(t)
 	as, err := ParseDeviations(deviations)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := s.play(&sc, told(as), nil); h.Err != nil {
+	if h := s.play(&sc, told(as), nil, nil); h.Err != nil {
 		t.Error(s.explain(t, &sc, h))
 	}
 }
@@ -125,7 +127,7 @@ func (s *Simulation) replay(t *testing.T, text string, scenarios []testkit.Scena
 	if i < 0 || err != nil {
 		t.Fatalf("%s=%q is no story and its deviations (%v)", replayVariable, text, err)
 	}
-	h := s.play(&scenarios[i], told(as), func(line string) { t.Log(line) })
+	h := s.play(&scenarios[i], told(as), nil, func(line string) { t.Log(line) })
 	if h.Err != nil {
 		t.Error(h.Err)
 	}
@@ -136,7 +138,7 @@ func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, hi
 	began := time.Now()
 	plain := told(nil)
 	plain.record = true
-	first := s.play(sc, plain, nil)
+	first := s.play(sc, plain, nil, nil)
 	if first.Err != nil {
 		t.Fatal(s.explain(t, sc, first))
 	}
@@ -147,6 +149,8 @@ func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, hi
 	var players sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		players.Go(func() {
+			idle := &coroutines{}
+			defer idle.end()
 			for {
 				n := int(at.Add(1)) - 1
 				if n >= len(singles)+histories {
@@ -156,7 +160,7 @@ func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, hi
 				if n < len(singles) {
 					c = told(Deviations{singles[n]})
 				}
-				h := s.play(sc, c, nil)
+				h := s.play(sc, c, idle, nil)
 				steps.Add(int64(h.Steps))
 				if h.Err != nil {
 					mu.Lock()
@@ -198,7 +202,7 @@ func (s *Simulation) shrink(sc *testkit.Scenario, h History) History {
 		smaller := false
 		for i := 0; i+size <= len(h.Deviations); {
 			fewer := slices.Delete(slices.Clone(h.Deviations), i, i+size)
-			if shorter := s.play(sc, told(fewer), nil); shorter.Err != nil && len(shorter.Deviations) < len(h.Deviations) {
+			if shorter := s.play(sc, told(fewer), nil, nil); shorter.Err != nil && len(shorter.Deviations) < len(h.Deviations) {
 				h, smaller = shorter, true
 			} else {
 				i++
@@ -214,7 +218,7 @@ func (s *Simulation) shrink(sc *testkit.Scenario, h History) History {
 // explain tells a history that failed.
 func (s *Simulation) explain(t *testing.T, sc *testkit.Scenario, h History) string {
 	var story []string
-	again := s.play(sc, told(h.Deviations), func(line string) { story = append(story, line) })
+	again := s.play(sc, told(h.Deviations), nil, func(line string) { story = append(story, line) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "story %s, %d deviations: %v\n\n", sc.Name, len(h.Deviations), h.Err)
 	if again.Err == nil || again.Err.Error() != h.Err.Error() {
@@ -233,7 +237,11 @@ func (s *Simulation) explain(t *testing.T, sc *testkit.Scenario, h History) stri
 }
 
 // play plays one history.
-func (s *Simulation) play(sc *testkit.Scenario, c *choices, trace func(string)) History {
+func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, trace func(string)) History {
+	if idle == nil {
+		idle = &coroutines{}
+		defer idle.end()
+	}
 	p := &player{Simulation: s}
 	bound := func(f func(context.Context, *testkit.Run) error) func(context.Context) error {
 		if f == nil {
@@ -256,7 +264,7 @@ func (s *Simulation) play(sc *testkit.Scenario, c *choices, trace func(string)) 
 	if story.Check == nil {
 		story.Check = func(context.Context) error { return nil }
 	}
-	return play(story, c, trace)
+	return play(story, c, idle, trace)
 }
 
 // player is what one history keeps.

@@ -85,6 +85,7 @@ type World struct {
 	slow      []slowness // of the controllers
 	user      user
 	current   *task // the one that runs
+	idle      *coroutines
 	polling   bool  // a request is answered at once
 	steps     int
 	last      int // who acted last
@@ -156,8 +157,8 @@ func (w *World) Client(by string) *Client {
 	return NewClient(w.Server, by, by, w.userVia, nil)
 }
 
-func play(story *Story, c *choices, trace func(string)) History {
-	w := &World{story: story, choices: c, now: began, trace: trace, Logs: map[string]string{}}
+func play(story *Story, c *choices, idle *coroutines, trace func(string)) History {
+	w := &World{story: story, choices: c, idle: idle, now: began, trace: trace, Logs: map[string]string{}}
 	w.Server = NewServer(story.API, w.Now)
 	w.user.world = w
 	if story.Begin != nil {
@@ -235,11 +236,9 @@ var errNoEnd = errors.New("it does not come to rest")
 
 // act has somebody act, if anybody can.
 func (w *World) act() bool {
-	if len(w.story.Meddling) > 0 || true {
-		if m := w.choices.ask(Meddling, 1+len(w.story.Meddling)+len(jumps)); m > 0 {
-			w.meddle(m - 1)
-			return true
-		}
+	if m := w.choices.ask(Meddling, 1+len(w.story.Meddling)+len(jumps)); m > 0 {
+		w.meddle(m - 1)
+		return true
 	}
 	var ready [24]func()
 	n := 0
@@ -366,21 +365,55 @@ func (w *World) someoneIsSlow() bool {
 
 // task is something that takes requests, one after the other, and may stop before each.
 type task struct {
-	resume   func() (struct{}, bool)
-	stop     func()
-	yield    func(struct{}) bool
+	*coroutine
 	isOver   bool
 	resumeAt time.Time
 }
 
-// newTask is one that has not begun.
-func newTask(do func(t *task)) *task {
-	t := &task{}
-	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		do(t)
-		t.isOver = true
+// coroutine runs one task after the other: to make a new one for each takes longer than
+// most of them.
+type coroutine struct {
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	do    func()
+}
+
+// coroutines are those that run nothing.
+type coroutines []*coroutine
+
+func (cs *coroutines) take() *coroutine {
+	if n := len(*cs); n > 0 {
+		c := (*cs)[n-1]
+		*cs = (*cs)[:n-1]
+		return c
+	}
+	c := &coroutine{}
+	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		for {
+			c.do()
+			if !yield(struct{}{}) {
+				return
+			}
+		}
 	})
+	return c
+}
+
+func (cs *coroutines) end() {
+	for _, c := range *cs {
+		c.stop()
+	}
+}
+
+// newTask is one that has not begun.
+func (w *World) newTask(do func()) *task {
+	t := &task{coroutine: w.idle.take()}
+	t.do = func() {
+		do()
+		t.isOver = true
+	}
 	return t
 }
 
@@ -388,8 +421,11 @@ func newTask(do func(t *task)) *task {
 func (w *World) step(t *task) {
 	previous := w.current
 	w.current = t
-	t.resume()
+	t.next()
 	w.current = previous
+	if t.isOver {
+		*w.idle = append(*w.idle, t.coroutine)
+	}
 }
 
 // wait stops the task that runs for a time. It returns false if the task is not to continue.
@@ -485,7 +521,7 @@ func (u *user) act() {
 		u.begun = true
 		w.Tracef("user", "%s", name)
 		ctx := log.IntoContext(context.Background(), logr.Discard())
-		u.task = newTask(func(*task) {
+		u.task = w.newTask(func() {
 			if err := do(ctx); err != nil && !errors.Is(err, errOver) {
 				w.Fail(fmt.Errorf("%s: %w", name, err))
 			}
