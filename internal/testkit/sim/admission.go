@@ -17,11 +17,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -38,6 +40,7 @@ type definition struct {
 	all       validation.SchemaValidator
 	status    validation.SchemaValidator
 	rules     *cel.Validator
+	types     managedfields.TypeConverter // for managed fields
 	admitted  memo[admitted]
 }
 
@@ -110,6 +113,13 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, version *apiex
 		if d.status, _, err = validation.NewSchemaValidator(&status); err != nil {
 			return nil, err
 		}
+	}
+	spec, err := builder.BuildOpenAPIV3(crd, version.Name, builder.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if d.types, err = managedfields.NewTypeConverter(spec.Components.Schemas, false); err != nil {
+		return nil, err
 	}
 	d.rules = cel.NewValidator(d.schema, true, celconfig.PerCallLimit)
 	return d, nil

@@ -33,6 +33,7 @@ type fields struct {
 	scheme   *runtime.Scheme
 	builtin  managedfields.TypeConverter
 	deduced  managedfields.TypeConverter
+	defined  map[schema.GroupVersionKind]*definition
 	managers sync.Map // *managedfields.FieldManager by endpoint
 	builtins sync.Map // whether a kind is Kubernetes' own
 	applied  memo[applied]
@@ -67,6 +68,10 @@ func newFields(scheme *runtime.Scheme) *fields {
 		deduced: managedfields.NewDeducedTypeConverter(),
 	}
 }
+
+// define tells the schemas of custom resources, before anything else is called.
+// Those of other kinds are deduced: all lists are atomic.
+func (f *fields) define(definitions map[schema.GroupVersionKind]*definition) { f.defined = definitions }
 
 // apply is a server-side apply of patch to live, or to nothing if live is nil. It
 // returns the object as it would be stored, with managed fields: of the Go type of
@@ -236,6 +241,8 @@ func (f *fields) manager(e endpoint) (*managedfields.FieldManager, error) {
 	converter := f.deduced
 	if builtin {
 		converter = f.builtin
+	} else if d, ok := f.defined[e.kind]; ok {
+		converter = d.types
 	}
 	m, err := managedfields.NewDefaultFieldManager(converter, oneVersion{}, f.scheme, f, e.kind, e.kind.GroupVersion(), e.subresource,
 		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(e.kind.GroupVersion().String()): reset(e.subresource, builtin)})
