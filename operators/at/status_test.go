@@ -225,7 +225,11 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			at := tc.at.DeepCopy()
 			at.Status = got
 			if tc.failure == nil {
-				again := summarize(at, tc.seen, decide(at, tc.seen), nil)
+				seen := tc.seen
+				if got.NextAttemptTime != nil { // the pod is that of the last attempt
+					seen.last, seen.pod = seen.pod, nil
+				}
+				again := summarize(at, seen, decide(at, seen), nil)
 				if diff := cmp.Diff(got, again); diff != "" {
 					t.Errorf("a second look changes status (-first +second):\n%s", diff)
 				}

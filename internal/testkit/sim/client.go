@@ -131,8 +131,8 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 
 type labelSet map[string]string
 
-func (l labelSet) Has(label string) bool { _, ok := l[label]; return ok }
-func (l labelSet) Get(label string) string { return l[label] }
+func (l labelSet) Has(label string) bool              { _, ok := l[label]; return ok }
+func (l labelSet) Get(label string) string            { return l[label] }
 func (l labelSet) Lookup(label string) (string, bool) { v, ok := l[label]; return v, ok }
 
 // fill makes copies of stored objects the items of a list.

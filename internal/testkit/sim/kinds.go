@@ -36,7 +36,9 @@ func NewAPI(scheme *runtime.Scheme, crds ...string) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{Scheme: scheme, definitions: definitions, fields: newFields(scheme),
+	fields := newFields(scheme)
+	fields.define(definitions)
+	return &API{Scheme: scheme, definitions: definitions, fields: fields,
 		kinds: map[schema.GroupVersionKind]*Kind{}, byType: map[reflect.Type]*Kind{}}, nil
 }
 

@@ -347,5 +347,3 @@ func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Replace(pod, "kubelet"))
 func (n node) Remove(pod *corev1.Pod) { n.Fail(n.Server.Remove(pod, "kubelet")) }
 
 func (n node) Prints(pod, text string) { n.Logs[pod] = text }
-
-

@@ -86,7 +86,7 @@ type World struct {
 	user      user
 	current   *task // the one that runs
 	idle      *coroutines
-	polling   bool  // a request is answered at once
+	polling   bool // a request is answered at once
 	steps     int
 	last      int // who acted last
 	failure   error
