@@ -342,7 +342,7 @@ func (n node) Bind(pod *corev1.Pod) {
 	_ = n.Server.Bind(client.ObjectKeyFromObject(pod), nodeName, "scheduler")
 }
 
-func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Replace(pod, "kubelet")) }
+func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Report(pod, "kubelet")) }
 
 func (n node) Remove(pod *corev1.Pod) { n.Fail(n.Server.Remove(pod, "kubelet")) }
 
