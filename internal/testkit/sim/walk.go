@@ -82,10 +82,8 @@ func decoded(v reflect.Value) {
 		case fieldsType, rawType:
 			return
 		}
-		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
-				decoded(v.Field(i))
-			}
+		for _, i := range exported(t) {
+			decoded(v.Field(i))
 		}
 	}
 }
@@ -110,13 +108,30 @@ func isPlain(t reflect.Type) bool {
 	case reflect.Pointer, reflect.Array:
 		is = isPlain(t.Elem())
 	default:
-		for i := range t.NumField() {
-			is = is && (!t.Field(i).IsExported() || isPlain(t.Field(i).Type))
+		for _, i := range exported(t) {
+			is = is && isPlain(t.Field(i).Type)
 		}
 		is = is && t != timeType && t != microTimeType && t != quantityType
 	}
 	plain.Store(t, is)
 	return is
+}
+
+// fieldsOf are the exported fields of struct types: to ask for them takes long.
+var fieldsOf sync.Map // of []int by reflect.Type
+
+func exported(t reflect.Type) []int {
+	if known, ok := fieldsOf.Load(t); ok {
+		return known.([]int)
+	}
+	var fields []int
+	for i := range t.NumField() {
+		if t.Field(i).IsExported() {
+			fields = append(fields, i)
+		}
+	}
+	fieldsOf.Store(t, fields)
+	return fields
 }
 
 // walk adds a typed value, with times by the order in which they first come: two values
@@ -180,10 +195,8 @@ func (h *hash) walk(v reflect.Value) {
 			h.text(string(f.GetRawBytes()))
 			return
 		}
-		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
-				h.walk(v.Field(i))
-			}
+		for _, i := range exported(t) {
+			h.walk(v.Field(i))
 		}
 	default:
 		_ = h.json(v.Interface())
