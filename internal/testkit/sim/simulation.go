@@ -239,6 +239,10 @@ func (s *Simulation) explain(t *testing.T, sc *testkit.Scenario, h History) stri
 
 // play plays one history.
 func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, trace func(string)) History {
+	return s.playAs(sc, c, idle, trace, false)
+}
+
+func (s *Simulation) playAs(sc *testkit.Scenario, c *choices, idle *coroutines, trace func(string), arrangeFirst bool) History {
 	if idle == nil {
 		idle = &coroutines{}
 		defer idle.end()
@@ -264,8 +268,9 @@ func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, tr
 	}
 	story := &Story{
 		API: s.api, Operator: s.Operator, NameOf: loop.NameOf, Resources: s.Resources, MostOperators: s.MostOperators,
-		Begin:   func(w *World) { p.begin(w, sc) },
-		Arrange: bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
+		ArrangeFirst: arrangeFirst,
+		Begin:        func(w *World) { p.begin(w, sc) },
+		Arrange:      bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
 		Meddling: bounds(meddling),
 	}
 	if story.Check == nil {

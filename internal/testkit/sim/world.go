@@ -27,9 +27,11 @@ type Story struct {
 
 	// The user's part, as in testkit.Scenario; When may be nil.
 	Arrange func(ctx context.Context) error
-	Steps   []Step
-	Settled func(ctx context.Context) error
-	Check   func(ctx context.Context) error
+	// ArrangeFirst has the operators start after that.
+	ArrangeFirst bool
+	Steps        []Step
+	Settled      func(ctx context.Context) error
+	Check        func(ctx context.Context) error
 
 	// Meddling is what others do meanwhile, at any time, and however often.
 	Meddling []Step
@@ -168,6 +170,11 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 	most := story.MostOperators
 	if most == 0 {
 		most = 3
+	}
+	for story.ArrangeFirst && (!w.user.begun || w.user.task != nil) && w.failure == nil {
+		if !w.act() {
+			w.now, _ = w.nextWake()
+		}
 	}
 	for range 1 + c.ask(Operators, most) {
 		w.start()
