@@ -109,6 +109,13 @@ unit: ## Tests that need nothing running
 	go test -C tools ./crdtrim
 	go test -C tools/dist ./...
 
+HISTORIES = 1000000
+SEED = 1
+
+.PHONY: simulate
+simulate: ## Play HISTORIES histories of the operators' stories from SEED on, with whatever can go wrong
+	HISTORIES=$(HISTORIES) SEED=$(SEED) go test -count 1 -v -timeout 24h -run '^TestSimulation$$' $(SIMULATED_OPERATORS)
+
 # What was linked from Kubernetes is not linted: that would type-check all of it.
 LOCALCLUSTER_PACKAGES = . ./internal/... ./components/pause
 
@@ -133,11 +140,13 @@ verify: generators ## Fail if generated files are not current
 APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long.
 LONG = ^Test(Sweep|Fields)
+# These need no API server: unit has them.
+SIMULATED = ^Test(Simulation$$|OnceFailed|Planted)
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 
 .PHONY: apiserver-test
 apiserver-test: assets ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
-	$(APISERVER_TEST) -race -skip '$(LONG)' $(TESTED)
+	$(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)' $(TESTED)
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
 .PHONY: cluster-tests

@@ -45,7 +45,9 @@
 // twins cut every other write, before or after in turns; the late-<resource> do so
 // with a write of each that there are of them; of every other write the answer is
 // lost, and those between meet the other faults in turns. SWEEP_ALL=1 in the
-// environment plays all of it, with both cuts of every write.
+// environment plays all of it, with both cuts of every write. Of an operator that plays on
+// the simulation (package sim) only plain is left without it: what can be late, lost or
+// doubled is a seed's choice there, in millions of histories.
 //
 // While a scenario plays, every version of every object of the listed kinds is
 // put to [CheckConditions] and [CheckTransition]: a status that was a lie for

@@ -50,6 +50,10 @@ type Sweep struct {
 	// Delay is by how much late is; 200 ms if 0.
 	Delay time.Duration
 
+	// Simulated says that a simulation plays the stories with everything that can go
+	// wrong (package sim): here the variant plain remains, with SWEEP_ALL all of them.
+	Simulated bool
+
 	// Parallel is how many runs there are at a time; 16 if 0. They mostly wait.
 	Parallel int
 
@@ -113,7 +117,8 @@ func (s *Sweep) variants(names ...string) []variant {
 // variantsOf are those that a scenario plays.
 func (s *Sweep) variantsOf(sc *Scenario) []variant {
 	return slices.DeleteFunc(s.variants(), func(v variant) bool {
-		return sc.Without[v.name] != "" || v.isOneLate && !sc.EachLate
+		simulated := s.Simulated && v.name != "plain" && os.Getenv(allVariable) == ""
+		return simulated || sc.Without[v.name] != "" || v.isOneLate && !sc.EachLate
 	})
 }
 

@@ -32,6 +32,8 @@ func newSweep(t *testing.T) *testkit.Sweep {
 		Kinds:  []client.Object{&atv1alpha1.At{}},
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},
+
+		Simulated: true,
 	}
 }
 

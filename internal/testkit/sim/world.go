@@ -111,6 +111,8 @@ const (
 	mostSteps = 20000
 	// patience is how long a story may take once nothing more goes wrong.
 	patience = 365 * 24 * time.Hour
+	// comesUp is how long a real operator takes to start, about.
+	comesUp = 500 * time.Millisecond
 	// quiet is for how long an operator must write nothing at the end.
 	quiet = 5 * time.Minute
 	// mostAfterwards is how often it may write although the story has come to its end.
@@ -175,6 +177,9 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 		if !w.act() {
 			w.now, _ = w.nextWake()
 		}
+	}
+	if story.ArrangeFirst {
+		w.now = w.now.Add(comesUp)
 	}
 	for range 1 + c.ask(Operators, most) {
 		w.start()
