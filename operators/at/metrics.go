@@ -1,12 +1,10 @@
 package at
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/run"
 )
 
 // Metrics have no label with an object's name: their number does not grow with
@@ -27,11 +25,8 @@ var (
 // the Ats of a group, so that a first failure is an increase. It may be called
 // more than once in a process.
 func registerMetrics(group string) error {
-	for _, collector := range []prometheus.Collector{lateness, runs} {
-		var registered prometheus.AlreadyRegisteredError
-		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
-			return err
-		}
+	if err := run.Register(lateness, runs); err != nil {
+		return err
 	}
 	lateness.WithLabelValues(group)
 	for _, phase := range []atv1alpha1.Phase{atv1alpha1.Done, atv1alpha1.Failed, atv1alpha1.Missed} {

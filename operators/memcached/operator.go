@@ -81,7 +81,7 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	}
 	o := &observer{digests: contents.NewDigests(), limits: newLimits(), missing: newFirstSeen(), resizes: resizes, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
-	return made, registerMetrics()
+	return made, run.Register(serverChanges)
 }
 
 // servesResize says whether running pods can be resized: from Kubernetes 1.33 on, unless

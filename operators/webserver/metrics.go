@@ -1,10 +1,7 @@
 package webserver
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // Metrics have no label with an object's name: their number does not grow with
@@ -15,14 +12,3 @@ var (
 		Help: "Rollouts that were rolled back, by reason.",
 	}, []string{"reason"})
 )
-
-// registerMetrics may be called more than once in a process.
-func registerMetrics() error {
-	for _, collector := range []prometheus.Collector{rollbacks} {
-		var registered prometheus.AlreadyRegisteredError
-		if err := metrics.Registry.Register(collector); err != nil && !errors.As(err, &registered) {
-			return err
-		}
-	}
-	return nil
-}

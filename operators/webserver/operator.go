@@ -57,7 +57,7 @@ func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], 
 	made := kind
 	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.digests.Forget
-	if err := registerMetrics(); err != nil {
+	if err := run.Register(rollbacks); err != nil {
 		return made, err
 	}
 	return made, parts.Index(&corev1.Service{}, tutorialPortIndex, hasTutorialPort)

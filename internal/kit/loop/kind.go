@@ -2,8 +2,8 @@ package loop
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -238,19 +237,19 @@ func (l *loop[T, S, P]) ofIndex(w Watch[T], scheme *runtime.Scheme) handler.Even
 	})
 }
 
+// writes are the counters of the operators, by name.
+var writes sync.Map
+
 // countWrites registers the metric of an operator. It may be called more than once
 // in a process.
 func countWrites(operator string) (func(kind string, verb Verb), error) {
-	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: fmt.Sprintf("fairlead_%s_child_writes_total", operator),
-		Help: "Children that were created, or changed because of the spec or to repair them.",
-	}, []string{"kind", "verb"})
-	// The registry keeps the first of a process.
-	var registered prometheus.AlreadyRegisteredError
-	if err := metrics.Registry.Register(counter); errors.As(err, &registered) {
-		counter = registered.ExistingCollector.(*prometheus.CounterVec)
-	} else if err != nil {
-		return nil, err
+	counter, ok := writes.Load(operator)
+	if !ok {
+		counter, _ = writes.LoadOrStore(operator, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: fmt.Sprintf("fairlead_%s_child_writes_total", operator),
+			Help: "Children that were created, or changed because of the spec or to repair them.",
+		}, []string{"kind", "verb"}))
 	}
-	return func(kind string, verb Verb) { counter.WithLabelValues(kind, string(verb)).Inc() }, nil
+	vec := counter.(*prometheus.CounterVec)
+	return func(kind string, verb Verb) { vec.WithLabelValues(kind, string(verb)).Inc() }, run.Register(vec)
 }
