@@ -117,25 +117,6 @@ func (h History) singles() Deviations {
 	return all
 }
 
-// shrink leaves out deviations as long as the history fails.
-func (s *Simulation) shrink(sc *testkit.Scenario, h History) History {
-	for size := max(1, len(h.Deviations)/2); size > 0; {
-		smaller := false
-		for i := 0; i+size <= len(h.Deviations); {
-			fewer := slices.Delete(slices.Clone(h.Deviations), i, i+size)
-			if shorter := s.play(sc, told(fewer), nil, nil); shorter.Err != nil && len(shorter.Deviations) < len(h.Deviations) {
-				h, smaller = shorter, true
-			} else {
-				i++
-			}
-		}
-		if !smaller {
-			size /= 2
-		}
-	}
-	return h
-}
-
 // tell plays a history that failed once more, and writes down what happens.
 func (s *Simulation) tell(t testing.TB, sc *testkit.Scenario, h History) Finding {
 	f := Finding{History: h, scenario: sc.Name, Replay: fmt.Sprintf("%s %s", sc.Name, h.Deviations)}
