@@ -23,3 +23,15 @@ func simulation() *sim.Simulation {
 		Resources: map[string][]string{},
 	}
 }
+
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended.
+func TestSimulationIsDeterministic(t *testing.T) {
+	simulation().RequireSame(t, 160, stories()...)
+}
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
+// fail. The flaw: a pod that is not to be claimed is deleted without a word in status, by
+// which another operator would have known that it must not claim it.
+func TestSimulationFindsPlanted(t *testing.T) {
+	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation", "the At is FAILED ResultUnknown, want DONE Completed")
+}
