@@ -39,7 +39,8 @@ type Simulation struct {
 	Resources map[string][]string
 	// Controllers make those of the cluster, besides the garbage collector and the kubelet.
 	Controllers func(w *World, r *testkit.Run) []Controller
-	// Meddling is what others do to the cluster at any time.
+	// Meddling is what others do to the cluster at any time, but for the stories that name
+	// it in Without.
 	Meddling []testkit.Step
 	// MostOperators is how many may be at work at the same time; 3 if 0.
 	MostOperators int
@@ -151,11 +152,17 @@ func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, tr
 		}
 		return all
 	}
+	var meddling []testkit.Step
+	for _, step := range s.Meddling {
+		if sc.Without[step.Name] == "" {
+			meddling = append(meddling, step)
+		}
+	}
 	story := &Story{
 		API: s.api, Operator: s.Operator, NameOf: loop.NameOf, Resources: s.Resources, MostOperators: s.MostOperators,
 		Begin:   func(w *World) { p.begin(w, sc) },
 		Arrange: bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
-		Meddling: bounds(s.Meddling),
+		Meddling: bounds(meddling),
 	}
 	if story.Check == nil {
 		story.Check = func(context.Context) error { return nil }
@@ -185,6 +192,9 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 		kinds = append(kinds, k)
 	}
 	w.Server.Stored = func(c Change) {
+		polling := w.polling
+		w.polling = true // whoever looks now is answered at once
+		defer func() { w.polling = polling }()
 		if w.trace != nil && !strings.HasPrefix(c.By, "operator") && c.By != "user" {
 			w.Tracef(c.By, "%s %s %s", strings.ToLower(string(c.Type)), c.Kind.Resource, c.New.GetName())
 		}
@@ -242,7 +252,7 @@ func (n node) Bind(pod *corev1.Pod) {
 	_ = n.Server.Bind(client.ObjectKeyFromObject(pod), nodeName, "scheduler")
 }
 
-func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Replace(pod, "kubelet")) }
+func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Report(pod, "kubelet")) }
 
 func (n node) Remove(pod *corev1.Pod) { n.Fail(n.Server.Remove(pod, "kubelet")) }
 

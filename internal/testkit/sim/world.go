@@ -276,14 +276,14 @@ var jumps = []time.Duration{time.Minute, 2 * time.Hour, -10 * time.Second}
 
 // meddle has somebody interfere.
 func (w *World) meddle(what int) {
-	if what >= len(w.story.Meddling) {
-		jump := jumps[what-len(w.story.Meddling)]
+	if what < len(jumps) {
+		jump := jumps[what]
 		w.Tracef("clock", "jumps by %s", jump)
 		w.latest = w.Latest()
 		w.now = w.now.Add(jump)
 		return
 	}
-	step := w.story.Meddling[what]
+	step := w.story.Meddling[what-len(jumps)]
 	w.polling = true
 	defer func() { w.polling = false }()
 	ctx := context.Background()
