@@ -156,11 +156,24 @@ func deadline(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = &seconds }
 }
 
+// differences are what the simulated server answers otherwise than the real one, by case
+// and step.
+var differences = map[string]string{
+	// Nobody does that, and the answer is an error on both.
+	"create, update, delete: with a version": "400 BadRequest, gone",
+	// The real server stores the defaults of a status with the first write that follows.
+	"apply of an At: again":                          "ok",
+	"generation of an At: the default of the status": "ok",
+	// Its collector removes the references to owners that are gone.
+	"garbage of two owners: one goes": "ok",
+}
+
+// serverCases are the table, with what a real API server says.
 func serverCases() []serverCase {
 	return []serverCase{
 		{"create, update, delete", &corev1.ConfigMap{}, []serverStep{
 			{"dry run", createsWith(configMap, []client.CreateOption{client.DryRunAll}), "ok, gone"},
-			{"with a version", creates(configMap, version[*corev1.ConfigMap]("7")), "500 InternalError, gone"},
+			{"with a version", creates(configMap, version[*corev1.ConfigMap]("7")), "500 , gone"},
 			{"create", creates(configMap, uid[*corev1.ConfigMap](otherUID)), "ok, there, generation 0"},
 			{"again", creates(configMap), "409 AlreadyExists"},
 			{"again, dry run", createsWith(configMap, []client.CreateOption{client.DryRunAll}), "409 AlreadyExists"},
@@ -192,7 +205,7 @@ func serverCases() []serverCase {
 		{"generation of an At", &atv1alpha1.At{}, []serverStep{
 			{"invalid", creates(anyAt, func(at *atv1alpha1.At) { at.Spec.Schedule = "tomorrow" }), "422 Invalid, gone"},
 			{"create", creates(anyAt, phase("RUNNING")), "ok, there, generation 1"},
-			{"no status is created", updatesStatus(phase("")), "ok"},
+			{"the default of the status", updatesStatus[*atv1alpha1.At](phase("PENDING")), "ok, stored"},
 			{"label", updates(labelled[*atv1alpha1.At]("m")), "ok, stored"},
 			{"spec", updates(command("true")), "ok, stored, generation 2"},
 			{"spec once more", updates(command("true")), "ok"},
@@ -230,7 +243,7 @@ func serverCases() []serverCase {
 			{"merge", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"data":{"k":"w"}}`), "ok, stored"},
 			{"the same", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"data":{"k":"w"}}`), "ok"},
 			{"merge of an old version", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"metadata":{"resourceVersion":"1"},"data":{"k":"x"}}`), "409 Conflict"},
-			{"merge of another UID", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},"data":{"k":"x"}}`), "409 Conflict"},
+			{"merge of another UID", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},"data":{"k":"x"}}`), "422 Invalid"},
 			{"merge of no JSON", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"data":`), "400 BadRequest"},
 			{"merge of a wrong type", patches(&corev1.ConfigMap{}, types.MergePatchType, `{"data":"k"}`), "422 Invalid"},
 			{"strategic merge", patches(&corev1.ConfigMap{}, types.StrategicMergePatchType, `{"data":{"k":"y"}}`), "ok, stored"},
@@ -256,7 +269,8 @@ func serverCases() []serverCase {
 		}},
 		{"apply", &corev1.ConfigMap{}, []serverStep{
 			{"with a UID, nothing is there", appliesAs(appliedMap("v"), func(client.Object) (string, types.UID) { return "", otherUID }), "409 Conflict, gone"},
-			{"with a version, nothing is there", appliesAs(appliedMap("v"), func(client.Object) (string, types.UID) { return "7", "" }), "409 Conflict, gone"},
+			{"with a version, nothing is there", appliesAs(appliedMap("v"), func(client.Object) (string, types.UID) { return "7", "" }), "ok, there, generation 0"},
+			{"delete", deletes(&corev1.ConfigMap{}), "ok, gone"},
 			{"dry run", applies("me", appliedMap("v"), client.DryRunAll), "ok, gone"},
 			{"create", applies("me", appliedMap("v")), "ok, there, generation 0"},
 			{"again", applies("me", appliedMap("v")), "ok"},
@@ -267,7 +281,7 @@ func serverCases() []serverCase {
 			{"dry run of a change", applies("you", appliedMap("y"), client.DryRunAll), "ok"},
 			{"with a field fewer", applies("you", `{"apiVersion":"v1","kind":"ConfigMap"}`), "ok, stored"},
 			{"of an old version", appliesAs(appliedMap("z"), func(client.Object) (string, types.UID) { return "1", "" }), "409 Conflict"},
-			{"of another UID", appliesAs(appliedMap("z"), func(client.Object) (string, types.UID) { return "", otherUID }), "409 Conflict"},
+			{"of another UID", appliesAs(appliedMap("z"), func(client.Object) (string, types.UID) { return "", otherUID }), "422 Invalid"},
 			{"of this very version", appliesAs(appliedMap("z"), func(seen client.Object) (string, types.UID) {
 				return seen.GetResourceVersion(), seen.GetUID()
 			}), "ok, stored"},
@@ -275,7 +289,8 @@ func serverCases() []serverCase {
 		{"apply of an At", &atv1alpha1.At{}, []serverStep{
 			{"invalid", applies("me", appliedAt(`"schedule":"tomorrow"`)), "422 Invalid, gone"},
 			{"create", applies("me", appliedAt(`"schedule":"2031-01-06T08:00:00Z","command":"true"`)), "ok, there, generation 1"},
-			{"again", applies("me", appliedAt(`"schedule":"2031-01-06T08:00:00Z","command":"true"`)), "ok"},
+			{"again", applies("me", appliedAt(`"schedule":"2031-01-06T08:00:00Z","command":"true"`)), "ok, stored"},
+			{"and again", applies("me", appliedAt(`"schedule":"2031-01-06T08:00:00Z","command":"true"`)), "ok"},
 			{"change", applies("me", appliedAt(`"schedule":"2031-01-06T08:00:00Z","command":"false"`)), "ok, stored, generation 2"},
 			{"invalid change", applies("me", appliedAt(`"schedule":"tomorrow"`)), "422 Invalid"},
 		}},
@@ -298,7 +313,7 @@ func serverCases() []serverCase {
 			{"a label with a status", updatesStatus(labelled[*corev1.Pod]("n")), "ok, stored"},
 			{"bind", binds(), "ok, stored"},
 			{"bind again", binds(), "409 Conflict"},
-			{"another UID", patches(&corev1.Pod{}, types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},"spec":{"activeDeadlineSeconds":1}}`), "409 Conflict"},
+			{"another UID", patches(&corev1.Pod{}, types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},"spec":{"activeDeadlineSeconds":1}}`), "422 Invalid"},
 		}},
 		{"deletion of a pod without a node", &corev1.Pod{}, []serverStep{
 			{"create", creates(aPod, gates("example.com/a")), "ok, there, generation 1"},
@@ -332,20 +347,20 @@ func serverCases() []serverCase {
 		}},
 		{"garbage", &corev1.ConfigMap{}, []serverStep{
 			{"create", owned("a"), "ok, there, generation 0"},
-			{"its owner is there", func(a *attempt) error { a.collect(false); return nil }, "ok"},
-			{"its owner goes", disowned("a", true), "ok, gone"},
+			{"its owner is there", func(a *attempt) error { a.collect(nil); return nil }, "ok"},
+			{"its owner goes", disowned("a", isGone), "ok, gone"},
 		}},
 		{"garbage of two owners", &corev1.ConfigMap{}, []serverStep{
 			{"create", owned("a", "b"), "ok, there, generation 0"},
-			{"one goes", disowned("a", false), "ok, stored"},
-			{"the other goes", disowned("b", true), "ok, gone"},
+			{"one goes", disowned("a", func(obj client.Object) bool { return obj != nil && len(obj.GetOwnerReferences()) == 1 }), "ok, stored"},
+			{"the other goes", disowned("b", isGone), "ok, gone"},
 		}},
 		{"garbage of an owner that never was", &corev1.ConfigMap{}, []serverStep{
 			{"create", func(a *attempt) error {
 				err := creates(configMap, func(c *corev1.ConfigMap) {
 					c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: otherUID}}
 				})(a)
-				a.collect(true)
+				a.collect(isGone)
 				return err
 			}, "ok, gone"},
 		}},
@@ -375,11 +390,13 @@ func owned(owners ...string) request {
 	}
 }
 
+func isGone(obj client.Object) bool { return obj == nil }
+
 // disowned deletes an owner, and lets the garbage collector do its work.
-func disowned(owner string, isToGo bool) request {
+func disowned(owner string, is func(client.Object) bool) request {
 	return func(a *attempt) error {
 		err := a.Delete(a, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: owner}})
-		a.collect(isToGo)
+		a.collect(is)
 		return err
 	}
 }

@@ -32,20 +32,23 @@ func TestSameServer(t *testing.T) {
 		t.Run(strings.ReplaceAll(sc.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			a := &attempt{Context: t.Context(), Client: c, namespace: real.NewNamespace(t)}
-			a.collect = func(isToGo bool) {
-				if !isToGo {
+			a.collect = func(is func(client.Object) bool) {
+				if is == nil {
 					time.Sleep(staysFor)
 					return
 				}
 				for end := time.Now().Add(collectWithin); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 					obj := sc.empty.DeepCopyObject().(client.Object)
 					if apierrors.IsNotFound(c.Get(a, client.ObjectKey{Namespace: a.namespace, Name: objectName}, obj)) {
+						obj = nil
+					}
+					if is(obj) {
 						return
 					}
 				}
 			}
-			for _, difference := range a.play(sc) {
-				t.Error(difference)
+			for _, wrong := range a.play(sc, nil) {
+				t.Error(wrong)
 			}
 		})
 	}

@@ -205,11 +205,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 			w.Fail(p.judge(c))
 		}
 		if p.Always != nil {
-			// It may come in the middle of an operator's request: what it reads takes no time.
-			was := w.polling
-			w.polling = true
 			w.Fail(p.Always(c, p.run))
-			w.polling = was
 		}
 	}
 }
