@@ -94,7 +94,7 @@ func TestOnceFailed(t *testing.T) {
 
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended.
 func TestSimulationIsDeterministic(t *testing.T) {
-	simulation().RequireSame(t, 160, stories()...)
+	simulated.RequireSame(t, 160, stories()...)
 }
 
 // TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to

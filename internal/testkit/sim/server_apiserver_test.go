@@ -22,8 +22,8 @@ const (
 // TestSameServer plays the table on a real API server: what the simulated one answers is
 // believed because this one answers the same.
 func TestSameServer(t *testing.T) {
-	real := testkit.Server(t)
-	c, err := client.New(real.Config, client.Options{Scheme: testScheme(t)})
+	kubernetes := testkit.Server(t)
+	c, err := client.New(kubernetes.Config, client.Options{Scheme: testScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestSameServer(t *testing.T) {
 	for _, sc := range serverCases() {
 		t.Run(strings.ReplaceAll(sc.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			a := &attempt{Context: t.Context(), Client: c, namespace: real.NewNamespace(t)}
+			a := &attempt{Context: t.Context(), Client: c, namespace: kubernetes.NewNamespace(t)}
 			a.collect = func(is func(client.Object) bool) {
 				if is == nil {
 					time.Sleep(staysFor)

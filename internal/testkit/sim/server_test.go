@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func answerOf(err error) string {
 		return "ok"
 	}
 	code := int32(0)
-	if status, ok := err.(apierrors.APIStatus); ok {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code = status.Status().Code
 	}
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown || code != 0 {
