@@ -150,9 +150,12 @@ func (f Finding) String() string {
 func (s *Simulation) replay(text string, scenarios []testkit.Scenario, trace func(string)) (History, error) {
 	name, deviations, _ := strings.Cut(text, " ")
 	i := slices.IndexFunc(scenarios, func(sc testkit.Scenario) bool { return sc.Name == name })
+	if i < 0 {
+		return History{}, fmt.Errorf("%s=%q: there is no such story", replayVariable, text)
+	}
 	as, err := ParseDeviations(deviations)
-	if i < 0 || err != nil {
-		return History{}, fmt.Errorf("%s=%q is no story and its deviations (%v)", replayVariable, text, err)
+	if err != nil {
+		return History{}, fmt.Errorf("%s=%q: %w", replayVariable, text, err)
 	}
 	return s.play(&scenarios[i], told(as), nil, trace), nil
 }
