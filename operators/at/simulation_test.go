@@ -91,3 +91,15 @@ func TestOnceFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) { simulated.Again(t, tc.scenario, tc.deviations) })
 	}
 }
+
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended.
+func TestSimulationIsDeterministic(t *testing.T) {
+	simulated.RequireSame(t, 160, stories()...)
+}
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
+// fail. The flaw: a pod that is not to be claimed is deleted without a word in status, by
+// which another operator would have known that it must not claim it.
+func TestSimulationFindsPlanted(t *testing.T) {
+	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation", "the At is FAILED ResultUnknown, want DONE Completed")
+}

@@ -166,7 +166,7 @@ func (s *Server) Replace(obj client.Object, by string) error {
 		return nil
 	}
 	if !k.sameSpec(old, obj) {
-		obj.SetGeneration(old.GetGeneration() + 1)
+		nextGeneration(old, obj)
 	}
 	s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: by})
 	return nil

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -146,7 +148,9 @@ func (s *Server) add(k *Kind, obj client.Object, w write, isUpdate bool) (client
 	if _, exists := s.store(k).objects[key]; exists {
 		return nil, apierrors.NewAlreadyExists(k.groupResource(), key.Name)
 	}
-	obj.SetGeneration(1)
+	if k.countsGenerations() {
+		obj.SetGeneration(1)
+	}
 	obj.SetCreationTimestamp(metav1.NewTime(s.now().Truncate(time.Second)))
 	if isUpdate {
 		if err := s.API.fields.update(nil, obj, w.manager, "", s.now()); err != nil {
@@ -189,7 +193,18 @@ func (s *Server) update(k *Kind, obj client.Object, w write) (client.Object, err
 	if err != nil {
 		return nil, err
 	}
+	if k.definition != nil && obj.GetResourceVersion() == "" {
+		return nil, invalid(k, obj.GetName(), field.NewPath("metadata", "resourceVersion"), "must be specified for an update")
+	}
 	return s.replace(k, old, obj, w, true)
+}
+
+// immutable refuses a patch of the UID. It is not the conflict that it is in an update.
+func immutable(k *Kind, old, obj client.Object) error {
+	if obj.GetUID() == old.GetUID() || obj.GetResourceVersion() != old.GetResourceVersion() {
+		return nil
+	}
+	return invalid(k, old.GetName(), field.NewPath("metadata", "uid"), "field is immutable")
 }
 
 // replace stores another version of an object: obj, which nobody else has.
@@ -223,9 +238,16 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if err != nil {
 		return nil, err
 	}
+	if old.GetDeletionTimestamp() != nil {
+		for _, finalizer := range obj.GetFinalizers() {
+			if !slices.Contains(old.GetFinalizers(), finalizer) {
+				return nil, invalid(k, name, field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted")
+			}
+		}
+	}
 	isSame := w.subresource == "status" || k.sameSpec(old, obj)
 	if !isSame {
-		obj.SetGeneration(old.GetGeneration() + 1)
+		nextGeneration(old, obj)
 	}
 	if isUpdate {
 		if err := s.API.fields.update(old, obj, w.manager, w.subresource, s.now()); err != nil {
@@ -238,11 +260,28 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if isSame && k.isSame(old, obj, w.subresource) {
 		return old, nil // the API server does not store what changes nothing
 	}
-	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && len(old.GetFinalizers()) > 0 {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && len(old.GetFinalizers()) > 0 && (grace == nil || *grace == 0) {
 		return s.remove(k, obj, w), nil
 	}
 	s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: w.by})
 	return obj, nil
+}
+
+// countsGenerations says whether objects of a kind have a generation.
+func (k *Kind) countsGenerations() bool {
+	switch k.Kind {
+	case "Service", "PersistentVolumeClaim", "Namespace", "Node":
+		return false
+	}
+	return k.definition != nil || k.spec != nil
+}
+
+// nextGeneration is for a change that counts, as a deletion does.
+func nextGeneration(old, obj client.Object) {
+	if generation := old.GetGeneration(); generation > 0 {
+		obj.SetGeneration(generation + 1)
+	}
 }
 
 // isSame says whether a write that keeps the spec changes nothing at all.
@@ -296,9 +335,12 @@ func (s *Server) patch(k *Kind, key types.NamespacedName, how types.PatchType, d
 			after, err = patch.Apply(before)
 		}
 		if err != nil {
-			return nil, apierrors.NewGenericServerResponse(422, "patch", k.groupResource(), key.Name, err.Error(), 0, false)
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", k.groupResource(), key.Name, err.Error(), 0, false)
 		}
 	case types.StrategicMergePatchType:
+		if k.definition != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", k.groupResource(), key.Name, "", 0, false)
+		}
 		after, err = strategicpatch.StrategicMergePatch(before, data, k.empty())
 	default:
 		return nil, fmt.Errorf("a patch of type %s is not simulated", how)
@@ -308,7 +350,10 @@ func (s *Server) patch(k *Kind, key types.NamespacedName, how types.PatchType, d
 	}
 	obj, err := k.fromJSON(after)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", k.groupResource(), key.Name, err.Error(), 0, false)
+	}
+	if err := immutable(k, old, obj); err != nil {
+		return nil, err
 	}
 	return s.replace(k, old, obj, w, true)
 }
@@ -338,6 +383,9 @@ func (s *Server) apply(k *Kind, want *unstructured.Unstructured, w write) (clien
 	}
 	if uid := want.GetUID(); uid != "" {
 		obj.SetUID(uid)
+	}
+	if err := immutable(k, live, obj); err != nil {
+		return nil, err
 	}
 	return s.replace(k, live, obj, w, false)
 }
@@ -372,6 +420,7 @@ func (s *Server) delete(k *Kind, key types.NamespacedName, options *client.Delet
 	at := metav1.NewTime(s.now().Truncate(time.Second).Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
 	obj.SetDeletionGracePeriodSeconds(&grace)
+	nextGeneration(old, obj)
 	s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: w.by})
 	return nil
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,14 +82,17 @@ func (s *Simulation) prepare(t testing.TB) {
 func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 	t.Helper()
 	s.prepare(t)
-	if replay := os.Getenv(replayVariable); replay != "" {
-		s.replay(t, replay, scenarios)
+	if text := os.Getenv(replayVariable); text != "" {
+		h, err := s.replay(text, scenarios, func(line string) { t.Log(line) })
+		if err = errors.Join(err, h.Err); err != nil {
+			t.Error(err)
+		}
 		return
 	}
 	histories := number(t, historiesVariable, usualHistories)
 	seed := number(t, seedVariable, 1)
-	for i, sc := range scenarios {
-		t.Run(sc.Name, func(t *testing.T) { s.explore(t, &sc, uint64(seed), histories/len(scenarios)+i*0) })
+	for _, sc := range scenarios {
+		t.Run(sc.Name, func(t *testing.T) { s.explore(t, &sc, uint64(seed), histories/len(scenarios)) })
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Simulation) Again(t *testing.T, sc testkit.Scenario, deviations string)
 		t.Fatal(err)
 	}
 	if h := s.play(&sc, told(as), nil, nil); h.Err != nil {
-		t.Error(s.explain(t, &sc, h))
+		t.Error(s.tell(t, &sc, h))
 	}
 }
 
@@ -121,120 +121,16 @@ func number(t *testing.T, variable string, usual int) int {
 	return n
 }
 
-func (s *Simulation) replay(t *testing.T, text string, scenarios []testkit.Scenario) {
-	name, deviations, _ := strings.Cut(text, " ")
-	i := slices.IndexFunc(scenarios, func(sc testkit.Scenario) bool { return sc.Name == name })
-	as, err := ParseDeviations(deviations)
-	if i < 0 || err != nil {
-		t.Fatalf("%s=%q is no story and its deviations (%v)", replayVariable, text, err)
-	}
-	h := s.play(&scenarios[i], told(as), nil, func(line string) { t.Log(line) })
-	if h.Err != nil {
-		t.Error(h.Err)
-	}
-}
-
-// explore plays a story in many histories, on all processors.
+// explore plays a story in many histories, and has the test fail if one of them does.
 func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, histories int) {
 	began := time.Now()
-	plain := told(nil)
-	plain.record = true
-	first := s.play(sc, plain, nil, nil)
-	if first.Err != nil {
-		t.Fatal(s.explain(t, sc, first))
-	}
-	singles := first.singles()
-	var mu sync.Mutex
-	var found []History
-	var at, steps atomic.Int64
-	var players sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		players.Go(func() {
-			idle := &coroutines{}
-			defer idle.end()
-			for {
-				n := int(at.Add(1)) - 1
-				if n >= len(singles)+histories {
-					return
-				}
-				c := seeded(seed + uint64(n))
-				if n < len(singles) {
-					c = told(Deviations{singles[n]})
-				}
-				h := s.play(sc, c, idle, nil)
-				steps.Add(int64(h.Steps))
-				if h.Err != nil {
-					mu.Lock()
-					found = append(found, h)
-					if len(found) >= mostFindings {
-						at.Store(1 << 60)
-					}
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	players.Wait()
+	found, played := s.search(sc, seed, histories, mostFindings)
 	for _, h := range found {
-		t.Error(s.explain(t, sc, s.shrink(sc, h)))
+		t.Error(s.tell(t, sc, s.shrink(sc, h.History)))
 	}
 	took := time.Since(began)
-	n := len(singles) + histories
 	t.Logf("%d histories, %d of them with each single deviation, in %.1f s: %.0f a second, %d steps each",
-		n, len(singles), took.Seconds(), float64(n)/took.Seconds(), steps.Load()/int64(max(1, n)))
-}
-
-// singles are all histories with one deviation from this one.
-func (h History) singles() Deviations {
-	var all Deviations
-	for _, q := range questions {
-		for i, answers := range h.Answers[q] {
-			for a := 1; a < answers; a++ {
-				all = append(all, Deviation{q, i + 1, a})
-			}
-		}
-	}
-	return all
-}
-
-// shrink leaves out deviations as long as the history fails.
-func (s *Simulation) shrink(sc *testkit.Scenario, h History) History {
-	for size := max(1, len(h.Deviations)/2); size > 0; {
-		smaller := false
-		for i := 0; i+size <= len(h.Deviations); {
-			fewer := slices.Delete(slices.Clone(h.Deviations), i, i+size)
-			if shorter := s.play(sc, told(fewer), nil, nil); shorter.Err != nil && len(shorter.Deviations) < len(h.Deviations) {
-				h, smaller = shorter, true
-			} else {
-				i++
-			}
-		}
-		if !smaller {
-			size /= 2
-		}
-	}
-	return h
-}
-
-// explain tells a history that failed.
-func (s *Simulation) explain(t *testing.T, sc *testkit.Scenario, h History) string {
-	var story []string
-	again := s.play(sc, told(h.Deviations), nil, func(line string) { story = append(story, line) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "story %s, %d deviations: %v\n\n", sc.Name, len(h.Deviations), h.Err)
-	if again.Err == nil || again.Err.Error() != h.Err.Error() {
-		fmt.Fprintf(&b, "(told once more, it ends otherwise: %v)\n\n", again.Err)
-	}
-	const most = 150
-	if skipped := len(story) - most; skipped > 0 {
-		story = append([]string{fmt.Sprintf("... %d lines ...", skipped)}, story[skipped:]...)
-	}
-	for _, line := range story {
-		fmt.Fprintf(&b, "    %s\n", line)
-	}
-	test, _, _ := strings.Cut(t.Name(), "/")
-	fmt.Fprintf(&b, "\nonce more: %s='%s %s' go test -count 1 -v -run '^%s$' %s\n", replayVariable, sc.Name, h.Deviations, test, testkit.PackageOfTest())
-	return b.String()
+		played.histories, played.singles, took.Seconds(), float64(played.histories)/took.Seconds(), played.steps/int64(played.histories))
 }
 
 // play plays one history.
