@@ -21,6 +21,8 @@ var simulated = sim.Simulation{
 	Kinds:    []client.Object{&atv1alpha1.At{}},
 	Each:     neverBack,
 	Always:   neverTwiceNorEarly,
+
+	Histories: 60_000,
 	Meddling: []testkit.Step{
 		{Name: "touches the At", Do: touched(func(r *testkit.Run) client.Object { return story(r) })},
 		{Name: "touches the pod", Do: touched(func(r *testkit.Run) client.Object { return podOfStory(r) })},

@@ -42,6 +42,9 @@ type Simulation struct {
 	// Meddling is what others do to the cluster at any time, but for the stories that name
 	// it in Without.
 	Meddling []testkit.Step
+	// Histories is how many are played of all stories together, besides those with each
+	// single deviation, where HISTORIES does not say.
+	Histories int
 	// MostOperators is how many may be at work at the same time; 3 if 0.
 	MostOperators int
 
@@ -57,8 +60,7 @@ const (
 )
 
 const (
-	usualHistories = 30_000
-	namespace      = "default"
+	namespace = "default"
 	// mostFindings is when a story is given up.
 	mostFindings = 2
 )
@@ -89,7 +91,7 @@ func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 		}
 		return
 	}
-	histories := number(t, historiesVariable, usualHistories)
+	histories := number(t, historiesVariable, s.Histories)
 	seed := number(t, seedVariable, 1)
 	for _, sc := range scenarios {
 		t.Run(sc.Name, func(t *testing.T) { s.explore(t, &sc, uint64(seed), histories/len(scenarios)) })

@@ -14,7 +14,7 @@ func (s *Simulation) Trace(t *testing.T, sc testkit.Scenario) []Write {
 	s.prepare(t)
 	h := s.playAs(&sc, told(nil), nil, nil, true)
 	if h.Err != nil {
-		t.Error(s.explain(t, &sc, h))
+		t.Error(s.tell(t, &sc, h))
 	}
 	return h.Writes
 }
