@@ -115,6 +115,7 @@ func (k *SteppedKubelet) can(pod *corev1.Pod) (bool, time.Time) {
 		return true, time.Time{}
 	case over:
 		return false, time.Time{}
+	case startsLater:
 	case runs:
 		if d := pod.Spec.ActiveDeadlineSeconds; d != nil {
 			if stop := care.started.Add(time.Duration(*d) * time.Second); at.IsZero() || stop.Before(at) {
@@ -164,6 +165,7 @@ func (k *SteppedKubelet) step(pod *corev1.Pod) {
 		k.begin(pod, care)
 	case runs:
 		k.end(pod, care)
+	case over:
 	}
 }
 

@@ -101,7 +101,7 @@ func get(t *testing.T, url, token string) (int, error) {
 // recording is an operator of ConfigMaps, and of a kind that is not installed.
 func recording(started chan<- string) Operator {
 	kind := func(name string, object client.Object) Kind {
-		return Kind{Object: object, New: func(parts Parts) (*Controller, error) {
+		return Kind{Object: object, New: func(Parts) (*Controller, error) {
 			return &Controller{Name: name, Reconciler: reconcile.Func(nil), Alarms: silent{source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error { return nil })}, Started: func(context.Context) error {
 				started <- name
 				return nil

@@ -348,18 +348,18 @@ type mapper struct{ api *API }
 var _ meta.RESTMapper = mapper{}
 
 func (m mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	for _, version := range versions {
-		k, err := m.api.kind(gk.WithVersion(version))
-		if err != nil {
-			return nil, err
-		}
-		scope := meta.RESTScopeNamespace
-		if !k.Namespaced {
-			scope = meta.RESTScopeRoot
-		}
-		return &meta.RESTMapping{Resource: k.GroupVersion().WithResource(k.Resource), GroupVersionKind: k.GroupVersionKind, Scope: scope}, nil
+	if len(versions) == 0 {
+		return nil, &meta.NoKindMatchError{GroupKind: gk}
 	}
-	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+	k, err := m.api.kind(gk.WithVersion(versions[0]))
+	if err != nil {
+		return nil, err
+	}
+	scope := meta.RESTScopeNamespace
+	if !k.Namespaced {
+		scope = meta.RESTScopeRoot
+	}
+	return &meta.RESTMapping{Resource: k.GroupVersion().WithResource(k.Resource), GroupVersionKind: k.GroupVersionKind, Scope: scope}, nil
 }
 
 func (m mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {

@@ -22,9 +22,8 @@ func (s *Server) prepare(k *Kind, old, obj client.Object, subresource string) er
 	if old == nil && k.goType != nil && k.status != nil {
 		k.takeField(obj, k.empty(), k.status, "status")
 	}
-	switch obj := obj.(type) {
-	case *corev1.Pod:
-		return s.preparePod(k, old, obj, subresource)
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return s.preparePod(k, old, pod, subresource)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (w *World) start() {
 			return
 		}
 		c.Controller = made
-		c.queue.first, c.queue.longest = made.First, made.Longest
+		c.first, c.longest = made.First, made.Longest
 		p.controllers = append(p.controllers, c)
 		for _, s := range made.Sources {
 			if err := p.watch(c, s); err != nil {
@@ -231,7 +231,7 @@ func (p *process) via(ctx context.Context, r Request, do func() error) error {
 	fate := w.choices.ask(Fate, fates)
 	n := len(w.Writes)
 	w.Writes = append(w.Writes, Write{Request: r, Operator: p.number, Part: part})
-	err, fell := p.meet(fate, r, do)
+	fell, err := p.meet(fate, r, do)
 	w.Writes[n].Fate = fell
 	if err != nil && fell == "" {
 		w.Writes[n].Fate = err.Error()
@@ -243,7 +243,7 @@ func (p *process) via(ctx context.Context, r Request, do func() error) error {
 }
 
 // meet has a write meet its fate.
-func (p *process) meet(fate int, r Request, do func() error) (err error, fell string) {
+func (p *process) meet(fate int, r Request, do func() error) (fell string, err error) {
 	var resource schema.GroupResource
 	if r.Kind != nil {
 		resource = r.Kind.groupResource()
@@ -251,24 +251,24 @@ func (p *process) meet(fate int, r Request, do func() error) (err error, fell st
 	switch fate {
 	case killedBefore:
 		p.kill()
-		return errKilled, "is not sent: the operator is killed before it"
+		return "is not sent: the operator is killed before it", errKilled
 	case killedAfter:
 		_ = do() // nobody hears the answer
 		p.kill()
-		return errKilled, "the operator is killed after it"
+		return "the operator is killed after it", errKilled
 	case answerLost:
 		_ = do()
-		return io.ErrUnexpectedEOF, "the answer is lost"
+		return "the answer is lost", io.ErrUnexpectedEOF
 	case conflicts:
-		return apierrors.NewConflict(resource, r.Name, errors.New("the simulation's conflict")), "is answered 409, and not done"
+		return "is answered 409, and not done", apierrors.NewConflict(resource, r.Name, errors.New("the simulation's conflict"))
 	case tooBusy:
-		return apierrors.NewTooManyRequestsError("the simulation's overload"), "is answered 429, and not done"
+		return "is answered 429, and not done", apierrors.NewTooManyRequestsError("the simulation's overload")
 	case serverError:
-		return apierrors.NewInternalError(errors.New("the simulation's server error")), "is answered 500, and not done"
+		return "is answered 500, and not done", apierrors.NewInternalError(errors.New("the simulation's server error"))
 	case timesOut:
-		return p.timesOut(), "gets no answer for 10 s, and is not done"
+		return "gets no answer for 10 s, and is not done", p.timesOut()
 	}
-	return do(), ""
+	return "", do()
 }
 
 func (p *process) timesOut() error {
@@ -337,10 +337,10 @@ func (p *process) ready(add func(func())) {
 		if !due.IsZero() && !due.After(w.now) {
 			keys, _ := c.Alarms.Ring()
 			for _, key := range keys {
-				c.queue.Add(reconcile.Request{NamespacedName: key})
+				c.Add(reconcile.Request{NamespacedName: key})
 			}
 		}
-		c.queue.ring()
+		c.ring()
 		if r, ok := c.take(); ok {
 			add(func() { c.begin(r) })
 		}
@@ -510,7 +510,7 @@ type events struct {
 	*process
 }
 
-func (e events) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
+func (e events) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	if e.world.trace != nil && e.isAlive {
 		e.world.Tracef(e.name, "event %s %s: %s", kind, reason, fmt.Sprintf(note, args...))
 	}

@@ -216,7 +216,8 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if version := obj.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
 		return nil, s.conflict(k, name, "the object has been modified; please apply your changes to the latest version and try again")
 	}
-	if w.subresource == "status" {
+	switch w.subresource {
+	case "status":
 		fresh := old.DeepCopyObject().(client.Object)
 		k.takeField(fresh, obj, k.status, "status")
 		if k.definition == nil {
@@ -225,7 +226,7 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 		}
 		fresh.SetManagedFields(obj.GetManagedFields())
 		obj = fresh
-	} else if w.subresource == "" {
+	case "":
 		k.takeField(obj, old, k.status, "status")
 	}
 	obj.SetUID(old.GetUID())

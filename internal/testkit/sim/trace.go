@@ -32,14 +32,14 @@ func (s *Simulation) Compare(t *testing.T, sweep *testkit.Sweep, scenarios ...te
 		}
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			var simulated, real []string
+			var simulated, onServer []string
 			for _, w := range s.Trace(t, sc) {
 				simulated = append(simulated, w.Sort())
 			}
 			for _, w := range sweep.Trace(t, sc) {
-				real = append(real, w.Sort())
+				onServer = append(onServer, w.Sort())
 			}
-			if a, b := slices.Compact(simulated), slices.Compact(real); !slices.Equal(a, b) {
+			if a, b := slices.Compact(simulated), slices.Compact(onServer); !slices.Equal(a, b) {
 				t.Errorf("in the simulation:\n%q\non the real API server:\n%q", a, b)
 			}
 		})

@@ -59,7 +59,7 @@ func decoded(v reflect.Value) {
 			decoded(value)
 			v.SetMapIndex(key, value)
 		}
-	case reflect.Struct:
+	default: // a struct: nothing else is left
 		switch t {
 		case timeType:
 			at := v.Addr().Interface().(*metav1.Time)

@@ -67,7 +67,7 @@ func (w Write) Sort() string {
 	if w.Part != "" {
 		return w.Part + ": " + w.Verb
 	}
-	return w.Request.String()
+	return w.String()
 }
 
 // World is one history of a story.
@@ -90,7 +90,6 @@ type World struct {
 	idle      *coroutines
 	polling   bool // a request is answered at once
 	steps     int
-	last      int // who acted last
 	failure   error
 	trace     func(text string)
 	latest    time.Time
