@@ -22,7 +22,7 @@ var simulated = sim.Simulation{
 	Each:     neverBack,
 	Always:   neverTwiceNorEarly,
 
-	Histories: 60_000,
+	Histories: 15_000,
 	Meddling: []testkit.Step{
 		{Name: "touches the At", Do: touched(func(r *testkit.Run) client.Object { return story(r) })},
 		{Name: "touches the pod", Do: touched(func(r *testkit.Run) client.Object { return podOfStory(r) })},
