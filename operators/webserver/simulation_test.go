@@ -1,11 +1,20 @@
 package webserver
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 )
@@ -20,6 +29,7 @@ func simulation() *sim.Simulation {
 		Operator: Operator,
 		CRDs:     []string{"config/crd"},
 		Kinds:    []client.Object{&webv1.WebServer{}},
+		Always:   alwaysServes,
 		Resources: map[string][]string{
 			"gateway.networking.k8s.io/v1": {"httproutes HTTPRoute"},
 			"route.openshift.io/v1":        {"routes Route"},
@@ -27,5 +37,81 @@ func simulation() *sim.Simulation {
 		Controllers: func(w *sim.World, _ *testkit.Run) []sim.Controller {
 			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w)}
 		},
+		Meddling: []testkit.Step{
+			touched("the WebServer", "web", func() client.Object { return &webv1.WebServer{} }),
+			touched("the Deployment", "web", func() client.Object { return &appsv1.Deployment{} }),
+			unmarked("the Deployment", "web", func() client.Object { return &appsv1.Deployment{} }),
+			unmarked("the Service", "web-service", func() client.Object { return &corev1.Service{} }),
+			disowned("the Deployment", "web", func() client.Object { return &appsv1.Deployment{} }),
+			disowned("the Service", "web-service", func() client.Object { return &corev1.Service{} }),
+			disowned("the PodDisruptionBudget", "web", func() client.Object { return &policyv1.PodDisruptionBudget{} }),
+		},
 	}
+}
+
+// alwaysServes holds for every change: the operator never deletes a Deployment, and what
+// follows from its writes never deletes the last pod that is ready. Pods that crash, and
+// those of a Deployment that a user deletes, are not its fault.
+func alwaysServes(c sim.Change, r *testkit.Run) error {
+	if _, is := c.New.(*appsv1.Deployment); is && c.Type == watch.Deleted && c.By != "user" {
+		return fmt.Errorf("%s deletes the Deployment", c.By)
+	}
+	pod, is := c.New.(*corev1.Pod)
+	if !is || c.Old == nil || c.By == "garbage collector" || !serves(c.Old.(*corev1.Pod)) || pod.DeletionTimestamp == nil && c.Type != watch.Deleted {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(context.Background(), &pods, client.InNamespace(r.Namespace)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if serves(&pods.Items[i]) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s deletes pod %s, and no other one is ready", c.By, pod.Name)
+}
+
+// serves says whether requests are sent to a pod, for as long as it is not asked to leave.
+func serves(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// meddled is something that somebody does to an object, if it is there.
+func meddled(what, name string, empty func() client.Object, patch func(client.Object) string) testkit.Step {
+	return testkit.Step{Name: what, Do: func(ctx context.Context, r *testkit.Run) error {
+		obj, err := read(ctx, r, name, empty())
+		if err != nil {
+			return err
+		}
+		return r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch(obj))))
+	}}
+}
+
+func touched(what, name string, empty func() client.Object) testkit.Step {
+	const annotation = "example.com/touched"
+	return meddled("touches "+what, name, empty, func(obj client.Object) string {
+		n, _ := strconv.Atoi(obj.GetAnnotations()[annotation])
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, annotation, n+1)
+	})
+}
+
+func unmarked(what, name string, empty func() client.Object) testkit.Step {
+	return meddled("takes the label off "+what, name, empty, func(client.Object) string {
+		return fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, apply.ManagedByLabel)
+	})
+}
+
+func disowned(what, name string, empty func() client.Object) testkit.Step {
+	return meddled("takes the owner off "+what, name, empty, func(client.Object) string {
+		return `{"metadata":{"ownerReferences":null}}`
+	})
 }

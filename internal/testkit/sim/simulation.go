@@ -16,6 +16,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -258,6 +260,7 @@ func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, tr
 	story := &Story{
 		API: s.api, Operator: s.Operator, NameOf: loop.NameOf, Resources: s.Resources, MostOperators: s.MostOperators,
 		Begin:   func(w *World) { p.begin(w, sc) },
+		Before:  bound(sc.Before),
 		Arrange: bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
 		Meddling: bounds(s.Meddling),
 	}
@@ -288,6 +291,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 		w.Fail(err)
 		kinds = append(kinds, k)
 	}
+	made := map[types.UID]bool{} // by the operators
 	w.Server.Stored = func(c Change) {
 		if w.trace != nil && !strings.HasPrefix(c.By, "operator") && c.By != "user" {
 			w.Tracef(c.By, "%s %s %s", strings.ToLower(string(c.Type)), c.Kind.Resource, c.New.GetName())
@@ -298,10 +302,33 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 			}
 			w.Fail(p.judge(c))
 		}
+		if strings.HasPrefix(c.By, "operator") && !slices.Contains(kinds, c.Kind) {
+			w.Fail(foreign(c, kinds, made))
+		}
 		if p.Always != nil {
+			polling := w.polling
+			w.polling = true
 			w.Fail(p.Always(c, p.run))
+			w.polling = polling
 		}
 	}
+}
+
+// foreign returns what is wrong if an operator has written an object that is not its own:
+// that one of its kinds does not control, nor, if nobody controls it, an operator made.
+func foreign(c Change, kinds []*Kind, made map[types.UID]bool) error {
+	if c.Old == nil {
+		made[c.New.GetUID()] = true
+		return nil
+	}
+	ref := metav1.GetControllerOfNoCopy(c.Old)
+	if ref == nil && made[c.Old.GetUID()] || len(kinds) == 0 {
+		return nil
+	}
+	if ref != nil && slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion }) {
+		return nil
+	}
+	return fmt.Errorf("%s wrote something foreign: %s %s, controlled by %v", c.By, c.Kind.Resource, c.New.GetName(), ref)
 }
 
 // difference is what of an object's JSON has changed, in few words.

@@ -25,7 +25,8 @@ type Story struct {
 	// Begin, if set, is called with each new world, before anything happens in it.
 	Begin func(w *World)
 
-	// The user's part, as in testkit.Scenario; When may be nil.
+	// The user's part, as in testkit.Scenario; When, Before and Arrange may be nil.
+	Before  func(ctx context.Context) error
 	Arrange func(ctx context.Context) error
 	Steps   []Step
 	Settled func(ctx context.Context) error
@@ -163,6 +164,11 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 	w.user.world = w
 	if story.Begin != nil {
 		story.Begin(w)
+	}
+	if story.Before != nil {
+		w.polling = true
+		w.Fail(story.Before(context.Background()))
+		w.polling = false
 	}
 	w.slow = make([]slowness, len(w.Controllers))
 	most := story.MostOperators
@@ -522,6 +528,9 @@ func (u *user) act() {
 		w.Tracef("user", "%s", name)
 		ctx := log.IntoContext(context.Background(), logr.Discard())
 		u.task = w.newTask(func() {
+			if do == nil {
+				return
+			}
 			if err := do(ctx); err != nil && !errors.Is(err, errOver) {
 				w.Fail(fmt.Errorf("%s: %w", name, err))
 			}
