@@ -40,7 +40,8 @@ type Scenario struct {
 	Check func(ctx context.Context, r *Run) error
 
 	// EachLate adds the variants in which one kind of objects alone is late. Without
-	// has variants that are not played, each with the reason why.
+	// has variants that are not played, and meddling that does not happen in a simulation,
+	// each with the reason why.
 	EachLate bool
 	Without  map[string]string
 

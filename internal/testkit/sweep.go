@@ -53,6 +53,7 @@ type Sweep struct {
 	// Parallel is how many runs there are at a time; 16 if 0. They mostly wait.
 	Parallel int
 
+	mu     sync.Mutex
 	client client.WithWatch // of all runs, because each client requests all kinds anew
 	slots  chan struct{}    // one for each run that may go on
 	seen   coverage
@@ -182,6 +183,20 @@ func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	}
 }
 
+// Trace plays a scenario with nothing going wrong, and returns what the operator wrote.
+func (s *Sweep) Trace(t *testing.T, sc Scenario) []Write {
+	t.Helper()
+	server := s.prepare(t)
+	v := variant{name: "trace", operators: 1}
+	s.slots <- struct{}{}
+	res := s.play(t.Context(), server, &sc, v, plan{})
+	<-s.slots
+	if res.err != nil {
+		t.Error(s.explain(t.Name(), &sc, v, plan{}, res))
+	}
+	return res.writes
+}
+
 func (s *Sweep) runVariant(t *testing.T, server *APIServer, sc *Scenario, v variant) {
 	runs, began := 0, time.Now()
 	s.explore(v, func(p plan) (res result, played bool) {
@@ -258,6 +273,8 @@ func (s *Sweep) fill(t *testing.T, gaps []gap) {
 func (s *Sweep) prepare(t *testing.T) *APIServer {
 	t.Helper()
 	server := Server(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.client != nil {
 		return server
 	}

@@ -115,28 +115,46 @@ func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.A
 	return nil
 }
 
-// hidden are the pods, by At, that the cache does not show, because they have lost
-// their label. They are read from the API server.
-type hidden struct {
+// known are the pods, by At, that must not be lost sight of although the cache may not
+// show them, for others can remove their label: those that have none, and those of a
+// claimed attempt until they have ended. An At without a pod has an empty name.
+type known struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]string
 }
 
-func newHidden() *hidden { return &hidden{pods: map[types.NamespacedName]string{}} }
+func newKnown() *known { return &known{pods: map[types.NamespacedName]string{}} }
 
-// note remembers whether the pod of an At is hidden.
-func (h *hidden) note(at types.NamespacedName, pod *corev1.Pod) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if pod == nil || isShown(pod) {
-		delete(h.pods, at)
-		return
+// note remembers the pod of an At as it was read from wherever it is shown; nil if the
+// API server has none.
+func (k *known) note(at *atv1alpha1.At, pod *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case pod == nil:
+		k.pods[key(at)] = ""
+	case !isShown(pod), hasUID(pod, at.Status.PodUID) && !phaseIsFinal(pod):
+		k.pods[key(at)] = pod.Name
+	default:
+		delete(k.pods, key(at))
 	}
-	h.pods[at] = pod.Name
 }
 
-func (h *hidden) has(at types.NamespacedName, pod string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.pods[at] == pod
+func (k *known) forget(at types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.pods, at)
+}
+
+// mayLast says whether a pod of that name that the cache does not show may be there all
+// the same. A deadline ends a run whose pod has not ended: of those this operator has to
+// look once.
+func (k *known) mayLast(at *atv1alpha1.At, pod string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	name, ok := k.pods[key(at)]
+	if !ok {
+		return at.Status.Phase == atv1alpha1.Failed && (at.Status.Reason == reasonPendingDeadline || at.Status.Reason == reasonDeadline)
+	}
+	return name == pod
 }

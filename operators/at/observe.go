@@ -47,14 +47,14 @@ type observer struct {
 	// takenBack are the Ats whose pod got its marks back, and is not to get
 	// them again soon.
 	takenBack *pauses
-	hidden    *hidden
+	known     *known
 	now       func() time.Time
 }
 
 // forget drops what is kept in memory about an At that is gone.
 func (o *observer) forget(at types.NamespacedName) {
 	o.takenBack.forget(at)
-	o.hidden.note(at, nil)
+	o.known.forget(at)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.At) (observation, error) {
@@ -88,7 +88,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 			seen.last, seen.hidden = last, !isShown(last)
 		}
 	}
-	lost := pod == nil && o.hidden.has(key(at), podKey.Name)
+	lost := pod == nil && o.known.mayLast(at, podKey.Name)
 	if lost || claimed && (!hasUID(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
 		// The claimed pod seems gone, or not to have come far enough in time.
 		// That ends the attempt, so a cache that is merely late must not decide
@@ -97,8 +97,8 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 			return seen, err
 		}
 	}
-	if lost || pod != nil && !isShown(pod) {
-		o.hidden.note(key(at), pod)
+	if lost || pod != nil {
+		o.known.note(at, pod)
 	}
 	switch {
 	case pod == nil:

@@ -18,13 +18,13 @@ func TestMain(m *testing.M) {
 	testkit.Main(m, testkit.Options{CRDs: []string{"config/crd"}})
 }
 
-// TestSweep kills the operator at every write of every story, and shows the
-// contract of doc.go to hold all the same.
-func TestSweep(t *testing.T) {
+// newSweep plays the stories on the real API server, where attempts follow each other
+// fast.
+func newSweep(t *testing.T) *testkit.Sweep {
 	usual := firstBackoff
 	firstBackoff = 100 * time.Millisecond
 	t.Cleanup(func() { firstBackoff = usual })
-	sweep := &testkit.Sweep{
+	return &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: atExample.kind().Writes,
 		NameOf: loop.NameOf,
@@ -33,6 +33,16 @@ func TestSweep(t *testing.T) {
 		Each:   neverBack,
 		Late:   []string{"ats", "pods"},
 	}
+}
+
+// TestSweep kills the operator at every write of every story, and shows the
+// contract of doc.go to hold all the same.
+func TestSweep(t *testing.T) {
+	sweep := newSweep(t)
 	sweep.Run(t, append(stories(), keptGated())...)
 	sweep.RequireAllWritesCut(t)
 }
+
+// TestSimulationIsReal: the operator writes the same to the simulation and to the real
+// API server.
+func TestSimulationIsReal(t *testing.T) { simulated.Compare(t, newSweep(t), stories()...) }

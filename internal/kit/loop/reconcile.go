@@ -195,7 +195,7 @@ func (l *loop[T, S, P]) hasRead(key client.ObjectKey) {
 // report stores the status if it differs, and announces it once it is stored.
 func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string) error {
 	l.stamp(before, obj)
-	if equality.Semantic.DeepEqual(before, obj) {
+	if equality.Semantic.DeepEqual(statusOf(before), statusOf(obj)) {
 		return nil
 	}
 	name := "status " + l.gvk.Kind
@@ -230,7 +230,8 @@ func (l *loop[T, S, P]) yields(now T) time.Time {
 	key := client.ObjectKeyFromObject(now)
 	last, ok := l.last[key]
 	switch {
-	case !ok || last.obj.GetUID() != now.GetUID() || last.obj.GetGeneration() != now.GetGeneration() || equality.Semantic.DeepEqual(statusOf(last.obj), statusOf(now)):
+	case !ok || last.obj.GetResourceVersion() == now.GetResourceVersion(), last.obj.GetUID() != now.GetUID(),
+		last.obj.GetGeneration() != now.GetGeneration(), equality.Semantic.DeepEqual(statusOf(last.obj), statusOf(now)):
 		return time.Time{}
 	case last.yields.IsZero():
 		last.yields = l.now().Add(yieldFor)

@@ -162,11 +162,12 @@ func TestWhatIsSent(t *testing.T) {
 		isErr  bool
 		wakeIn time.Duration
 	}{
-		"nothing": {sent: []string{"create ConfigMap", "delete ConfigMap", "create ConfigMap/last", "status Service"}, ready: "All is done"},
+		"nothing": {sent: []string{"create ConfigMap", "delete ConfigMap", "create ConfigMap/last", "status Service"}, ready: "All is done",
+			wakeIn: apply.MemoryLasts},
 		"a refusal": {err: refused, sent: []string{"create ConfigMap", "delete ConfigMap", "status Service"},
 			ready: "ConfigMap: configmaps", wakeIn: time.Second},
 		"an error": {err: apierrors.NewInternalError(errors.New("etcd")), sent: []string{"create ConfigMap", "delete ConfigMap", "status Service"},
-			ready: "Internal error", isErr: true},
+			ready: "Internal error", isErr: true, wakeIn: apply.MemoryLasts},
 		"a conflict": {err: apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "s", errors.New("changed")),
 			sent: []string{"create ConfigMap", "delete ConfigMap"}, wakeIn: conflictWait},
 	}
@@ -212,6 +213,81 @@ func TestIfCurrent(t *testing.T) {
 		t.Error(err)
 	}
 	b.expectSent("delete ConfigMap", "status Service")
+}
+
+// TestMadeAgain: what was deleted lately is made again only for the owner that the API
+// server has, too.
+func TestMadeAgain(t *testing.T) {
+	b := newBench(t)
+	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
+		return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+	}
+	gone := configMap("s")
+	gone.ResourceVersion = "7"
+	b.executor.memory.Deleted("ConfigMap", gone)
+	current := b.client
+	b.executor.live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build() // the owner is gone
+	if _, _, err := b.reconcile(); err != nil {
+		t.Error(err)
+	}
+	b.expectSent("status Service")
+	b.executor.live = current
+	b.now = b.now.Add(conflictWait)
+	if _, _, err := b.reconcile(); err != nil {
+		t.Error(err)
+	}
+	b.expectSent("create ConfigMap", "status Service")
+}
+
+// TestAnothersStatus: two operators that see different things take turns once in a
+// second, and not as fast as they can.
+func TestAnothersStatus(t *testing.T) {
+	b := newBench(t)
+	if _, _, err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	b.expectSent("status Service")
+	var s corev1.Service
+	key := client.ObjectKey{Namespace: "n", Name: "s"}
+	if err := b.client.Get(t.Context(), key, &s); err != nil {
+		t.Fatal(err)
+	}
+	meta.FindStatusCondition(s.Status.Conditions, status.Ready).Message = "another operator's"
+	if err := b.client.Status().Update(t.Context(), &s); err != nil {
+		t.Fatal(err)
+	}
+	b.sent = nil
+	for _, after := range []time.Duration{0, yieldFor / 2} {
+		b.now = b.now.Add(after)
+		if ready, _, err := b.reconcile(); err != nil || ready.Message != "another operator's" {
+			t.Errorf("Ready is %+v, error %v", ready, err)
+		}
+	}
+	b.expectSent()
+	if alarm := b.alarms.byKey[key]; alarm == nil || !alarm.at.Equal(b.now.Add(yieldFor/2)) {
+		t.Errorf("alarm %+v", alarm)
+	}
+	b.now = b.now.Add(yieldFor / 2)
+	if ready, _, err := b.reconcile(); err != nil || ready.Message != "All is done" {
+		t.Errorf("Ready is %+v, error %v", ready, err)
+	}
+	b.expectSent("status Service")
+}
+
+// TestIfSame: what has changed since it was observed is not deleted.
+func TestIfSame(t *testing.T) {
+	b := newBench(t, configMap("s"))
+	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
+		observed := configMap("s")
+		observed.ResourceVersion = "1"
+		return &Plan{Writes: []Write{{Verb: Delete, Object: observed, IfSame: true}}}, nil
+	}
+	if _, _, err := b.reconcile(); err != nil {
+		t.Error(err)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &corev1.ConfigMap{}); err != nil {
+		t.Errorf("it was deleted: %v", err)
+	}
 }
 
 // TestRefusedIsHeldBack: whatever wakes the loop, what was refused waits for its time.

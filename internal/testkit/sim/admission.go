@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +50,8 @@ type admitted struct {
 	// obj has the spec and the status as they would be stored.
 	obj client.Object
 	err error
+	// same says that they are as they came.
+	same bool
 }
 
 // readDefinitions reads all CRDs in the manifests (*.yaml) of the folders.
@@ -129,7 +132,7 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, version *apiex
 // without unknown fields, with defaults, and with the status of old, or, by the
 // subresource status, with nothing but its status in place of that of old. What
 // breaks the CRD's schema or its rules is refused as the API server refuses it.
-// Metadata other than the name is not looked at.
+// Metadata other than the name is not looked at. The result may be obj itself.
 func (d *definition) admit(obj, old client.Object, subresource string) (client.Object, error) {
 	h := newHash()
 	h.text(subresource)
@@ -149,10 +152,18 @@ func (d *definition) admit(obj, old client.Object, subresource string) (client.O
 	verdict, ok := d.admitted.get(key)
 	if !ok {
 		verdict.obj, verdict.err = d.judge(obj, old, subresource)
-		d.admitted.put(key, verdict)
+		_, isTyped := obj.(metav1.ObjectMetaAccessor)
+		verdict.same = isTyped && verdict.err == nil && equality.Semantic.DeepEqual(content(verdict.obj), content(obj))
+		// Where there are times, only this is the same for all that have the key.
+		if verdict.same || len(h.seen) == 0 {
+			d.admitted.put(key, verdict)
+		}
 	}
 	if verdict.err != nil {
 		return nil, verdict.err
+	}
+	if verdict.same {
+		return obj, nil
 	}
 	result := verdict.obj.DeepCopyObject().(client.Object)
 	if subresource == "" {

@@ -101,8 +101,8 @@ func seeded(seed uint64) *choices {
 	return &choices{random: r, chance: chances[r.IntN(len(chances))], most: 1 + r.IntN(16)}
 }
 
-// rarer are the questions that are asked at every step: to deviate is then rarer.
-var rarer = map[Question]float64{Turn: 0.5, Meddling: 0.2, Operators: 10}
+// weights make up for how often a question is asked.
+var weights = map[Question]float64{Turn: 0.5, Meddling: 0.2, Operators: 5}
 
 func (c *choices) ask(q Question, answers int) int {
 	i := slices.Index(questions, q)
@@ -121,7 +121,7 @@ func (c *choices) ask(q Question, answers int) int {
 		answer = c.told[Deviation{Question: q, N: n}] % answers
 	} else if len(c.made) < c.most {
 		chance := c.chance
-		if factor, ok := rarer[q]; ok {
+		if factor, ok := weights[q]; ok {
 			chance *= factor
 		}
 		if c.random.Float64() < chance {

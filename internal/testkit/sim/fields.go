@@ -200,6 +200,16 @@ func (f *fields) update(live, obj client.Object, manager, subresource string, no
 		return err
 	}
 
+	// What the endpoint cannot change need not be looked at.
+	beside := "Status"
+	if subresource == "status" {
+		beside = "Spec"
+	}
+	if subresource == "" || subresource == "status" {
+		blank(before, beside)
+		blank(after, beside)
+	}
+
 	h := newHash()
 	h.text(manager)
 	h.text(subresource)
@@ -230,6 +240,13 @@ func (f *fields) update(live, obj client.Object, manager, subresource string, no
 	}
 	obj.SetManagedFields(stamp(answer.entries, live, obj, now))
 	return nil
+}
+
+// blank empties a field of a typed object, if there is one.
+func blank(obj client.Object, name string) {
+	if field := reflect.ValueOf(obj).Elem().FieldByName(name); field.IsValid() {
+		field.SetZero()
+	}
 }
 
 // manager returns the field manager of an endpoint.

@@ -130,12 +130,6 @@ func (k *Kind) empty() client.Object {
 	return reflect.New(k.goType).Interface().(client.Object)
 }
 
-// protobuf is what the types of Kubernetes' own API can do: it is how they are sent.
-type protobuf interface {
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}
-
 // received is an object as the server decodes it: with whole seconds, for example, and
 // without what is empty.
 func (k *Kind) received(obj client.Object) (client.Object, error) {
@@ -149,20 +143,8 @@ func (k *Kind) received(obj client.Object) (client.Object, error) {
 	if reflect.TypeOf(obj) != reflect.TypeOf(into) {
 		return nil, fmt.Errorf("a %T is no %s", obj, k.Kind)
 	}
-	if from, ok := obj.(protobuf); ok {
-		data, err := from.Marshal()
-		if err != nil {
-			return nil, err
-		}
-		return into, into.(protobuf).Unmarshal(data)
-	}
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return nil, err
-	}
+	into = obj.DeepCopyObject().(client.Object)
+	decoded(reflect.ValueOf(into).Elem())
 	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return into, nil
 }

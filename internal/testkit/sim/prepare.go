@@ -173,6 +173,20 @@ func (s *Server) Replace(obj client.Object, by string) error {
 	return nil
 }
 
+// Report stores a new status of an object for a controller of the simulation, which
+// passes a copy of the stored one.
+func (s *Server) Report(obj client.Object, by string) error {
+	k, err := s.API.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	old, err := s.find(k, client.ObjectKeyFromObject(obj))
+	if err == nil {
+		s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: by})
+	}
+	return err
+}
+
 // Add stores a new object for a controller of the simulation.
 func (s *Server) Add(obj client.Object, by string) (client.Object, error) {
 	k, err := s.API.kindOf(obj)

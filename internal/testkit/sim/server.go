@@ -235,7 +235,7 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	if w.dryRun {
 		return obj, nil
 	}
-	if isSame && equality.Semantic.DeepEqual(old, obj) {
+	if isSame && k.isSame(old, obj, w.subresource) {
 		return old, nil // the API server does not store what changes nothing
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && len(old.GetFinalizers()) > 0 {
@@ -243,6 +243,15 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 	}
 	s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: w.by})
 	return obj, nil
+}
+
+// isSame says whether a write that keeps the spec changes nothing at all.
+func (k *Kind) isSame(old, obj client.Object, subresource string) bool {
+	if k.goType == nil || k.spec == nil {
+		return equality.Semantic.DeepEqual(old, obj)
+	}
+	return (subresource == "" || equality.Semantic.DeepEqual(part(old, k.status), part(obj, k.status))) &&
+		equality.Semantic.DeepEqual(objectMeta(old), objectMeta(obj))
 }
 
 // sameSpec says whether what counts as a generation is the same.

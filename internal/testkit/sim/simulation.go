@@ -44,7 +44,8 @@ type Simulation struct {
 	Resources map[string][]string
 	// Controllers make those of the cluster, besides the garbage collector and the kubelet.
 	Controllers func(w *World, r *testkit.Run) []Controller
-	// Meddling is what others do to the cluster at any time.
+	// Meddling is what others do to the cluster at any time, but for the stories that name
+	// it in Without.
 	Meddling []testkit.Step
 	// MostOperators is how many may be at work at the same time; 3 if 0.
 	MostOperators int
@@ -240,6 +241,10 @@ func (s *Simulation) explain(t *testing.T, sc *testkit.Scenario, h History) stri
 
 // play plays one history.
 func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, trace func(string)) History {
+	return s.playAs(sc, c, idle, trace, false)
+}
+
+func (s *Simulation) playAs(sc *testkit.Scenario, c *choices, idle *coroutines, trace func(string), arrangeFirst bool) History {
 	if idle == nil {
 		idle = &coroutines{}
 		defer idle.end()
@@ -257,12 +262,19 @@ func (s *Simulation) play(sc *testkit.Scenario, c *choices, idle *coroutines, tr
 		}
 		return all
 	}
+	var meddling []testkit.Step
+	for _, step := range s.Meddling {
+		if sc.Without[step.Name] == "" {
+			meddling = append(meddling, step)
+		}
+	}
 	story := &Story{
 		API: s.api, Operator: s.Operator, NameOf: loop.NameOf, Resources: s.Resources, MostOperators: s.MostOperators,
-		Begin:   func(w *World) { p.begin(w, sc) },
-		Before:  bound(sc.Before),
-		Arrange: bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
-		Meddling: bounds(s.Meddling),
+		ArrangeFirst: arrangeFirst,
+		Begin:        func(w *World) { p.begin(w, sc) },
+		Before:       bound(sc.Before),
+		Arrange:      bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
+		Meddling: bounds(meddling),
 	}
 	if story.Check == nil {
 		story.Check = func(context.Context) error { return nil }
@@ -293,6 +305,9 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 	}
 	made := map[types.UID]bool{} // by the operators
 	w.Server.Stored = func(c Change) {
+		polling := w.polling
+		w.polling = true // whoever looks now is answered at once
+		defer func() { w.polling = polling }()
 		if w.trace != nil && !strings.HasPrefix(c.By, "operator") && c.By != "user" {
 			w.Tracef(c.By, "%s %s %s", strings.ToLower(string(c.Type)), c.Kind.Resource, c.New.GetName())
 		}
@@ -306,10 +321,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 			w.Fail(foreign(c, kinds, made))
 		}
 		if p.Always != nil {
-			polling := w.polling
-			w.polling = true
 			w.Fail(p.Always(c, p.run))
-			w.polling = polling
 		}
 	}
 }
@@ -369,7 +381,7 @@ func (n node) Bind(pod *corev1.Pod) {
 	_ = n.Server.Bind(client.ObjectKeyFromObject(pod), nodeName, "scheduler")
 }
 
-func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Replace(pod, "kubelet")) }
+func (n node) Report(pod *corev1.Pod) { n.Fail(n.Server.Report(pod, "kubelet")) }
 
 func (n node) Remove(pod *corev1.Pod) { n.Fail(n.Server.Remove(pod, "kubelet")) }
 

@@ -28,9 +28,11 @@ type Story struct {
 	// The user's part, as in testkit.Scenario; When, Before and Arrange may be nil.
 	Before  func(ctx context.Context) error
 	Arrange func(ctx context.Context) error
-	Steps   []Step
-	Settled func(ctx context.Context) error
-	Check   func(ctx context.Context) error
+	// ArrangeFirst has the operators start after that.
+	ArrangeFirst bool
+	Steps        []Step
+	Settled      func(ctx context.Context) error
+	Check        func(ctx context.Context) error
 
 	// Meddling is what others do meanwhile, at any time, and however often.
 	Meddling []Step
@@ -175,6 +177,11 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 	if most == 0 {
 		most = 3
 	}
+	for story.ArrangeFirst && (!w.user.begun || w.user.task != nil) && w.failure == nil {
+		if !w.act() {
+			w.now, _ = w.nextWake()
+		}
+	}
 	for range 1 + c.ask(Operators, most) {
 		w.start()
 	}
@@ -282,14 +289,14 @@ var jumps = []time.Duration{time.Minute, 2 * time.Hour, -10 * time.Second}
 
 // meddle has somebody interfere.
 func (w *World) meddle(what int) {
-	if what >= len(w.story.Meddling) {
-		jump := jumps[what-len(w.story.Meddling)]
+	if what < len(jumps) {
+		jump := jumps[what]
 		w.Tracef("clock", "jumps by %s", jump)
 		w.latest = w.Latest()
 		w.now = w.now.Add(jump)
 		return
 	}
-	step := w.story.Meddling[what]
+	step := w.story.Meddling[what-len(jumps)]
 	w.polling = true
 	defer func() { w.polling = false }()
 	ctx := context.Background()

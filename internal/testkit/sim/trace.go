@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"example.com/fairlead/internal/testkit"
+)
+
+// Trace plays a story with nothing going wrong, and returns what the operator wrote. It
+// starts after the user has arranged, as a real one does, which takes longer.
+func (s *Simulation) Trace(t *testing.T, sc testkit.Scenario) []Write {
+	t.Helper()
+	s.prepare(t)
+	h := s.playAs(&sc, told(nil), nil, nil, true)
+	if h.Err != nil {
+		t.Error(s.explain(t, &sc, h))
+	}
+	return h.Writes
+}
+
+// Compare plays stories in the simulation and, by a sweep, on a real API server, with
+// nothing going wrong, and wants the operator to write the same to both, in the same order.
+// How often it writes the same again and again, such as a status that follows what a
+// kubelet does, depends on how fast that is, and does not count.
+func (s *Simulation) Compare(t *testing.T, sweep *testkit.Sweep, scenarios ...testkit.Scenario) {
+	t.Helper()
+	s.prepare(t)
+	for _, sc := range scenarios {
+		if sc.Without["plain"] != "" {
+			continue
+		}
+		t.Run(sc.Name, func(t *testing.T) {
+			t.Parallel()
+			var simulated, real []string
+			for _, w := range s.Trace(t, sc) {
+				simulated = append(simulated, w.Sort())
+			}
+			for _, w := range sweep.Trace(t, sc) {
+				real = append(real, w.Sort())
+			}
+			if a, b := slices.Compact(simulated), slices.Compact(real); !slices.Equal(a, b) {
+				t.Errorf("in the simulation:\n%q\non the real API server:\n%q", a, b)
+			}
+		})
+	}
+}
