@@ -2,6 +2,7 @@ package webserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -85,9 +86,17 @@ func serves(pod *corev1.Pod) bool {
 	return false
 }
 
-// meddled is something that somebody does to an object, if it is there.
+// meddled is something that somebody does to an object, once it is the operator's: what
+// another operator made is not recognised without its owner.
 func meddled(what, name string, empty func() client.Object, patch func(client.Object) string) testkit.Step {
-	return testkit.Step{Name: what, Do: func(ctx context.Context, r *testkit.Run) error {
+	when := func(ctx context.Context, r *testkit.Run) error {
+		obj, err := read(ctx, r, name, empty())
+		if err == nil && obj.GetAnnotations()[managedBy+"/applied"] == "" && !isWeb(obj) {
+			err = errors.New("it is not yet the operator's")
+		}
+		return err
+	}
+	return testkit.Step{Name: what, When: when, Do: func(ctx context.Context, r *testkit.Run) error {
 		obj, err := read(ctx, r, name, empty())
 		if err != nil {
 			return err
@@ -95,6 +104,8 @@ func meddled(what, name string, empty func() client.Object, patch func(client.Ob
 		return r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch(obj))))
 	}}
 }
+
+func isWeb(obj client.Object) bool { _, is := obj.(*webv1.WebServer); return is }
 
 func touched(what, name string, empty func() client.Object) testkit.Step {
 	const annotation = "example.com/touched"

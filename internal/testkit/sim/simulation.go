@@ -303,7 +303,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 		w.Fail(err)
 		kinds = append(kinds, k)
 	}
-	made := map[types.UID]bool{} // by the operators
+	own := map[types.UID]bool{} // that kinds control, or did, or that an operator made
 	w.Server.Stored = func(c Change) {
 		polling := w.polling
 		w.polling = true // whoever looks now is answered at once
@@ -317,9 +317,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 			}
 			w.Fail(p.judge(c))
 		}
-		if strings.HasPrefix(c.By, "operator") && !slices.Contains(kinds, c.Kind) {
-			w.Fail(foreign(c, kinds, made))
-		}
+		w.Fail(foreign(c, kinds, own))
 		if p.Always != nil {
 			w.Fail(p.Always(c, p.run))
 		}
@@ -327,17 +325,19 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 }
 
 // foreign returns what is wrong if an operator has written an object that is not its own:
-// that one of its kinds does not control, nor, if nobody controls it, an operator made.
-func foreign(c Change, kinds []*Kind, made map[types.UID]bool) error {
-	if c.Old == nil {
-		made[c.New.GetUID()] = true
-		return nil
+// that one of its kinds does not control, nor, if nobody controls it, ever did, nor an
+// operator made.
+func foreign(c Change, kinds []*Kind, own map[types.UID]bool) error {
+	isOperator := strings.HasPrefix(c.By, "operator")
+	uid, ref := c.New.GetUID(), metav1.GetControllerOfNoCopy(c.New)
+	if c.Old != nil {
+		ref = metav1.GetControllerOfNoCopy(c.Old)
 	}
-	ref := metav1.GetControllerOfNoCopy(c.Old)
-	if ref == nil && made[c.Old.GetUID()] || len(kinds) == 0 {
-		return nil
+	isControlled := ref != nil && slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion })
+	if isControlled || c.Old == nil && isOperator {
+		own[uid] = true
 	}
-	if ref != nil && slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion }) {
+	if !isOperator || isControlled || c.Old == nil || len(kinds) == 0 || ref == nil && own[uid] || slices.Contains(kinds, c.Kind) {
 		return nil
 	}
 	return fmt.Errorf("%s wrote something foreign: %s %s, controlled by %v", c.By, c.Kind.Resource, c.New.GetName(), ref)
