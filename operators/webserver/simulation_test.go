@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -23,6 +24,22 @@ import (
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
 func TestSimulation(t *testing.T) {
 	simulation().Run(t, stories(t)...)
+}
+
+// TestOnceFailed plays the histories again that showed a mistake.
+func TestOnceFailed(t *testing.T) {
+	cases := map[string]struct {
+		story      testkit.Scenario
+		deviations string
+	}{
+		// An operator that had taken over the Service, and not yet the Deployment, had the
+		// Service look for ports by names that the other operator's pods do not have.
+		"a port without a name":                {isTakenOver(), "fate5=3"},
+		"a port without a name, three leaders": {isTakenOver(), "operators1=2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { simulation().Again(t, tc.story, tc.deviations) })
+	}
 }
 
 func simulation() *sim.Simulation {
@@ -57,6 +74,9 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 	if _, is := c.New.(*appsv1.Deployment); is && c.Type == watch.Deleted && c.By != "user" {
 		return fmt.Errorf("%s deletes the Deployment", c.By)
 	}
+	if service, is := c.New.(*corev1.Service); is && c.Type != watch.Deleted && c.By != "user" {
+		return leadsToPods(r, service)
+	}
 	pod, is := c.New.(*corev1.Pod)
 	if !is || c.Old == nil || c.By == "garbage collector" || !serves(c.Old.(*corev1.Pod)) || pod.DeletionTimestamp == nil && c.Type != watch.Deleted {
 		return nil
@@ -71,6 +91,26 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 		}
 	}
 	return fmt.Errorf("%s deletes pod %s, and no other one is ready", c.By, pod.Name)
+}
+
+// leadsToPods returns what is wrong if a Service looks for ports by names that a pod which
+// serves does not have: its requests would fail.
+func leadsToPods(r *testkit.Run, service *corev1.Service) error {
+	var pods corev1.PodList
+	if err := r.Client.List(context.Background(), &pods, client.InNamespace(r.Namespace), client.MatchingLabels(service.Spec.Selector)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		for _, port := range service.Spec.Ports {
+			name := port.TargetPort.StrVal
+			if name != "" && port.Name == httpName && serves(&pods.Items[i]) && !slices.ContainsFunc(pods.Items[i].Spec.Containers, func(c corev1.Container) bool {
+				return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
+			}) {
+				return fmt.Errorf("the Service looks for port %q, which pod %s does not have", name, pods.Items[i].Name)
+			}
+		}
+	}
+	return nil
 }
 
 // serves says whether requests are sent to a pod, for as long as it is not asked to leave.

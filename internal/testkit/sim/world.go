@@ -486,8 +486,18 @@ func outcomeOf(err error) string {
 	return "(" + err.Error() + ")"
 }
 
-// tick lets a request take its time.
-func (w *World) tick() { w.now = w.now.Add(time.Millisecond) }
+// tick lets a request take its time. A server that is flooded is slow: two operators of
+// which one is late may undo each other's writes for as long as that.
+func (w *World) tick() {
+	d := time.Millisecond
+	if len(w.Writes) > flood {
+		d = 100 * time.Millisecond
+	}
+	w.now = w.now.Add(d)
+}
+
+// flood is more writes than a history has that goes well.
+const flood = 300
 
 func (u *user) isReady() bool {
 	w := u.world
