@@ -36,6 +36,9 @@ func TestOnceFailed(t *testing.T) {
 		// Service look for ports by names that the other operator's pods do not have.
 		"a port without a name":                {isTakenOver(), "fate5=3"},
 		"a port without a name, three leaders": {isTakenOver(), "operators1=2"},
+		// The template that a rollback needs was kept, but not yet in the cache: an earlier
+		// one took its place, and it was deleted.
+		"the wrong template for a rollback": {changesItsInputs(aCertificate(t, "", "cert")), "turn166=3"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { simulation().Again(t, tc.story, tc.deviations) })
@@ -74,6 +77,9 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 	if _, is := c.New.(*appsv1.Deployment); is && c.Type == watch.Deleted && c.By != "user" {
 		return fmt.Errorf("%s deletes the Deployment", c.By)
 	}
+	if kept, is := c.New.(*appsv1.ControllerRevision); is && c.Type == watch.Deleted {
+		return isNotNeeded(r, kept)
+	}
 	if service, is := c.New.(*corev1.Service); is && c.Type != watch.Deleted && c.By != "user" {
 		return leadsToPods(r, service)
 	}
@@ -91,6 +97,15 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 		}
 	}
 	return fmt.Errorf("%s deletes pod %s, and no other one is ready", c.By, pod.Name)
+}
+
+// isNotNeeded returns what is wrong if a template is deleted that a rollback needs.
+func isNotNeeded(r *testkit.Run, kept *appsv1.ControllerRevision) error {
+	d, err := read(context.Background(), r, "web", &appsv1.Deployment{})
+	if err == nil && d.Annotations[goodAnnotation] == kept.Annotations[revisionAnnotation] {
+		return fmt.Errorf("the template %s is deleted, which the Deployment is to go back to", kept.Name)
+	}
+	return nil
 }
 
 // leadsToPods returns what is wrong if a Service looks for ports by names that a pod which
