@@ -145,7 +145,7 @@ func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, hi
 	if first.Err != nil {
 		t.Fatal(s.explain(t, sc, first))
 	}
-	singles := first.singles()
+	singles := spread(first.singles(), max(histories, fewestSingles), int(seed))
 	var mu sync.Mutex
 	var found []History
 	var at, steps atomic.Int64
@@ -184,6 +184,23 @@ func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, hi
 	n := len(singles) + histories
 	t.Logf("%d histories, %d of them with each single deviation, in %.1f s: %.0f a second, %d steps each",
 		n, len(singles), took.Seconds(), float64(n)/took.Seconds(), steps.Load()/int64(max(1, n)))
+}
+
+// fewestSingles is how many single deviations are played at least, if there are as many.
+const fewestSingles = 1000
+
+// spread is every n-th of some deviations, so that there are at most that many; another
+// seed has others.
+func spread(all Deviations, most, seed int) Deviations {
+	every := (len(all) + most - 1) / most
+	if every < 2 {
+		return all
+	}
+	var some Deviations
+	for i := seed % every; i < len(all); i += every {
+		some = append(some, all[i])
+	}
+	return some
 }
 
 // singles are all histories with one deviation from this one.
