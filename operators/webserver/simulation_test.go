@@ -39,6 +39,9 @@ func TestOnceFailed(t *testing.T) {
 		// The template that a rollback needs was kept, but not yet in the cache: an earlier
 		// one took its place, and it was deleted.
 		"the wrong template for a rollback": {changesItsInputs(aCertificate(t, "", "cert")), "turn166=3"},
+		// A second leader that saw the bad image, and not yet that it had failed, rolled it
+		// out again.
+		"a failed image again": {isRolledBack(), "operators1=1,news1=3"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { simulation().Again(t, tc.story, tc.deviations) })
