@@ -77,6 +77,11 @@ func (s *Sweep) play(ctx context.Context, server *APIServer, sc *Scenario, v var
 	err := pl.prepare(server, v)
 	if err == nil {
 		pl.helpers.Go(func() { pl.nudge(nudges) })
+		if sc.Before != nil {
+			err = sc.Before(ctx, pl.Run)
+		}
+	}
+	if err == nil {
 		for range v.operators {
 			pl.startOperator("the run begins")
 		}
@@ -134,8 +139,10 @@ func (pl *play) story(v variant) error {
 		return nil
 	}
 
-	if err := pl.scenario.Arrange(ctx, pl.Run); err != nil {
-		return fmt.Errorf("arrange: %w", err)
+	if arrange := pl.scenario.Arrange; arrange != nil {
+		if err := arrange(ctx, pl.Run); err != nil {
+			return fmt.Errorf("arrange: %w", err)
+		}
 	}
 	pl.log.add("user", "arranged")
 	for i, step := range pl.scenario.Steps {

@@ -22,7 +22,10 @@ type Scenario struct {
 	// Pods says what becomes of pods; see [StartKubelet] for nil.
 	Pods func(*corev1.Pod) Outcome
 
-	// Arrange is what the user does first. The operator starts meanwhile.
+	// Before makes what is there before the operator starts; nil for nothing.
+	Before func(ctx context.Context, r *Run) error
+
+	// Arrange is what the user does first; nil for nothing. The operator starts meanwhile.
 	Arrange func(ctx context.Context, r *Run) error
 
 	// Steps are what the user does later, one after the other.

@@ -95,7 +95,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		if err != nil {
 			return next, err
 		}
-		write := loop.Write{Verb: loop.Apply, Object: seen.deployment(), Want: d}
+		write := loop.Write{Verb: loop.Apply, Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
 		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
 			next.Writes = append(next.Writes, write)
 		} else {
@@ -126,6 +126,13 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 // and not yet the edit that needs it must not: so the WebServer has to be current.
 func remove(child client.Object) loop.Write {
 	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more", IfCurrent: true}
+}
+
+// changesTemplate says whether a Deployment that is there gets another template. An operator
+// that does not see the present spec, or that the template has failed, must not: another
+// one may lead by now, and would have to undo it.
+func changesTemplate(seen observation, chosen choice) bool {
+	return seen.deployment().UID != "" && !chosen.adopted && !currentTemplate(seen).is(chosen.template)
 }
 
 // tutorialPortRefused is for a Service that requests the tutorial's port and does not get

@@ -137,7 +137,16 @@ func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, 
 	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
 		return err
 	}
-	want := cmp.Or(seen.deployment().Annotations[goodAnnotation], ws.Status.LastGoodRevision)
+	named := seen.deployment().Annotations[goodAnnotation]
+	want := cmp.Or(named, ws.Status.LastGoodRevision)
+	isWanted := func(r appsv1.ControllerRevision) bool { return r.Annotations[revisionAnnotation] == want }
+	if named != "" && !slices.ContainsFunc(list.Items, isWanted) {
+		// It was kept before the Deployment named it, so the cache is late: without it, an
+		// earlier one would be gone back to, and this one deleted.
+		if err := r.Live.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
+			return err
+		}
+	}
 	for _, revision := range list.Items {
 		if !isOwned(&revision, ws) || revision.DeletionTimestamp != nil {
 			continue

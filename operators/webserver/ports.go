@@ -3,6 +3,7 @@ package webserver
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,11 +121,21 @@ func currentNodePort(s *corev1.Service, name string) int32 {
 // or may have to return: their ports have no names.
 func findsByName(ws *webv1.WebServer, seen observation, chosen choice) bool {
 	d, current := seen.deployment(), currentTemplate(seen)
+	if d.UID == "" && hasPortByNumber(seen.service()) {
+		// There may be another operator's Deployment, which the cache does not show until
+		// it has this operator's label.
+		return false
+	}
 	if current.isNone() && d.UID != "" {
 		current = templateOf(d.Spec.Template)
 	}
 	isGood := current.is(chosen.template) && current.revision == ws.Status.LastGoodRevision
 	return current.namesPorts() && chosen.template.namesPorts() && (isGood || chosen.lastGood.namesPorts())
+}
+
+// hasPortByNumber says whether a Service is there that finds a port by its number.
+func hasPortByNumber(s *corev1.Service) bool {
+	return s.UID != "" && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.TargetPort.StrVal == "" })
 }
 
 // namesPorts says whether the names of the ports lead to the server, as Kubernetes

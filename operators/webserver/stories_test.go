@@ -38,6 +38,9 @@ func stories(t testing.TB) []testkit.Scenario {
 func story(r *testkit.Run, options ...webOption) *webv1.WebServer {
 	ws := aWeb(options...)
 	ws.Namespace, ws.UID, ws.Generation, ws.Spec.Replicas = r.Namespace, "", 0, new(int32(1))
+	// What is slow for other reasons than its image is not to be rolled back. It counts for
+	// crashes of a new image, too.
+	ws.Spec.Rollout.DeadlineSeconds = int32(min(r.Seconds(60), 24*60*60))
 	return ws
 }
 
@@ -157,7 +160,7 @@ func isTakenOver() testkit.Scenario {
 	return testkit.Scenario{
 		Name: "is-taken-over",
 		Pods: func(*corev1.Pod) testkit.Outcome { return testkit.Stays() },
-		Arrange: func(ctx context.Context, r *testkit.Run) error {
+		Before: func(ctx context.Context, r *testkit.Run) error {
 			ws := story(r)
 			if err := r.Client.Create(ctx, ws); err != nil {
 				return err

@@ -122,13 +122,13 @@ func (a Children) takeOver(ctx context.Context, seen client.Object) error {
 
 // marked is what is wanted, with its hash as an annotation.
 func (a Children) marked(want runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(want)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
 		return nil, fmt.Errorf("encode a child: %w", err)
 	}
-	child := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &child.Object); err != nil {
-		return nil, fmt.Errorf("decode a child: %w", err)
+	child := &unstructured.Unstructured{Object: fields}
+	if _, ok := want.(runtime.Unstructured); ok {
+		child = child.DeepCopy() // the caller's own
 	}
 	hashed, err := json.Marshal(without(child.Object, a.Settled))
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Change is a field that is not as wanted.
@@ -20,8 +23,6 @@ type Change struct {
 // and neither is an empty value of want that live leaves out. The items of a list of
 // objects may stand in any order, with others among them.
 func Differences(want, live any) ([]Change, error) {
-	// The same encoding and decoding for both, so that values have the same
-	// types.
 	wanted, err := plain(want)
 	if err != nil {
 		return nil, err
@@ -30,14 +31,28 @@ func Differences(want, live any) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wanted, ok := wanted.(map[string]any); ok {
-		delete(wanted, "apiVersion") // a cached object may be without
-		delete(wanted, "kind")
+	if fields, ok := wanted.(map[string]any); ok {
+		fields = maps.Clone(fields)  // it may be the caller's
+		delete(fields, "apiVersion") // a cached object may be without
+		delete(fields, "kind")
+		wanted = fields
 	}
 	return differences("", wanted, have), nil
 }
 
+// plain is a value as the API's JSON has it, but for the type of numbers, see number. An
+// object's managed fields, which nobody wants, are left out: they are most of it.
 func plain(value any) (any, error) {
+	switch value := value.(type) {
+	case runtime.Unstructured:
+		return value.UnstructuredContent(), nil
+	case client.Object:
+		bare := reflect.New(reflect.TypeOf(value).Elem())
+		bare.Elem().Set(reflect.ValueOf(value).Elem())
+		obj := bare.Interface().(client.Object)
+		obj.SetManagedFields(nil)
+		return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	}
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
@@ -68,8 +83,10 @@ func differences(path string, want, have any) []Change {
 		if have, ok := have.([]any); ok {
 			return listDifferences(path, want, have)
 		}
-	default:
-		if want == have {
+	}
+	want, have = number(want), number(have)
+	if _, ok := want.(map[string]any); !ok {
+		if _, ok := want.([]any); !ok && want == have {
 			return nil
 		}
 	}
@@ -77,6 +94,17 @@ func differences(path string, want, have any) []Change {
 		return nil
 	}
 	return []Change{{Path: path, From: have, To: want}}
+}
+
+// number is a number of whatever type as one of the same type.
+func number(value any) any {
+	switch value := value.(type) {
+	case int64:
+		return float64(value)
+	case int:
+		return float64(value)
+	}
+	return value
 }
 
 func listDifferences(path string, want, have []any) []Change {
@@ -129,7 +157,7 @@ func nameOf(item any) string {
 }
 
 func isEmpty(value any) bool {
-	switch value := value.(type) {
+	switch value := number(value).(type) {
 	case nil:
 		return true
 	case bool:

@@ -22,10 +22,12 @@ func (s *Server) prepare(k *Kind, old, obj client.Object, subresource string) er
 	if old == nil && k.goType != nil && k.status != nil {
 		k.takeField(obj, k.empty(), k.status, "status")
 	}
-	if pod, ok := obj.(*corev1.Pod); ok {
-		return s.preparePod(k, old, pod, subresource)
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		return s.preparePod(k, old, obj, subresource)
+	default:
+		return s.prepareChild(k, old, obj, subresource)
 	}
-	return nil
 }
 
 func invalid(k *Kind, name string, path *field.Path, why string) error {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -168,6 +170,7 @@ func (s *Simulation) playAs(sc *testkit.Scenario, c *choices, idle *coroutines, 
 		API: s.api, Operator: s.Operator, NameOf: loop.NameOf, Resources: s.Resources, MostOperators: s.MostOperators,
 		ArrangeFirst: arrangeFirst,
 		Begin:        func(w *World) { p.begin(w, sc) },
+		Before:       bound(sc.Before),
 		Arrange:      bound(sc.Arrange), Steps: bounds(sc.Steps), Settled: bound(sc.Settled), Check: bound(sc.Check),
 		Meddling: bounds(meddling),
 	}
@@ -198,6 +201,7 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 		w.Fail(err)
 		kinds = append(kinds, k)
 	}
+	own := map[types.UID]bool{} // that kinds control, or did, or that an operator made
 	w.Server.Stored = func(c Change) {
 		polling := w.polling
 		w.polling = true // whoever looks now is answered at once
@@ -211,10 +215,30 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 			}
 			w.Fail(p.judge(c))
 		}
+		w.Fail(foreign(c, kinds, own))
 		if p.Always != nil {
 			w.Fail(p.Always(c, p.run))
 		}
 	}
+}
+
+// foreign returns what is wrong if an operator has written an object that is not its own:
+// that one of its kinds does not control, nor, if nobody controls it, ever did, nor an
+// operator made.
+func foreign(c Change, kinds []*Kind, own map[types.UID]bool) error {
+	isOperator := strings.HasPrefix(c.By, "operator")
+	uid, ref := c.New.GetUID(), metav1.GetControllerOfNoCopy(c.New)
+	if c.Old != nil {
+		ref = metav1.GetControllerOfNoCopy(c.Old)
+	}
+	isControlled := ref != nil && slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion })
+	if isControlled || c.Old == nil && isOperator {
+		own[uid] = true
+	}
+	if !isOperator || isControlled || c.Old == nil || len(kinds) == 0 || ref == nil && own[uid] || slices.Contains(kinds, c.Kind) {
+		return nil
+	}
+	return fmt.Errorf("%s wrote something foreign: %s %s, controlled by %v", c.By, c.Kind.Resource, c.New.GetName(), ref)
 }
 
 // difference is what of an object's JSON has changed, in few words.

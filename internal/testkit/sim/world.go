@@ -25,7 +25,8 @@ type Story struct {
 	// Begin, if set, is called with each new world, before anything happens in it.
 	Begin func(w *World)
 
-	// The user's part, as in testkit.Scenario; When may be nil.
+	// The user's part, as in testkit.Scenario; When, Before and Arrange may be nil.
+	Before  func(ctx context.Context) error
 	Arrange func(ctx context.Context) error
 	// ArrangeFirst has the operators start after that.
 	ArrangeFirst bool
@@ -166,6 +167,11 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 	w.user.world = w
 	if story.Begin != nil {
 		story.Begin(w)
+	}
+	if story.Before != nil {
+		w.polling = true
+		w.Fail(story.Before(context.Background()))
+		w.polling = false
 	}
 	w.slow = make([]slowness, len(w.Controllers))
 	most := story.MostOperators
@@ -484,8 +490,18 @@ func outcomeOf(err error) string {
 	return "(" + err.Error() + ")"
 }
 
-// tick lets a request take its time.
-func (w *World) tick() { w.now = w.now.Add(time.Millisecond) }
+// tick lets a request take its time. A server that is flooded is slow: two operators of
+// which one is late may undo each other's writes for as long as that.
+func (w *World) tick() {
+	d := time.Millisecond
+	if len(w.Writes) > flood {
+		d = 100 * time.Millisecond
+	}
+	w.now = w.now.Add(d)
+}
+
+// flood is more writes than a history has that goes well.
+const flood = 300
 
 func (u *user) isReady() bool {
 	w := u.world
@@ -533,6 +549,9 @@ func (u *user) act() {
 		w.Tracef("user", "%s", name)
 		ctx := log.IntoContext(context.Background(), logr.Discard())
 		u.task = w.newTask(func() {
+			if do == nil {
+				return
+			}
 			if err := do(ctx); err != nil && !errors.Is(err, errOver) {
 				w.Fail(fmt.Errorf("%s: %w", name, err))
 			}
