@@ -210,8 +210,11 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 		}
 		fresh.SetManagedFields(obj.GetManagedFields())
 		obj = fresh
-	} else if w.subresource == "" {
+	} else {
 		k.takeField(obj, old, k.status, "status")
+	}
+	if w.subresource == "resize" {
+		obj = resized(old, obj)
 	}
 	obj.SetUID(old.GetUID())
 	obj.SetResourceVersion(old.GetResourceVersion())
