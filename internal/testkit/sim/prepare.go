@@ -25,8 +25,9 @@ func (s *Server) prepare(k *Kind, old, obj client.Object, subresource string) er
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		return s.preparePod(k, old, obj, subresource)
+	default:
+		return s.prepareChild(k, old, obj, subresource)
 	}
-	return nil
 }
 
 func invalid(k *Kind, name string, path *field.Path, why string) error {

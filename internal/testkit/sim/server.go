@@ -35,7 +35,7 @@ type Server struct {
 	now     func() time.Time
 	version int64
 	uids    int64
-	ports   int32
+	ports   int32 // how many addresses and node ports were given
 	stores  map[schema.GroupVersionKind]*store
 	ordered []*store // in the order of their first use
 }
@@ -62,7 +62,7 @@ type store struct {
 
 // NewServer makes an empty server with a clock.
 func NewServer(api *API, now func() time.Time) *Server {
-	return &Server{API: api, now: now, stores: map[schema.GroupVersionKind]*store{}, ports: 30000}
+	return &Server{API: api, now: now, stores: map[schema.GroupVersionKind]*store{}}
 }
 
 // write is what a request to write says besides the object.
