@@ -41,7 +41,7 @@ func simulation(t *testing.T) *sim.Simulation {
 		Kinds:     []client.Object{&v1alpha1.Memcached{}},
 		Resources: map[string][]string{"v1": {"pods Pod", "pods/resize Pod"}},
 		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
-			return []sim.Controller{sim.NewStatefulSets(w), sim.NewBudgets(w), newRestarting(w, r)}
+			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w), sim.NewStatefulSets(w), sim.NewBudgets(w), newRestarting(w, r)}
 		},
 		Always:   oneAway,
 		Meddling: meddling(),

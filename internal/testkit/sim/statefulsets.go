@@ -20,20 +20,20 @@ import (
 type statefulSets struct {
 	server *Server
 	// revisions are the templates that a StatefulSet has had, the oldest first.
-	revisions map[types.UID][]revision
+	revisions map[types.UID][]controllerRevision
 	// seen is the server's version when there was nothing to do.
 	seen int64
 }
 
-// revision is a ControllerRevision.
-type revision struct {
+// controllerRevision is a template that pods are made of.
+type controllerRevision struct {
 	name     string
 	template corev1.PodTemplateSpec
 }
 
 // NewStatefulSets makes a StatefulSet controller.
 func NewStatefulSets(w *World) Controller {
-	return &statefulSets{server: w.Server, revisions: map[types.UID][]revision{}}
+	return &statefulSets{server: w.Server, revisions: map[types.UID][]controllerRevision{}}
 }
 
 func (*statefulSets) Name() string { return "statefulset controller" }
@@ -55,7 +55,7 @@ func (c *statefulSets) Act() (bool, time.Time) {
 type pool struct {
 	*appsv1.StatefulSet
 	selector        labels.Selector
-	current, update revision
+	current, update controllerRevision
 	replicas        []*corev1.Pod // by ordinal; nil where there is none
 	condemned       []*corev1.Pod // in the order of their names
 }
@@ -147,7 +147,7 @@ func ordinalIn(set, pod string) (int, bool) {
 
 // revisionsOf are the revision of the pods as they were, and that of the template. A
 // template that was there before has the name that it had then.
-func (c *statefulSets) revisionsOf(set *appsv1.StatefulSet) (current, update revision) {
+func (c *statefulSets) revisionsOf(set *appsv1.StatefulSet) (current, update controllerRevision) {
 	all := c.revisions[set.UID]
 	found := false
 	for _, r := range all {
@@ -156,7 +156,7 @@ func (c *statefulSets) revisionsOf(set *appsv1.StatefulSet) (current, update rev
 		}
 	}
 	if !found {
-		update = revision{fmt.Sprintf("%s-r%d", set.Name, len(all)+1), set.Spec.Template}
+		update = controllerRevision{fmt.Sprintf("%s-r%d", set.Name, len(all)+1), set.Spec.Template}
 		all = append(all, update)
 		c.revisions[set.UID] = all
 	}
