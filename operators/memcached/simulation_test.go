@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,21 @@ import (
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
 func TestSimulation(t *testing.T) {
 	simulation(t).Run(t, stories(simulatedRestarts{})...)
+}
+
+// TestOnceFailed plays what has failed once. What was wrong is in the names.
+func TestOnceFailed(t *testing.T) {
+	for name, tc := range map[string]struct{ story, deviations string }{
+		"an operator that did not see the StatefulSet deleted the pull that another had made": {
+			"upgrades-warm", "operators1=2,delay4=2,pause1=4,news11=1,news13=3,turn38=6,meddling44=1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := stories(simulatedRestarts{})
+			i := slices.IndexFunc(all, func(sc testkit.Scenario) bool { return sc.Name == tc.story })
+			simulation(t).Again(t, all[i], tc.deviations)
+		})
+	}
 }
 
 func simulation(t *testing.T) *sim.Simulation {
