@@ -30,6 +30,9 @@ func TestOnceFailed(t *testing.T) {
 		"an operator that did not see the StatefulSet deleted the pull that another had made": {
 			"upgrades-warm", "operators1=2,delay4=2,pause1=4,news11=1,news13=3,turn38=6,meddling44=1",
 		},
+		"what was planned without a StatefulSet was done although there is one, and opened the budget again and again": {
+			"gets-memory", "operators1=1,meddling7=2,meddling8=5,news4=3,news25=3,turn54=4",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := stories(simulatedRestarts{})

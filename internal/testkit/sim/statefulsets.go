@@ -21,6 +21,8 @@ type statefulSets struct {
 	server *Server
 	// revisions are the templates that a StatefulSet has had, the oldest first.
 	revisions map[types.UID][]controllerRevision
+	// latest is the revision of the template of a generation.
+	latest map[generationOf]controllerRevision
 	// seen is the server's version when there was nothing to do.
 	seen int64
 }
@@ -31,9 +33,14 @@ type controllerRevision struct {
 	template corev1.PodTemplateSpec
 }
 
+type generationOf struct {
+	types.UID
+	generation int64
+}
+
 // NewStatefulSets makes a StatefulSet controller.
 func NewStatefulSets(w *World) Controller {
-	return &statefulSets{server: w.Server, revisions: map[types.UID][]controllerRevision{}}
+	return &statefulSets{server: w.Server, revisions: map[types.UID][]controllerRevision{}, latest: map[generationOf]controllerRevision{}}
 }
 
 func (*statefulSets) Name() string { return "statefulset controller" }
@@ -145,28 +152,34 @@ func ordinalIn(set, pod string) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// revisionsOf are the revision of the pods as they were, and that of the template. A
-// template that was there before has the name that it had then.
+// revisionsOf are the revision of the pods as they were, and that of the template.
 func (c *statefulSets) revisionsOf(set *appsv1.StatefulSet) (current, update controllerRevision) {
-	all := c.revisions[set.UID]
-	found := false
-	for _, r := range all {
-		if equality.Semantic.DeepEqual(&r.template, &set.Spec.Template) {
-			update, found = r, true
-		}
-	}
-	if !found {
-		update = controllerRevision{fmt.Sprintf("%s-r%d", set.Name, len(all)+1), set.Spec.Template}
-		all = append(all, update)
-		c.revisions[set.UID] = all
+	generation := generationOf{set.UID, set.Generation}
+	update, known := c.latest[generation]
+	if !known {
+		update = c.revisionFor(set)
+		c.latest[generation] = update
 	}
 	current = update
-	for _, r := range all {
+	for _, r := range c.revisions[set.UID] {
 		if r.name == set.Status.CurrentRevision {
 			current = r
 		}
 	}
 	return current, update
+}
+
+// revisionFor is that of a template: a new one, or the one that was there before.
+func (c *statefulSets) revisionFor(set *appsv1.StatefulSet) controllerRevision {
+	all := c.revisions[set.UID]
+	for _, r := range all {
+		if equality.Semantic.DeepEqual(&r.template, &set.Spec.Template) {
+			return r
+		}
+	}
+	made := controllerRevision{fmt.Sprintf("%s-r%d", set.Name, len(all)+1), set.Spec.Template}
+	c.revisions[set.UID] = append(all, made)
+	return made
 }
 
 // scale makes pods that are missing, deletes those that are over, to make them again, and
