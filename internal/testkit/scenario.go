@@ -69,6 +69,9 @@ type Run struct {
 	Config *rest.Config
 	// Kubelet runs the namespace's pods.
 	Kubelet *Kubelet
+	// Own is what a test adds to the run's cluster, such as a kubelet for more than this
+	// one does.
+	Own any
 
 	wire *wire
 	now  func() time.Time // nil: the clock's

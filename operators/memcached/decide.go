@@ -118,7 +118,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		inPlace(mc, seen, t, next)
 	}
 	next.apply(seen.budget(), disruptionBudget(mc, next.evictable))
-	removeUselessPulls(seen, next)
+	removeUselessPulls(mc, seen, next)
 	wakeWhenRecovered(seen, next)
 	wakeToRead(seen, next)
 	lookForLost(seen, next)

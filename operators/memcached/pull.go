@@ -38,7 +38,9 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
 			next.problem = firstOf(next.problem, stillFailed(mc, t.server().Image, node, next))
 		case next.problem == nil:
-			next.problem = pullProblem(&seen.pulls[i], seen.now, next)
+			if seen.pulls[i].DeletionTimestamp == nil { // otherwise it was ended, and has not failed
+				next.problem = pullProblem(&seen.pulls[i], seen.now, next)
+			}
 			if next.problem == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
 				next.problem = stillFailed(mc, t.server().Image, node, next)
 			}
@@ -102,8 +104,12 @@ func stillFailed(mc *v1alpha1.Memcached, image, node string, next *plan) *proble
 	return failedPull(up.FailedPull)
 }
 
-// removeUselessPulls removes the pulls that no server waits for any more.
-func removeUselessPulls(seen observation, next *plan) {
+// removeUselessPulls removes the pulls that no server waits for any more. While the cache
+// does not show to what the servers belong, nobody knows what they wait for.
+func removeUselessPulls(mc *v1alpha1.Memcached, seen observation, next *plan) {
+	if _, ok := workload(mc, seen); !ok {
+		return
+	}
 	for i := range seen.pulls {
 		pod := &seen.pulls[i]
 		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Object == client.Object(pod) }) {

@@ -147,7 +147,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 		"is asked no more":    {pod: grown, after: time.Hour, reason: reasonReady, message: "All servers are ready. The operator cannot connect to server cache-0, so it cannot say whether that has 128Mi for items", reads: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reads := 0
+			reads, was := 0, readLimit
 			readLimit = func(context.Context, client.Reader, *v1alpha1.Memcached, *corev1.Pod) (int64, error) {
 				reads++
 				if tc.has == 0 {
@@ -155,7 +155,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 				}
 				return tc.has, nil
 			}
-			defer func() { readLimit = askLimit }()
+			defer func() { readLimit = was }()
 			o := &observer{limits: newLimits()}
 			seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod), aServer(mc, 1))
 			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)

@@ -130,11 +130,6 @@ func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want string) 
 	})
 }
 
-func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
-	has := pod.Status.ContainerStatuses[0].Resources
-	return has != nil && has.Limits.Memory().Equal(*limits.Memory())
-}
-
 func setReady(status *corev1.PodStatus, value corev1.ConditionStatus) {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == corev1.PodReady {

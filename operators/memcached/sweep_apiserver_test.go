@@ -3,12 +3,9 @@
 package memcached
 
 import (
-	"context"
-	"strconv"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -18,10 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// No memcached runs in these pods: each has what its annotation says.
-	readLimit = func(_ context.Context, _ client.Reader, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
-		return strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
-	}
+	readLimit = annotatedLimit
 	testkit.Main(m, testkit.Options{
 		CRDs:        []string{"config/crd"},
 		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "disruption-controller"},

@@ -28,6 +28,8 @@ type Children struct {
 	// Settled names fields of which the value is found out by the first write,
 	// such as nodePort: that one comes to be wanted is no reason to write.
 	Settled []string
+	// Sound spares comparisons; nil if there is none to spare.
+	Sound *Sound
 }
 
 // Outcome is what Apply found and did.
@@ -61,7 +63,14 @@ type Outcome struct {
 // is refused with a conflict, for another operator may be further on. What want
 // does not mention is left to others, or removed if it was the operator's.
 func (a Children) Apply(ctx context.Context, owner, seen client.Object, want runtime.ApplyConfiguration) (Outcome, error) {
-	child, err := a.marked(want)
+	data, err := json.Marshal(want)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("encode a child: %w", err)
+	}
+	if a.Sound.is(seen, data) && Owns(a.Manager, owner, seen) {
+		return Outcome{Object: seen}, nil
+	}
+	child, err := a.marked(data)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -77,8 +86,12 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{}, &ConflictError{Kind: child.GetKind(), Name: child.GetName(), Predecessor: BelongsToPredecessor(seen, owner)}
 	}
 	changes, err := Differences(child, seen)
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return Outcome{Object: seen}, err
+	}
+	if len(changes) == 0 {
+		a.Sound.note(seen, data)
+		return Outcome{Object: seen}, nil
 	}
 	if err := a.takeOver(ctx, seen); err != nil {
 		return Outcome{}, err
@@ -120,15 +133,11 @@ func (a Children) takeOver(ctx context.Context, seen client.Object) error {
 	return a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
 }
 
-// marked is what is wanted, with its hash as an annotation.
-func (a Children) marked(want runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-	if err != nil {
-		return nil, fmt.Errorf("encode a child: %w", err)
-	}
-	child := &unstructured.Unstructured{Object: fields}
-	if _, ok := want.(runtime.Unstructured); ok {
-		child = child.DeepCopy() // the caller's own
+// marked is what is wanted, from its JSON, with its hash as an annotation.
+func (a Children) marked(data []byte) (*unstructured.Unstructured, error) {
+	child := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &child.Object); err != nil {
+		return nil, fmt.Errorf("decode a child: %w", err)
 	}
 	hashed, err := json.Marshal(without(child.Object, a.Settled))
 	if err != nil {

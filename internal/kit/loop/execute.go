@@ -70,6 +70,7 @@ type round struct {
 	did      Did
 	failures []error   // of did.Failure
 	again    bool      // something was otherwise than the cache had it
+	found    bool      // something was there that the cache does not show
 	conflict bool      // there was another write
 	retryAt  time.Time // when a refused write is tried again
 	awaits   bool      // the event of a write
@@ -81,6 +82,9 @@ func (x *executor) carryOut(ctx context.Context, owner client.Object, isNew bool
 	r := &round{executor: x, owner: owner, isNew: isNew, reader: reader, did: Did{Children: reader.Children}}
 	for _, w := range plan.Writes {
 		r.do(ctx, w)
+		if r.found {
+			break // what follows was decided without what is there
+		}
 	}
 	if len(r.failures) == 0 && !r.again {
 		for _, w := range plan.Then {
@@ -209,7 +213,7 @@ func (r *round) create(ctx context.Context, w Write) error {
 // sees it.
 func (r *round) find(obj client.Object) {
 	r.reader.found[foundKey{KindOf(obj), client.ObjectKeyFromObject(obj)}] = obj
-	r.again = true
+	r.again, r.found = true, true
 }
 
 func (r *round) apply(ctx context.Context, w Write) error {

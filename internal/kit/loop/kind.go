@@ -208,7 +208,7 @@ func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S,
 		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report[T]{}, now: parts.Now,
 		executor: &executor{
 			client: parts.Client, live: parts.Live,
-			children: apply.Children{Client: parts.Client, Live: parts.Live, Manager: manager, Settled: kind.Settled},
+			children: apply.Children{Client: parts.Client, Live: parts.Live, Manager: manager, Settled: kind.Settled, Sound: apply.NewSound()},
 			owns: func(owner, child client.Object) bool {
 				if kind.Owns != nil {
 					return kind.Owns(owner.(T), child)

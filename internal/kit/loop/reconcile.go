@@ -25,7 +25,7 @@ import (
 const (
 	// attempts is how often a step is decided because something was otherwise
 	// than the cache had it.
-	attempts = 3
+	attempts = 5
 	// conflictWait is when an object is looked at again after a conflict, unless the
 	// event of the other write comes sooner.
 	conflictWait = time.Second

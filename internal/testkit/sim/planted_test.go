@@ -33,7 +33,7 @@ func story(name string, becomes testkit.Outcome, steps ...testkit.Step) testkit.
 			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(order), order); err != nil {
 				return err
 			}
-			if !isOver(order) {
+			if !isSettled(order) {
 				return errors.New("the order is not over")
 			}
 			return nil

@@ -46,10 +46,13 @@ func (s *Server) preparePod(k *Kind, old client.Object, pod *corev1.Pod, subreso
 		}
 		return nil
 	}
+	before := old.(*corev1.Pod)
+	if subresource == "resize" {
+		return s.mayResize(k, before, pod)
+	}
 	if subresource != "" {
 		return nil
 	}
-	before := old.(*corev1.Pod)
 	for _, gate := range pod.Spec.SchedulingGates {
 		if !slices.Contains(before.Spec.SchedulingGates, gate) {
 			return invalid(k, pod.Name, field.NewPath("spec", "schedulingGates"), "only deletion is allowed, but found new scheduling gate '"+gate.Name+"'")

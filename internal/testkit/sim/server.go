@@ -228,6 +228,8 @@ func (s *Server) replace(k *Kind, old, obj client.Object, w write, isUpdate bool
 		obj = fresh
 	case "":
 		k.takeField(obj, old, k.status, "status")
+	case "resize":
+		obj = resized(old, obj)
 	}
 	obj.SetUID(old.GetUID())
 	obj.SetResourceVersion(old.GetResourceVersion())

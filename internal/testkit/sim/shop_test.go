@@ -129,7 +129,7 @@ func claimOf(o *example.Order) types.UID {
 	return ""
 }
 
-func isOver(o *example.Order) bool {
+func isSettled(o *example.Order) bool {
 	return example.IsDone(o) || meta.IsStatusConditionTrue(o.Status.Conditions, status.Stalled)
 }
 
@@ -137,7 +137,7 @@ func (s *shop) decide(o *example.Order, seen shelf) (*loop.Plan, error) {
 	pod, claim := seen.pod(), claimOf(o)
 	next := &loop.Plan{}
 	switch {
-	case isOver(o), claim != "" && claim != pod.UID:
+	case isSettled(o), claim != "" && claim != pod.UID:
 	case pod.UID == "" && s.flaw == staleList && seen.now.Before(s.made[o.UID].Add(time.Minute)):
 		next.Wake(s.made[o.UID].Add(time.Minute))
 	case pod.UID == "":
@@ -213,7 +213,7 @@ func (s *shop) summarize(o *example.Order, seen shelf, plan *loop.Plan, did loop
 	pod, claim := seen.pod(), claimOf(o)
 	hasReceipt := loop.The[*corev1.ConfigMap](did.Children).UID != ""
 	switch {
-	case isOver(o):
+	case isSettled(o):
 	case hasReceipt, s.flaw == statusBeforeWrite && claim != "" && pod.Status.Phase == corev1.PodSucceeded:
 		conditions.MarkReady("Served", "There is a receipt")
 	case did.Failure != nil:
