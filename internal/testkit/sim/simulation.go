@@ -223,15 +223,15 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 }
 
 // foreign returns what is wrong if an operator has written an object that is not its own:
-// that one of its kinds does not control, nor, if nobody controls it, ever did, nor an
-// operator made.
+// that one of its kinds does not control, itself or through another object, nor, if nobody
+// controls it, ever did, nor an operator made.
 func foreign(c Change, kinds []*Kind, own map[types.UID]bool) error {
 	isOperator := strings.HasPrefix(c.By, "operator")
 	uid, ref := c.New.GetUID(), metav1.GetControllerOfNoCopy(c.New)
 	if c.Old != nil {
 		ref = metav1.GetControllerOfNoCopy(c.Old)
 	}
-	isControlled := ref != nil && slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion })
+	isControlled := ref != nil && (own[ref.UID] || slices.ContainsFunc(kinds, func(k *Kind) bool { return k.Kind == ref.Kind && k.GroupVersion().String() == ref.APIVersion }))
 	if isControlled || c.Old == nil && isOperator {
 		own[uid] = true
 	}
