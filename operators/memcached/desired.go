@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
@@ -89,11 +90,7 @@ func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error)
 	if err != nil {
 		return nil, fmt.Errorf("encode the pod template: %w", err)
 	}
-	template := corev1ac.PodTemplateSpec()
-	if err := json.Unmarshal(data, template); err != nil {
-		return nil, fmt.Errorf("decode the pod template: %w", err)
-	}
-	return template, nil
+	return podtemplate.Applied(string(data))
 }
 
 // service is headless: clients are to see the servers, because it is they who place the

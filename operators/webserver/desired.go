@@ -1,7 +1,6 @@
 package webserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -20,6 +19,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -50,9 +50,9 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 		return d.WithAnnotations(map[string]string{adoptedAnnotation: chosen.adoptedFor}), nil
 	}
 
-	template := corev1ac.PodTemplateSpec()
-	if err := json.Unmarshal([]byte(chosen.template.json), template); err != nil {
-		return nil, fmt.Errorf("read the pod template: %w", err)
+	template, err := podtemplate.Applied(chosen.template.json)
+	if err != nil {
+		return nil, err
 	}
 	template.WithAnnotations(map[string]string{revisionAnnotation: chosen.template.revision})
 	spec.WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws))).WithTemplate(template)

@@ -2,7 +2,6 @@ package webserver
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 const (
@@ -144,8 +144,8 @@ func (t podTemplate) namesPorts() bool {
 	if t.isNone() {
 		return true // there are no pods of it
 	}
-	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t.json), &template) != nil {
+	template, err := podtemplate.Read(t.json)
+	if err != nil {
 		return false
 	}
 	first := map[string]string{}

@@ -62,15 +62,11 @@ func (t podTemplate) is(other podTemplate) bool { return t.revision == other.rev
 
 // image is the image of the server.
 func (t podTemplate) image() string {
-	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t.json), &template) == nil {
-		for _, container := range template.Spec.Containers {
-			if container.Name == serverContainer {
-				return container.Image
-			}
-		}
+	template, err := podtemplate.Read(t.json)
+	if err != nil {
+		return ""
 	}
-	return ""
+	return podtemplate.Container(&template.Spec, serverContainer).Image
 }
 
 // uses says whether the pods mount a snapshot of that name.
@@ -78,8 +74,8 @@ func (t podTemplate) uses(snapshot string) bool { return slices.Contains(t.copie
 
 // copies are the names of the snapshots that the pods mount.
 func (t podTemplate) copies() []string {
-	var template corev1.PodTemplateSpec
-	if json.Unmarshal([]byte(t.json), &template) != nil {
+	template, err := podtemplate.Read(t.json)
+	if err != nil {
 		return nil
 	}
 	var all []string
@@ -137,26 +133,24 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 // version of the operator that is in force stays, until the spec changes: an upgrade of
 // the operator restarts no pod.
 func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, error) {
+	inForce := []string{currentTemplate(seen).revision, seen.deployment().Annotations[adoptedAnnotation]}
+	if failed := ws.Status.FailedRollout; failed != nil {
+		inForce = append(inForce, failed.Revision)
+	}
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
 		in := seen.inputs
 		in.as = as
 		template, err := desiredTemplate(ws, in)
-		if err != nil {
-			return podTemplate{}, err
+		if err != nil || slices.Contains(inForce, template.revision) {
+			return template, err
 		}
 		all = append(all, template)
 	}
-	inForce := []string{currentTemplate(seen).revision, seen.deployment().Annotations[adoptedAnnotation]}
-	if failed := ws.Status.FailedRollout; failed != nil {
-		inForce = append(inForce, failed.Revision)
-	}
 	// The template for a rollback comes after those in force.
-	for _, revisions := range [][]string{inForce, {seen.good.revision}} {
-		for _, template := range all {
-			if slices.Contains(revisions, template.revision) {
-				return template, nil
-			}
+	for _, template := range all {
+		if template.is(seen.good) {
+			return template, nil
 		}
 	}
 	return all[0], nil

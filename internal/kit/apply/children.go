@@ -10,11 +10,13 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -67,10 +69,11 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 	if err != nil {
 		return Outcome{}, fmt.Errorf("encode a child: %w", err)
 	}
-	if a.Sound.is(seen, data) && Owns(a.Manager, owner, seen) {
+	digest := sha256.Sum256(data)
+	if a.Sound.is(seen, digest) && Owns(a.Manager, owner, seen) {
 		return Outcome{Object: seen}, nil
 	}
-	child, err := a.marked(data)
+	child, err := a.marked(data, digest)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -90,7 +93,7 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{Object: seen}, err
 	}
 	if len(changes) == 0 {
-		a.Sound.note(seen, data)
+		a.Sound.note(seen, digest)
 		return Outcome{Object: seen}, nil
 	}
 	if err := a.takeOver(ctx, seen); err != nil {
@@ -126,6 +129,11 @@ func createOrFind(ctx context.Context, a Children, owner client.Object, child *u
 // that a field which is not wanted any more is removed. It is done once for each object,
 // under its resource version.
 func (a Children) takeOver(ctx context.Context, seen client.Object) error {
+	if !slices.ContainsFunc(seen.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == a.Manager && f.Operation == metav1.ManagedFieldsOperationUpdate
+	}) {
+		return nil
+	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(seen, sets.New(a.Manager), a.Manager)
 	if err != nil || len(patch) == 0 {
 		return err
@@ -133,8 +141,24 @@ func (a Children) takeOver(ctx context.Context, seen client.Object) error {
 	return a.Client.Patch(ctx, seen, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.Manager))
 }
 
-// marked is what is wanted, from its JSON, with its hash as an annotation.
-func (a Children) marked(data []byte) (*unstructured.Unstructured, error) {
+// mostMarked bounds how many are remembered.
+const mostMarked = 500
+
+// marks has what [Children.marked] found out last, by its hash and the manager.
+var marks = lru.New(mostMarked)
+
+type markKey struct {
+	digest  [sha256.Size]byte
+	manager string
+}
+
+// marked is what is wanted, from its JSON with this hash, with its canonical hash as an
+// annotation.
+func (a Children) marked(data []byte, digest [sha256.Size]byte) (*unstructured.Unstructured, error) {
+	key := markKey{digest, a.Manager}
+	if known, ok := marks.Get(key); ok {
+		return known.(*unstructured.Unstructured).DeepCopy(), nil
+	}
 	child := &unstructured.Unstructured{}
 	if err := json.Unmarshal(data, &child.Object); err != nil {
 		return nil, fmt.Errorf("decode a child: %w", err)
@@ -150,6 +174,7 @@ func (a Children) marked(data []byte) (*unstructured.Unstructured, error) {
 	}
 	annotations[a.mark()] = hex.EncodeToString(sum[:])[:16]
 	child.SetAnnotations(annotations)
+	marks.Add(key, child.DeepCopy())
 	return child, nil
 }
 

@@ -166,10 +166,11 @@ func (s *Server) Replace(obj client.Object, by string) error {
 	if err != nil {
 		return err
 	}
-	if equality.Semantic.DeepEqual(old, obj) {
+	isSame := k.sameSpec(old, obj)
+	if isSame && k.isSame(old, obj, "status") {
 		return nil
 	}
-	if !k.sameSpec(old, obj) {
+	if !isSame {
 		nextGeneration(old, obj)
 	}
 	s.put(k, Change{Kind: k, Type: watch.Modified, Old: old, New: obj, By: by})
