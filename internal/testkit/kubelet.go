@@ -95,14 +95,6 @@ func (k *Kubelet) Starts() []Start {
 	return slices.Clone(k.starts)
 }
 
-// StartsOf is the ledger of the pods that this object controls, by its UID.
-func (k *Kubelet) StartsOf(owner types.UID) []Start {
-	return slices.DeleteFunc(k.Starts(), func(s Start) bool {
-		ref := metav1.GetControllerOf(s.Pod)
-		return ref == nil || ref.UID != owner
-	})
-}
-
 // watch hands every change of a pod to the pod's carer. Without a resource
 // version a watch begins with what is there, so a broken one is begun again.
 func (k *Kubelet) watch(ctx context.Context) {

@@ -205,7 +205,7 @@ func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S,
 	manager := run.ManagedBy(kind.Operator)
 	return &loop[T, S, P]{
 		kind: kind, gvk: gvk, client: parts.Client, cache: parts.Cache,
-		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report[T]{}, now: parts.Now,
+		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report{}, now: parts.Now,
 		executor: &executor{
 			client: parts.Client, live: parts.Live,
 			children: apply.Children{Client: parts.Client, Live: parts.Live, Manager: manager, Settled: kind.Settled, Sound: apply.NewSound()},

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,12 +48,15 @@ type loop[T client.Object, S any, P Planner] struct {
 
 	mu     sync.Mutex
 	unread map[client.ObjectKey]int // how often reading has failed
-	last   map[client.ObjectKey]report[T]
+	last   map[client.ObjectKey]report
 }
 
 // report is the last status of an object that was stored.
-type report[T client.Object] struct {
-	obj T
+type report struct {
+	uid        types.UID
+	generation int64
+	version    string
+	status     any
 	// yields is until when another writer's status is left alone; zero if there is none.
 	yields time.Time
 }
@@ -210,7 +214,7 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 	}
 	l.executor.memory.Note(l.gvk.Kind, obj)
 	l.mu.Lock()
-	l.last[client.ObjectKeyFromObject(obj)] = report[T]{obj: obj}
+	l.last[client.ObjectKeyFromObject(obj)] = report{uid: obj.GetUID(), generation: obj.GetGeneration(), version: obj.GetResourceVersion(), status: statusOf(obj)}
 	l.mu.Unlock()
 	if l.kind.Announce == nil {
 		return nil
@@ -230,8 +234,8 @@ func (l *loop[T, S, P]) yields(now T) time.Time {
 	key := client.ObjectKeyFromObject(now)
 	last, ok := l.last[key]
 	switch {
-	case !ok || last.obj.GetResourceVersion() == now.GetResourceVersion(), last.obj.GetUID() != now.GetUID(),
-		last.obj.GetGeneration() != now.GetGeneration(), equality.Semantic.DeepEqual(statusOf(last.obj), statusOf(now)):
+	case !ok || last.version == now.GetResourceVersion(), last.uid != now.GetUID(),
+		last.generation != now.GetGeneration(), equality.Semantic.DeepEqual(last.status, statusOf(now)):
 		return time.Time{}
 	case last.yields.IsZero():
 		last.yields = l.now().Add(yieldFor)

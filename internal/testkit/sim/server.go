@@ -52,9 +52,6 @@ type Change struct {
 	By       string
 }
 
-// Object is the one that the change is about.
-func (c Change) Object() client.Object { return c.New }
-
 type store struct {
 	kind    *Kind
 	objects map[types.NamespacedName]client.Object
@@ -85,9 +82,6 @@ func (s *Server) store(k *Kind) *store {
 	}
 	return st
 }
-
-// Version is that of the last write.
-func (s *Server) Version() int64 { return s.version }
 
 // find is the stored object, or a NotFound error. It must not be changed.
 func (s *Server) find(k *Kind, key types.NamespacedName) (client.Object, error) {
