@@ -64,7 +64,7 @@ func (s *Simulation) search(sc *testkit.Scenario, seed uint64, histories, most i
 	if first.Err != nil {
 		return []numbered{{first, 0}}, played{histories: 1, steps: int64(first.Steps)}
 	}
-	singles := spread(first.singles(), max(histories, fewestSingles), int(seed))
+	singles := spread(first.singles(), histories, int(seed))
 	all := len(singles) + histories
 	var mu sync.Mutex
 	var at, steps, count atomic.Int64
@@ -104,12 +104,12 @@ func (s *Simulation) search(sc *testkit.Scenario, seed uint64, histories, most i
 	return found[:min(len(found), most)], played{histories: 1 + int(count.Load()), singles: len(singles), steps: steps.Load()}
 }
 
-// fewestSingles is how many single deviations are played at least, if there are as many.
-const fewestSingles = 1000
-
 // spread is every n-th of some deviations, so that there are at most that many; another
 // seed has others.
 func spread(all Deviations, most, seed int) Deviations {
+	if most <= 0 {
+		return nil
+	}
 	every := (len(all) + most - 1) / most
 	if every < 2 {
 		return all

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -149,14 +150,36 @@ func (k *Kind) received(obj client.Object) (client.Object, error) {
 	return into, nil
 }
 
-// asJSON is an object as a patch sees it.
-func (k *Kind) asJSON(obj client.Object) ([]byte, error) {
+// asJSON is an object as a patch sees it, without the parts that the patch does not
+// mention: restore puts those back.
+func (k *Kind) asJSON(obj client.Object, patch []byte) (data []byte, restore func(patched client.Object), err error) {
 	if k.goType == nil {
-		return json.Marshal(obj)
+		data, err = json.Marshal(obj)
+		return data, func(client.Object) {}, err
 	}
-	named := shallow(obj)
-	named.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
-	return json.Marshal(named)
+	some := shallow(obj)
+	some.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	mentions := func(field string) bool { return bytes.Contains(patch, []byte(field)) }
+	nothing := k.empty()
+	if !mentions("managedFields") {
+		some.SetManagedFields(nil)
+	}
+	for field, index := range map[string][]int{"spec": k.spec, "status": k.status} {
+		if !mentions(field) {
+			k.takeField(some, nothing, index, field)
+		}
+	}
+	data, err = json.Marshal(some)
+	return data, func(patched client.Object) {
+		if !mentions("managedFields") {
+			patched.SetManagedFields(obj.GetManagedFields())
+		}
+		for field, index := range map[string][]int{"spec": k.spec, "status": k.status} {
+			if !mentions(field) {
+				k.takeField(patched, obj, index, field)
+			}
+		}
+	}, err
 }
 
 // fromJSON is the object of a patched JSON.

@@ -318,7 +318,7 @@ func (s *Server) patch(k *Kind, key types.NamespacedName, how types.PatchType, d
 	if err != nil {
 		return nil, err
 	}
-	before, err := k.asJSON(old)
+	before, restore, err := k.asJSON(old, data)
 	if err != nil {
 		return nil, err
 	}
@@ -349,6 +349,7 @@ func (s *Server) patch(k *Kind, key types.NamespacedName, how types.PatchType, d
 	if err != nil {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", k.groupResource(), key.Name, err.Error(), 0, false)
 	}
+	restore(obj)
 	if err := immutable(k, old, obj); err != nil {
 		return nil, err
 	}
