@@ -69,7 +69,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 			Conditions: func(s *corev1.Service) *[]metav1.Condition { return &s.Status.Conditions },
 		},
 		gvk: corev1.SchemeGroupVersion.WithKind("Service"), client: c, cache: c,
-		alarms: newAlarms(now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report[*corev1.Service]{}, now: now,
+		alarms: newAlarms(now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report{}, now: now,
 		executor: &executor{
 			client: c, live: c, children: apply.Children{Client: c, Live: c, Manager: "bench-operator"},
 			owns:   func(owner, child client.Object) bool { return metav1.IsControlledBy(child, owner) },
