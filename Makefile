@@ -111,11 +111,10 @@ unit: ## Tests that need nothing running
 
 HISTORIES = 1000000
 SEED = 1
-SIMULATED_OPERATORS = ./operators/at
 
 .PHONY: simulate
-simulate: ## Play HISTORIES histories of At's stories from SEED on, with whatever can go wrong
-	HISTORIES=$(HISTORIES) SEED=$(SEED) go test -count 1 -v -timeout 24h -run '^TestSimulation$$' $(SIMULATED_OPERATORS)
+simulate: ## Play HISTORIES histories of the stories of $OPERATOR from SEED on, with whatever can go wrong
+	HISTORIES=$(HISTORIES) SEED=$(SEED) go test -count 1 -v -p 1 -timeout 24h -run '^TestSimulation$$' $(if $(filter all,$(OPERATOR)),./operators/...,./operators/$(OPERATOR))
 
 # What was linked from Kubernetes is not linted: that would type-check all of it.
 LOCALCLUSTER_PACKAGES = . ./internal/... ./components/pause
