@@ -33,6 +33,9 @@ func TestOnceFailed(t *testing.T) {
 		"what was planned without a StatefulSet was done although there is one, and opened the budget again and again": {
 			"gets-memory", "operators1=1,meddling7=2,meddling8=5,news4=3,news25=3,turn54=4",
 		},
+		"a StatefulSet that lost its label while its servers were being replaced by others was never deleted": {
+			"loses-labels-and-room", "meddling242=8",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := stories(simulatedRestarts{})
@@ -94,5 +97,6 @@ func meddling() []testkit.Step {
 		patch("takes the label of the Service", &corev1.Service{}, "cache", noLabel),
 		patch("takes the label of the StatefulSet", &appsv1.StatefulSet{}, "cache", noLabel),
 		patch("takes the label of the budget", &policyv1.PodDisruptionBudget{}, "cache", noLabel),
+		patch("takes the label of the Deployment", &appsv1.Deployment{}, "cache", noLabel),
 	}
 }
