@@ -45,6 +45,18 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended.
+func TestSimulationIsDeterministic(t *testing.T) {
+	simulation(t).RequireSame(t, 48, stories(simulatedRestarts{})...)
+}
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
+// fail. The flaw: the status of a pod that was just changed in place, which is the one from
+// before, is taken for that of the restarted server, so that the next one is restarted too.
+func TestSimulationFindsPlanted(t *testing.T) {
+	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation/upgrades-warm", "[cache-0 cache-1] are away at the same time")
+}
+
 func simulation(t *testing.T) *sim.Simulation {
 	t.Helper()
 	// The servers' answers can be late, or none, like those of the API server.
