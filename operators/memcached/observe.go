@@ -137,7 +137,7 @@ func observeHidden(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, 
 
 // mayBeHidden says whether it is worth a request to look for a workload of the other
 // identity: one of another operator may be there until this one has made its own. Later
-// there are pods of it, or the spec was changed, and not all that this leads to is done.
+// there are pods of it, or a change is announced or requested, and not all of it is done.
 func mayBeHidden(mc *v1alpha1.Memcached, seen observation, isMade bool) bool {
 	if isStable(mc) && !isMade {
 		return true
@@ -148,7 +148,7 @@ func mayBeHidden(mc *v1alpha1.Memcached, seen observation, isMade bool) bool {
 		}
 	}
 	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
-	return mc.Generation > 1 && (ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != mc.Generation)
+	return (mc.Generation > 1 || mc.Status.Upgrade != nil) && (ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != mc.Generation)
 }
 
 // isCurrent returns a conflict if a child was already written for a later generation of

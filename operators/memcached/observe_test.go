@@ -72,6 +72,7 @@ func TestHidden(t *testing.T) {
 		"its StatefulSet is made":             {mc: of(stable), made: true, want: false},
 		"edited, and all is done":             {mc: of(edited, ready), made: true, want: false},
 		"edited since it was ready":           {mc: of(ready, edited), made: true, want: true},
+		"taken over, and not done":            {mc: of(stable, announced(v1alpha1.Cold, "")), made: true, want: true},
 		"edited, and not ready":               {mc: of(edited), made: true, want: true},
 		"a server of the other identity":      {mc: of(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: true},
 		"one of the other identity is ending": {mc: of(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0, ending)}, want: false},

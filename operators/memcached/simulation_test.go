@@ -36,6 +36,9 @@ func TestOnceFailed(t *testing.T) {
 		"a StatefulSet that lost its label while its servers were being replaced by others was never deleted": {
 			"loses-labels-and-room", "meddling242=8",
 		},
+		"a Deployment that lost its label while it was being replaced was never deleted": {
+			"takes-over", "meddling105=10",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := stories(simulatedRestarts{})
