@@ -82,6 +82,7 @@ func simulation(t *testing.T) *sim.Simulation {
 		},
 		Always:   oneAway,
 		Meddling: meddling(),
+		Reports:  "status Memcached",
 	}
 }
 
