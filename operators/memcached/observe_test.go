@@ -60,23 +60,22 @@ func TestHidden(t *testing.T) {
 		mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionTrue, ObservedGeneration: mc.Generation}}
 	}
 	edited := func(mc *v1alpha1.Memcached) { mc.Generation++ }
-	of := func(options ...mcOption) *v1alpha1.Memcached { return aPool(options...) }
 	for name, tc := range map[string]struct {
 		mc   *v1alpha1.Memcached
 		seen []seenOption
 		made bool
 		want bool
 	}{
-		"a new one":                           {mc: of(), want: false},
-		"a new one with stable servers":       {mc: of(stable), want: true},
-		"its StatefulSet is made":             {mc: of(stable), made: true, want: false},
-		"edited, and all is done":             {mc: of(edited, ready), made: true, want: false},
-		"edited since it was ready":           {mc: of(ready, edited), made: true, want: true},
-		"taken over, and not done":            {mc: of(stable, announced(v1alpha1.Cold, "")), made: true, want: true},
-		"edited, and not ready":               {mc: of(edited), made: true, want: true},
-		"a server of the other identity":      {mc: of(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: true},
-		"one of the other identity is ending": {mc: of(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0, ending)}, want: false},
-		"a server of its own":                 {mc: of(ready, stable), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: false},
+		"a new one":                           {mc: aPool(), want: false},
+		"a new one with stable servers":       {mc: aPool(stable), want: true},
+		"its StatefulSet is made":             {mc: aPool(stable), made: true, want: false},
+		"edited, and all is done":             {mc: aPool(edited, ready), made: true, want: false},
+		"edited since it was ready":           {mc: aPool(ready, edited), made: true, want: true},
+		"taken over, and not done":            {mc: aPool(stable, announced(v1alpha1.Cold, "")), made: true, want: true},
+		"edited, and not ready":               {mc: aPool(edited), made: true, want: true},
+		"a server of the other identity":      {mc: aPool(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: true},
+		"one of the other identity is ending": {mc: aPool(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0, ending)}, want: false},
+		"a server of its own":                 {mc: aPool(ready, stable), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: false},
 	} {
 		if got := mayBeHidden(tc.mc, somethingSeen(tc.seen...), tc.made); got != tc.want {
 			t.Errorf("%s: it is looked for: %v", name, got)
