@@ -75,7 +75,7 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
 		// Without the label it would not be found again. Its pods stay as they are.
 		next.Again = true
-		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment of another operator is replaced by a StatefulSet",
+		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment without the label is replaced by a StatefulSet",
 			map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc)}, nil)}
 		return next, nil
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // observation is all that decide reads, besides the Memcached.
@@ -80,14 +82,15 @@ func (o *observer) forget(mc types.NamespacedName) {
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (observation, error) {
-	if err := observeForeign(ctx, r, mc); err != nil {
-		return observation{}, err
-	}
 	seen := observation{now: o.now().Round(0), resizes: o.resizes, children: r.Children}
-	if err := isCurrent(ctx, r.Live, mc, seen); err != nil {
+	if err := observePods(ctx, r, mc, &seen); err != nil {
 		return seen, err
 	}
-	if err := observePods(ctx, r, mc, &seen); err != nil {
+	if err := observeHidden(ctx, r, mc, &seen); err != nil {
+		return seen, err
+	}
+	r.Children = seen.children
+	if err := isCurrent(ctx, r.Live, mc, seen); err != nil {
 		return seen, err
 	}
 	seen.missing = missingServers(mc, seen)
@@ -111,20 +114,41 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 	return seen, err
 }
 
-// observeForeign finds the Deployment that another operator has made under this
-// very Memcached: the cache does not show what lacks the operator's label. With
-// identity Random the attempt to make a Deployment finds it; with Stable it is
-// looked for as long as there is no StatefulSet.
-func observeForeign(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) error {
-	if !isStable(mc) || loop.The[*appsv1.StatefulSet](r.Children).UID != "" || loop.The[*appsv1.Deployment](r.Children).UID != "" {
+// observeHidden finds the workload of the other identity where the cache does not show it,
+// because it lacks the operator's label: that of another operator, under this very
+// Memcached, or one that lost the label before it could be removed. One of the requested
+// identity is found by the attempt to make it.
+func observeHidden(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) error {
+	shown, other := client.Object(seen.statefulSet()), client.Object(seen.deployment())
+	name := childName(mc)
+	if !isStable(mc) {
+		shown, other = other, shown
+		name = poolName(mc)
+	}
+	if other.GetUID() != "" || !mayBeHidden(mc, *seen, shown.GetUID() != "") {
 		return nil
 	}
-	var d appsv1.Deployment
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: childName(mc)}, &d)
-	if err == nil && isOwned(&d, mc) {
-		r.Children = r.Children.With(&d)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, other)
+	if err == nil && isOwned(other, mc) {
+		seen.children = seen.children.With(other)
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// mayBeHidden says whether it is worth a request to look for a workload of the other
+// identity: one of another operator may be there until this one has made its own. Later
+// there are pods of it, or a change is announced or requested, and not all of it is done.
+func mayBeHidden(mc *v1alpha1.Memcached, seen observation, isMade bool) bool {
+	if isStable(mc) && !isMade {
+		return true
+	}
+	for _, pod := range seen.pods {
+		if identity := pod.Labels[identityLabel]; identity != "" && identity != string(mc.Spec.Identity) && pod.DeletionTimestamp == nil {
+			return true
+		}
+	}
+	ready := meta.FindStatusCondition(mc.Status.Conditions, status.Ready)
+	return (mc.Generation > 1 || mc.Status.Upgrade != nil) && (ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != mc.Generation)
 }
 
 // isCurrent returns a conflict if a child was already written for a later generation of

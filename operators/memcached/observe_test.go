@@ -4,10 +4,13 @@ import (
 	"context"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // server is an API server that has the Memcached at this generation.
@@ -47,5 +50,35 @@ func TestOldView(t *testing.T) {
 	}))
 	if err := isCurrent(context.Background(), server{generation: 2}, mc, foreign); err != nil {
 		t.Errorf("a StatefulSet with another owner: %v", err)
+	}
+}
+
+// TestHidden: a workload of the other identity that may be there, and that the cache does
+// not show, is looked for; otherwise no request is made for it.
+func TestHidden(t *testing.T) {
+	ready := func(mc *v1alpha1.Memcached) {
+		mc.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionTrue, ObservedGeneration: mc.Generation}}
+	}
+	edited := func(mc *v1alpha1.Memcached) { mc.Generation++ }
+	for name, tc := range map[string]struct {
+		mc   *v1alpha1.Memcached
+		seen []seenOption
+		made bool
+		want bool
+	}{
+		"a new one":                           {mc: aPool(), want: false},
+		"a new one with stable servers":       {mc: aPool(stable), want: true},
+		"its StatefulSet is made":             {mc: aPool(stable), made: true, want: false},
+		"edited, and all is done":             {mc: aPool(edited, ready), made: true, want: false},
+		"edited since it was ready":           {mc: aPool(ready, edited), made: true, want: true},
+		"taken over, and not done":            {mc: aPool(stable, announced(v1alpha1.Cold, "")), made: true, want: true},
+		"edited, and not ready":               {mc: aPool(edited), made: true, want: true},
+		"a server of the other identity":      {mc: aPool(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: true},
+		"one of the other identity is ending": {mc: aPool(ready), made: true, seen: []seenOption{aServer(aPool(stable), 0, ending)}, want: false},
+		"a server of its own":                 {mc: aPool(ready, stable), made: true, seen: []seenOption{aServer(aPool(stable), 0)}, want: false},
+	} {
+		if got := mayBeHidden(tc.mc, somethingSeen(tc.seen...), tc.made); got != tc.want {
+			t.Errorf("%s: it is looked for: %v", name, got)
+		}
 	}
 }

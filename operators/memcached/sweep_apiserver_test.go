@@ -3,6 +3,7 @@
 package memcached
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -24,19 +25,48 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestSweep kills the operator at every write of every story, and shows the
-// promise of doc.go to hold all the same.
-func TestSweep(t *testing.T) {
-	defer func(lasts time.Duration) { missingLasts = lasts }(missingLasts)
+// eitherRestarts are the restarts of runs, whether simulated or on a real API server.
+type eitherRestarts struct{}
+
+func (eitherRestarts) in(r *testkit.Run) restarts {
+	if _, isSimulated := r.Own.(*restartingKubelet); isSimulated {
+		return simulatedRestarts{}
+	}
+	return restartersOfRuns{}
+}
+
+func (e eitherRestarts) begin(ctx context.Context, r *testkit.Run) { e.in(r).begin(ctx, r) }
+
+func (e eitherRestarts) of(r *testkit.Run) (names []string, unavailable int) { return e.in(r).of(r) }
+
+// newSweep plays the stories on the real API server, where servers that are missing are
+// looked for soon.
+func newSweep(t *testing.T) *testkit.Sweep {
+	usual := missingLasts
 	missingLasts = time.Second
-	sweep := &testkit.Sweep{
+	t.Cleanup(func() { missingLasts = usual })
+	return &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: kind.Writes,
 		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&v1alpha1.Memcached{}},
 		Late:   []string{"pods"},
+
+		Simulated: true,
 	}
+}
+
+// TestSweep kills the operator at every write of every story, and shows the
+// promise of doc.go to hold all the same.
+func TestSweep(t *testing.T) {
+	sweep := newSweep(t)
 	sweep.Run(t, stories(restartersOfRuns{})...)
 	sweep.RequireAllWritesCut(t)
+}
+
+// TestSimulationIsReal: the operator writes the same to the simulation and to the real
+// API server.
+func TestSimulationIsReal(t *testing.T) {
+	simulation(t).Compare(t, newSweep(t), stories(eitherRestarts{})...)
 }

@@ -346,6 +346,49 @@ func TestFoundIsDecidedAnew(t *testing.T) {
 	b.expectSent("create ConfigMap", "status Service")
 }
 
+// TestFoundKeepsTheRestFromBeingSent: what follows a child that is found was decided without
+// it. It is decided anew, a few times, and then left until later.
+func TestFoundKeepsTheRestFromBeingSent(t *testing.T) {
+	writes := []Write{{Verb: Create, Object: configMap("s")}, {Verb: Delete, Object: configMap("other")}}
+	for name, tc := range map[string]struct {
+		isMended bool // what is found leads to something else
+		sent     []string
+		status   bool
+	}{
+		"and then seen":   {isMended: true, sent: []string{"create ConfigMap", "delete ConfigMap/useless", "status Service"}, status: true},
+		"again and again": {sent: slices.Repeat([]string{"create ConfigMap"}, attempts)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := configMap("s")
+			there.UID = "c"
+			b := newBench(t, there)
+			b.cache = interceptor.NewClient(b.cache.(client.WithWatch), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return apierrors.NewNotFound(schema.GroupResource{}, "s")
+				},
+			})
+			b.kind.Observe = func(_ context.Context, r *Reader, _ *corev1.Service) (string, error) {
+				return string(The[*corev1.ConfigMap](r.Children).UID), nil
+			}
+			b.kind.Decide = func(_ *corev1.Service, found string) (*Plan, error) {
+				if tc.isMended && found != "" {
+					return &Plan{Writes: []Write{{Verb: Delete, Object: configMap("other"), Part: "useless"}}}, nil
+				}
+				return &Plan{Writes: writes, Then: []Write{{Verb: Create, Object: configMap("then"), Part: "last"}}}, nil
+			}
+			ready, _, err := b.reconcile()
+			if err != nil || (ready != nil) != tc.status {
+				t.Errorf("Ready is %+v, error %v", ready, err)
+			}
+			b.expectSent(tc.sent...)
+			alarm := b.alarms.byKey[client.ObjectKey{Namespace: "n", Name: "s"}]
+			if !tc.status && (alarm == nil || !alarm.at.Equal(b.now.Add(conflictWait))) {
+				t.Errorf("alarm %+v, want one in %v", alarm, conflictWait)
+			}
+		})
+	}
+}
+
 // TestEventsAfterTheStatus: what was not stored is not announced.
 func TestEventsAfterTheStatus(t *testing.T) {
 	b := newBench(t)

@@ -231,7 +231,7 @@ func (p *process) via(ctx context.Context, r Request, do func() error) error {
 	n := len(w.Writes)
 	w.Writes = append(w.Writes, Write{Request: r, Operator: p.number, Part: part})
 	fell, err := p.meet(fate, r, do)
-	w.Writes[n].Fate = fell
+	w.Writes[n].Fate, w.Writes[n].IsLate = fell, apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 	if err != nil && fell == "" {
 		w.Writes[n].Fate = err.Error()
 	}

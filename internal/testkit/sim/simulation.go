@@ -49,6 +49,10 @@ type Simulation struct {
 	Histories int
 	// MostOperators is how many may be at work at the same time; 3 if 0.
 	MostOperators int
+	// Reports, if set, is the operator's name of the write that tells what it sees, and that
+	// nothing waits for: where between others it is depends on how fast the cluster is, so
+	// Compare leaves it out.
+	Reports string
 
 	api *API
 }

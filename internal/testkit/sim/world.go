@@ -58,6 +58,9 @@ type Write struct {
 	Operator int
 	Part     string
 	Fate     string
+	// IsLate is true if it was refused because of what is there: the operator did not know
+	// that yet.
+	IsLate bool
 }
 
 // Sort is the operator's name of the write, and the verb of the request.
