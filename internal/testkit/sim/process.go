@@ -234,7 +234,7 @@ func (p *process) via(ctx context.Context, r Request, do func() error) error {
 	fell, err := p.meet(fate, r, do)
 	w.Writes[n].Fate = fell
 	if err != nil && fell == "" {
-		w.Writes[n].Fate = err.Error()
+		w.Writes[n].Fate, w.Writes[n].TooLate = err.Error(), apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 	}
 	if w.trace != nil {
 		w.Tracef(p.name, "%s [%s] %s", r, part, w.Writes[n].Fate)

@@ -61,6 +61,9 @@ type Write struct {
 	Operator int
 	Part     string
 	Fate     string
+	// TooLate is true when the server refused it because there is another version of the
+	// object, or one already.
+	TooLate bool
 }
 
 // Sort is the operator's name of the write, and the verb of the request.
