@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,10 @@ func (w Write) Sort() string {
 	}
 	return w.Verb + " " + resource
 }
+
+// IsTooLate says whether the server refused the write because there is another version of
+// the object, or one already.
+func (w Write) IsTooLate() bool { return strings.HasPrefix(w.Fate, strconv.Itoa(http.StatusConflict)) }
 
 // A plan is the one thing that goes wrong in a run: nothing if n is 0 and sort empty.
 type plan struct {

@@ -1,6 +1,8 @@
 package webserver
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/loop"
@@ -362,5 +365,36 @@ func TestNames(t *testing.T) {
 		if got != want || len(got) > names.MaxLabel || !serviceNames.MatchString(got) {
 			t.Errorf("serviceName(%q) = %q (%d bytes), want %q", name, got, len(got), want)
 		}
+	}
+}
+
+// TestKeptTemplates: the API server's order of fields does not make another template of one
+// that is gone back to.
+func TestKeptTemplates(t *testing.T) {
+	kept := func(template podTemplate) appsv1.ControllerRevision {
+		var fields map[string]any // written in the order of their names
+		if err := json.Unmarshal([]byte(template.json), &fields); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(data) == template.json {
+			t.Fatal("the order is the same")
+		}
+		return appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{revisionAnnotation: template.revision}},
+			Data:       runtime.RawExtension{Raw: data},
+		}
+	}
+	template := templateFor()
+	if got := keptIn(kept(template)); got != template {
+		t.Errorf("got %+v, want %+v", got, template)
+	}
+	// A field that this version does not know.
+	newer := templateFrom(strings.Replace(template.json, `"spec":{`, `"spec":{"zones":1,`, 1))
+	if got := keptIn(kept(newer)); got.revision != newer.revision || !strings.Contains(got.json, "zones") {
+		t.Errorf("got %+v, want %+v", got, newer)
 	}
 }

@@ -153,7 +153,7 @@ func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, 
 		}
 		seen.revisions = append(seen.revisions, revision)
 		if found := revision.Annotations[revisionAnnotation]; seen.good.isNone() || found == want {
-			seen.good = podTemplate{json: string(revision.Data.Raw), revision: found}
+			seen.good = keptIn(revision)
 		}
 	}
 	if seen.good.isNone() {

@@ -48,6 +48,18 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended.
+func TestSimulationIsDeterministic(t *testing.T) {
+	simulation().RequireSame(t, 21, stories(t)...)
+}
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
+// fail. The flaw: the Service that is taken over may look for ports by their names before
+// the Deployment is seen, whose pods have none.
+func TestSimulationFindsPlanted(t *testing.T) {
+	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation/is-taken-over", "the Service looks for port")
+}
+
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
 		Operator: Operator,

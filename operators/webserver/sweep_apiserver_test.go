@@ -3,8 +3,12 @@
 package webserver
 
 import (
+	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -22,18 +26,54 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestSweep kills the operator at every write of every story, and shows the
-// promise of doc.go to hold all the same.
-func TestSweep(t *testing.T) {
+// newSweep plays the stories on the real API server, with the real controllers of
+// Deployments and ReplicaSets.
+func newSweep(t *testing.T) *testkit.Sweep {
 	installOptionalKinds(t)
-	sweep := &testkit.Sweep{
+	return &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: kind.Writes,
 		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(Operator),
 		Kinds:  []client.Object{&webv1.WebServer{}},
 		Late:   []string{"webservers", "deployments", "services"},
+
+		Simulated: true,
 	}
+}
+
+// TestSweep kills the operator at every write of every story, and shows the
+// promise of doc.go to hold all the same.
+func TestSweep(t *testing.T) {
+	sweep := newSweep(t)
 	sweep.Run(t, stories(t)...)
 	sweep.RequireAllWritesCut(t)
+}
+
+// TestSimulationIsReal: the operator writes the same to the simulation and to the real
+// API server.
+func TestSimulationIsReal(t *testing.T) {
+	simulation().Compare(t, newSweep(t), withoutTheTutorialPort(stories(t))...)
+}
+
+// withoutTheTutorialPort has another Service hold the tutorial's port. On the real API
+// server the stories share the ports, and only one of them would get it.
+func withoutTheTutorialPort(stories []testkit.Scenario) []testkit.Scenario {
+	for i := range stories {
+		before := stories[i].Before
+		stories[i].Before = func(ctx context.Context, r *testkit.Run) error {
+			holder := &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "holds-the-port"},
+				Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: tutorialNodePort}}},
+			}
+			if err := r.Client.Create(ctx, holder); err != nil && !apierrors.IsAlreadyExists(err) && !isPortTaken(err) {
+				return err
+			}
+			if before == nil {
+				return nil
+			}
+			return before(ctx, r)
+		}
+	}
+	return stories
 }

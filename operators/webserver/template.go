@@ -43,8 +43,7 @@ var writable = map[string]string{"cache": "/var/cache/nginx", "lib": "/var/lib/n
 type podTemplate struct {
 	// json is the template, without the revision that follows from it.
 	json string
-	// revision is the hash of it as it was first written: the API server may keep it
-	// with other spaces, and its fields in another order.
+	// revision is the hash of it.
 	revision string
 }
 
@@ -54,6 +53,19 @@ func templateFrom(json string) podTemplate {
 		return podTemplate{}
 	}
 	return podTemplate{json: json, revision: names.Hash(json)}
+}
+
+// keptIn is the template that a ControllerRevision has. Its fields come back in another
+// order than they were written in, and a Deployment that got them so would have its pods'
+// template under another revision than the pods, and than status.
+func keptIn(r appsv1.ControllerRevision) podTemplate {
+	t := podTemplate{json: string(r.Data.Raw), revision: r.Annotations[revisionAnnotation]}
+	if template, err := podtemplate.Read(t.json); err == nil {
+		if written := templateOf(*template); written.is(t) {
+			return written
+		}
+	}
+	return t
 }
 
 func (t podTemplate) isNone() bool { return t.revision == "" }

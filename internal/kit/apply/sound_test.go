@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"testing"
 
@@ -10,42 +11,58 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestSoundIsOfOneVersionAndOneWish: only what was found to be as wanted is not compared
-// again, and only with what was wanted then.
-func TestSoundIsOfOneVersionAndOneWish(t *testing.T) {
-	pod := func(uid types.UID, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+// TestSound: only what was found to be as wanted is not compared again, and only with what
+// was wanted then. Status is not compared at all.
+func TestSound(t *testing.T) {
+	want, other := sha256.Sum256([]byte("one")), sha256.Sum256([]byte("another"))
+	pod := func(uid types.UID, version string, generation int64, change ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			UID: uid, ResourceVersion: version, Generation: generation,
+			Labels: map[string]string{"a": "1"}, OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: new(true)}},
+		}}
+		for _, f := range change {
+			f(p)
+		}
+		return p
 	}
-	want := []byte(`{"spec":{"nodeName":"n"}}`)
 	s := NewSound()
-	s.note(pod("a", "7"), want)
+	s.note(pod("a", "7", 0), want)
+	s.note(pod("g", "7", 2), want)
 	for name, tc := range map[string]struct {
 		seen client.Object
-		want string
+		want [sha256.Size]byte
 		is   bool
 	}{
-		"the same":        {pod("a", "7"), string(want), true},
-		"a later version": {pod("a", "8"), string(want), false},
-		"an earlier one":  {pod("a", "6"), string(want), false},
-		"another wish":    {pod("a", "7"), `{"spec":{"nodeName":"m"}}`, false},
-		"its metadata":    {&metav1.PartialObjectMetadata{ObjectMeta: pod("a", "7").ObjectMeta}, string(want), false},
-		"a successor":     {pod("b", "7"), string(want), false},
-		"not there":       {pod("", ""), string(want), false},
-		"without version": {pod("a", ""), string(want), false},
+		"the same":                {pod("a", "7", 0), want, true},
+		"a later version":         {pod("a", "8", 0), want, false},
+		"an earlier one":          {pod("a", "6", 0), want, false},
+		"another wish":            {pod("a", "7", 0), other, false},
+		"its metadata":            {&metav1.PartialObjectMetadata{ObjectMeta: pod("a", "7", 0).ObjectMeta}, want, false},
+		"a successor":             {pod("b", "7", 0), want, false},
+		"not there":               {pod("", "", 0), want, false},
+		"without version":         {pod("a", "", 0), want, false},
+		"another status":          {pod("g", "8", 2), want, true},
+		"a later generation":      {pod("g", "8", 3), want, false},
+		"another wish than then":  {pod("g", "8", 2), other, false},
+		"another label":           {pod("g", "8", 2, func(p *corev1.Pod) { p.Labels["a"] = "2" }), want, false},
+		"no label":                {pod("g", "8", 2, func(p *corev1.Pod) { p.Labels = nil }), want, false},
+		"another annotation":      {pod("g", "8", 2, func(p *corev1.Pod) { p.Annotations = map[string]string{"b": ""} }), want, false},
+		"not controlled any more": {pod("g", "8", 2, func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }), want, false},
+		"without owner":           {pod("g", "8", 2, func(p *corev1.Pod) { p.OwnerReferences = nil }), want, false},
 	} {
-		if got := s.is(tc.seen, []byte(tc.want)); got != tc.is {
+		if got := s.is(tc.seen, tc.want); got != tc.is {
 			t.Errorf("%s: found to be as wanted: %v", name, got)
 		}
 	}
-	s.note(pod("a", "8"), want)
-	if s.is(pod("a", "7"), want) || !s.is(pod("a", "8"), want) {
+	s.note(pod("a", "8", 0), want)
+	if s.is(pod("a", "7", 0), want) || !s.is(pod("a", "8", 0), want) {
 		t.Error("it is not the last version that is remembered")
 	}
 }
 
 // TestSoundForgets: it does not grow for ever, and what is not there is not remembered.
 func TestSoundForgets(t *testing.T) {
-	s, want := NewSound(), []byte("{}")
+	s, want := NewSound(), sha256.Sum256([]byte("{}"))
 	for i := range mostSound + 1 {
 		s.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i)), ResourceVersion: "1"}}, want)
 	}

@@ -231,9 +231,9 @@ func (p *process) via(ctx context.Context, r Request, do func() error) error {
 	n := len(w.Writes)
 	w.Writes = append(w.Writes, Write{Request: r, Operator: p.number, Part: part})
 	fell, err := p.meet(fate, r, do)
-	w.Writes[n].Fate, w.Writes[n].IsLate = fell, apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	w.Writes[n].Fate = fell
 	if err != nil && fell == "" {
-		w.Writes[n].Fate = err.Error()
+		w.Writes[n].Fate, w.Writes[n].TooLate = err.Error(), apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 	}
 	if w.trace != nil {
 		w.Tracef(p.name, "%s [%s] %s", r, part, w.Writes[n].Fate)

@@ -58,9 +58,9 @@ type Write struct {
 	Operator int
 	Part     string
 	Fate     string
-	// IsLate is true if it was refused because of what is there: the operator did not know
-	// that yet.
-	IsLate bool
+	// TooLate is true when the server refused it because there is another version of the
+	// object, or one already.
+	TooLate bool
 }
 
 // Sort is the operator's name of the write, and the verb of the request.
