@@ -10,13 +10,16 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 )
 
 // crdOf is a CRD that takes anything, in the place of a kind that the test's
@@ -58,6 +61,25 @@ func installOptionalKinds(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if err := envtest.UninstallCRDs(testkit.Server(t).Config, options); err != nil {
+			t.Error(err)
+		}
+		// Whoever installs one that is not yet gone has it go a moment later.
+		scheme := runtime.NewScheme()
+		if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.New(testkit.Server(t).Config, client.Options{Scheme: scheme})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pace.Until(context.Background(), 30*time.Second, func() error {
+			for _, crd := range options.CRDs {
+				if err := c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%s is still there: %w", crd.Name, err)
+				}
+			}
+			return nil
+		}); err != nil {
 			t.Error(err)
 		}
 	})
