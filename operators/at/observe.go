@@ -14,10 +14,6 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// outputPatience is how long after the end of a command its output is requested again,
-// when the node does not return it. The result then goes without.
-const outputPatience = 30 * time.Second
-
 // observation is all that decide reads, besides the At.
 type observation struct {
 	// now is the wall clock's time.
@@ -48,6 +44,7 @@ type observer struct {
 	// them again soon.
 	takenBack *pauses
 	known     *known
+	withheld  *withheld
 	now       func() time.Time
 }
 
@@ -55,6 +52,7 @@ type observer struct {
 func (o *observer) forget(at types.NamespacedName) {
 	o.takenBack.forget(at)
 	o.known.forget(at)
+	o.withheld.forget(at)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.At) (observation, error) {
@@ -117,8 +115,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !phaseIsFinal(seen.pod)
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
 		seen.output, err = tail(ctx, o.logs, seen.pod, int64(at.Spec.OutputBytes))
-		// A result is not held up for ever by a node that does not hand it out.
-		if err != nil && seen.now.Before(endOf(seen.pod, time.Time{}).Add(outputPatience)) {
+		if err != nil && !o.withheld.isOver(at, seen.pod, seen.now) {
 			return seen, err
 		}
 	}

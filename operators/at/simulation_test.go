@@ -87,8 +87,9 @@ func TestOnceFailed(t *testing.T) {
 		"the garbage collector takes what is made for an At that is gone":       {outlived(), "operators1=2,news8=3"},
 		"two operators take turns at the status": {
 			retries(), "operators1=2,turn13=3,news9=2,turn18=2,meddling23=2,turn27=1,news15=4,meddling36=3"},
-		"an operator claims a pod that another has discarded":       {succeeds(), "operators1=1,news3=4,delay3=3,meddling18=3"},
-		"an operator that is late deletes the pod that has done it": {losesItsMarks(), "operators1=2,news5=3"},
+		"an operator that starts late does without the output because of one refusal": {succeeds(), "fate5=1,restart1=2,fate6=2"},
+		"an operator claims a pod that another has discarded":                         {succeeds(), "operators1=1,news3=4,delay3=3,meddling18=3"},
+		"an operator that is late deletes the pod that has done it":                   {losesItsMarks(), "operators1=2,news5=3"},
 	} {
 		t.Run(name, func(t *testing.T) { simulated.Again(t, tc.scenario, tc.deviations) })
 	}

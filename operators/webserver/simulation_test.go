@@ -62,10 +62,11 @@ func TestSimulationFindsPlanted(t *testing.T) {
 
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
-		Operator: Operator,
-		CRDs:     []string{"config/crd"},
-		Kinds:    []client.Object{&webv1.WebServer{}},
-		Always:   alwaysServes,
+		Operator:  Operator,
+		Histories: 1000,
+		CRDs:      []string{"config/crd"},
+		Kinds:     []client.Object{&webv1.WebServer{}},
+		Always:    alwaysServes,
 		Resources: map[string][]string{
 			"gateway.networking.k8s.io/v1": {"httproutes HTTPRoute"},
 			"route.openshift.io/v1":        {"routes Route"},
