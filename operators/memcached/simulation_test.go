@@ -74,6 +74,7 @@ func simulation(t *testing.T) *sim.Simulation {
 	}
 	return &sim.Simulation{
 		Operator:  Operator,
+		Histories: 800,
 		CRDs:      []string{"config/crd"},
 		Kinds:     []client.Object{&v1alpha1.Memcached{}},
 		Resources: map[string][]string{"v1": {"pods Pod", "pods/resize Pod"}},

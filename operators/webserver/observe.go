@@ -137,12 +137,13 @@ func observeRevisions(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, 
 	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
 		return err
 	}
-	named := seen.deployment().Annotations[goodAnnotation]
-	want := cmp.Or(named, ws.Status.LastGoodRevision)
+	d := seen.deployment()
+	want := cmp.Or(d.Annotations[goodAnnotation], ws.Status.LastGoodRevision)
 	isWanted := func(r appsv1.ControllerRevision) bool { return r.Annotations[revisionAnnotation] == want }
-	if named != "" && !slices.ContainsFunc(list.Items, isWanted) {
+	if isNamed := d.Annotations[goodAnnotation] != "" || d.UID == ""; isNamed && want != "" && !slices.ContainsFunc(list.Items, isWanted) {
 		// It was kept before the Deployment named it, so the cache is late: without it, an
-		// earlier one would be gone back to, and this one deleted.
+		// earlier one would be gone back to, and this one deleted. A Deployment that is
+		// gone, and that status remembers, may have named it, too.
 		if err := r.Live.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(labels(ws))); err != nil {
 			return err
 		}

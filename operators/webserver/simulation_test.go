@@ -38,7 +38,8 @@ func TestOnceFailed(t *testing.T) {
 		"a port without a name, three leaders": {isTakenOver(), "operators1=2"},
 		// The template that a rollback needs was kept, but not yet in the cache: an earlier
 		// one took its place, and it was deleted.
-		"the wrong template for a rollback": {changesItsInputs(aCertificate(t, "", "cert")), "turn166=3"},
+		"the wrong template for a rollback":                     {changesItsInputs(aCertificate(t, "", "cert")), "turn166=3"},
+		"a failed image instead of the template for a rollback": {isRolledBack(), "meddling61=3,news20=3"},
 		// A second leader that saw the bad image, and not yet that it had failed, rolled it
 		// out again.
 		"a failed image again": {isRolledBack(), "operators1=1,news1=3"},
