@@ -82,8 +82,8 @@ func (s *Sweep) play(ctx context.Context, server *APIServer, sc *Scenario, v var
 		}
 	}
 	if err == nil {
-		for range v.operators {
-			pl.startOperator("the run begins")
+		if !v.startsLate {
+			pl.startOperators(v)
 		}
 		err = pl.story(v)
 	}
@@ -145,6 +145,10 @@ func (pl *play) story(v variant) error {
 		}
 	}
 	pl.log.add("user", "arranged")
+	if v.startsLate {
+		time.Sleep(ComesUp)
+		pl.startOperators(v)
+	}
 	for i, step := range pl.scenario.Steps {
 		name := fmt.Sprintf("step %d (%s)", i+1, step.Name)
 		if step.When != nil {
@@ -185,6 +189,17 @@ func (pl *play) story(v variant) error {
 		}
 	}
 	return nil
+}
+
+// ComesUp is how long after the user has arranged an operator starts whose writes are
+// compared with those in a simulation: how long a real one takes to come up depends on the
+// machine.
+const ComesUp = 500 * time.Millisecond
+
+func (pl *play) startOperators(v variant) {
+	for range v.operators {
+		pl.startOperator("the run begins")
+	}
 }
 
 // startOperator starts a fresh operator, unless the run is over.

@@ -84,6 +84,8 @@ type variant struct {
 	faults    bool               // instead of kills
 	afterOnly bool               // what is before a write is after the one before it
 	turn      *turn              // nil: everything is done to every write
+
+	startsLate bool // the operators start once the user has arranged, see ComesUp
 }
 
 // A turn is what a variant does that shares the work with others like it: of so
@@ -188,11 +190,12 @@ func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	}
 }
 
-// Trace plays a scenario with nothing going wrong, and returns what the operator wrote.
+// Trace plays a scenario with nothing going wrong, and returns what the operator wrote. It
+// starts [ComesUp] after the user has arranged.
 func (s *Sweep) Trace(t *testing.T, sc Scenario) []Write {
 	t.Helper()
 	server := s.prepare(t)
-	v := variant{name: "trace", operators: 1}
+	v := variant{name: "trace", operators: 1, startsLate: true}
 	s.slots <- struct{}{}
 	res := s.play(t.Context(), server, &sc, v, plan{})
 	<-s.slots

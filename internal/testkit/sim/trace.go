@@ -8,7 +8,7 @@ import (
 )
 
 // Trace plays a story with nothing going wrong, and returns what the operator wrote. It
-// starts after the user has arranged, as a real one does, which takes longer.
+// starts after the user has arranged, as that of [testkit.Sweep.Trace] does.
 func (s *Simulation) Trace(t *testing.T, sc testkit.Scenario) []Write {
 	t.Helper()
 	s.prepare(t)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
 )
 
 // Story is what is played: a user, an operator, and the cluster around them.
@@ -111,8 +112,6 @@ const (
 	mostSteps = 20000
 	// patience is how long a story may take once nothing more goes wrong.
 	patience = 365 * 24 * time.Hour
-	// comesUp is how long a real operator takes to start, about.
-	comesUp = 500 * time.Millisecond
 	// quiet is for how long an operator must write nothing at the end.
 	quiet = 5 * time.Minute
 	// mostAfterwards is how often it may write although the story has come to its end.
@@ -184,7 +183,7 @@ func play(story *Story, c *choices, idle *coroutines, trace func(string)) Histor
 		}
 	}
 	if story.ArrangeFirst {
-		w.now = w.now.Add(comesUp)
+		w.now = w.now.Add(testkit.ComesUp)
 	}
 	for range 1 + c.ask(Operators, most) {
 		w.start()
