@@ -371,6 +371,15 @@ type EtcdClusterStatus struct {
 	// +optional
 	Made int64 `json:"made,omitempty"`
 
+	// adding is the member that is being added, from before it is in etcd's member list.
+	// +optional
+	Adding string `json:"adding,omitempty"`
+
+	// prepared is the minor version, such as 3.7, that the members' data was prepared for before an
+	// upgrade to it.
+	// +optional
+	Prepared string `json:"prepared,omitempty"`
+
 	// founders are the members that the cluster begins with, or began with.
 	// +optional
 	// +listType=atomic
@@ -383,11 +392,6 @@ type EtcdClusterStatus struct {
 	// recovered says from where the cluster was last started again after a loss of quorum.
 	// +optional
 	Recovered *Recovered `json:"recovered,omitempty"`
-
-	// refusedVersion is a version that members did not start with, and were taken back from. It is
-	// not tried again until spec.version or spec.repository changes.
-	// +optional
-	RefusedVersion string `json:"refusedVersion,omitempty"`
 }
 
 // MembersStatus has the names of the members' pods.
@@ -412,6 +416,11 @@ type MemberStatus struct {
 	// id is etcd's ID of the member, in hexadecimal.
 	// +optional
 	ID string `json:"id,omitempty"`
+
+	// dataUID is the UID of what has its data: of its volume's claim or, without volumes, of its
+	// pod. It is recorded before the member first starts.
+	// +optional
+	DataUID string `json:"dataUID,omitempty"`
 
 	// version is that of its etcd.
 	// +optional
@@ -482,4 +491,12 @@ type Recovered struct {
 	// time is when it had started.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// IDOf is the ID of the loss that was recovered from; empty if there was none.
+func (r *Recovered) IDOf() string {
+	if r == nil {
+		return ""
+	}
+	return r.ID
 }

@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// observation is all that decide reads, besides the EtcdCluster.
+type observation struct {
+	now      time.Time
+	children loop.Children
+	// peers and clients are the two Services; empty objects where there is none.
+	peers, clients *corev1.Service
+	// pods and claims are those of the cluster, by name, also those that are ending.
+	pods   map[string]*corev1.Pod
+	claims map[string]*corev1.PersistentVolumeClaim
+	// unlabelled are pods and claims without the label by which the cache shows them.
+	unlabelled []client.Object
+	// taken is a pod or claim that has the name of a member, and is another owner's.
+	taken client.Object
+	// answers are what the members of the pods say, by the pods' names.
+	answers map[string]answer
+	// certs are the certificates of a cluster with TLS.
+	certs certificates
+	// client is what changes of the cluster are requested with.
+	client members.Client
+}
+
+func (o observation) budget() *policyv1.PodDisruptionBudget {
+	return loop.The[*policyv1.PodDisruptionBudget](o.children)
+}
+
+// observer reads what the next step depends on.
+type observer struct {
+	asker   *asker
+	digests *contents.Digests
+	now     func() time.Time
+}
+
+// forget drops what is kept in memory about an EtcdCluster that is gone.
+func (o *observer) forget(ec types.NamespacedName) {
+	o.asker.forget(ec)
+	o.digests.Forget(ec)
+}
+
+func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (observation, error) {
+	seen := observation{
+		now: o.now().Round(0), children: r.Children,
+		peers: &corev1.Service{}, clients: &corev1.Service{},
+		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+	}
+	for name, service := range map[string]*corev1.Service{ec.Name: seen.peers, clientServiceName(ec): seen.clients} {
+		err := r.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, service)
+		if client.IgnoreNotFound(err) != nil {
+			return seen, err
+		}
+	}
+	if err := observeMembers(ctx, r, ec, &seen); err != nil {
+		return seen, err
+	}
+	var err error
+	if seen.certs, err = o.observeCertificates(ctx, r, ec); err != nil {
+		return seen, err
+	}
+	if seen.certs.problem == nil {
+		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
+			return seen, err
+		}
+		seen.answers = ask(ctx, seen.client, ec, seen.pods)
+	}
+	return seen, nil
+}
+
+// observeMembers reads the pods and volumes.
+func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; isOwned(ec, pod) {
+			seen.pods[pod.Name] = pod
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.List(ctx, &claims, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; isOwned(ec, claim) {
+			seen.claims[claim.Name] = claim
+		}
+	}
+	// A member is lost when its data is. Before anybody concludes that, the API server is asked:
+	// a pod that has lost its labels is in no cache.
+	for _, name := range remembered(ec) {
+		if seen.pods[name] == nil {
+			pod := &corev1.Pod{}
+			if found, err := observeHidden(ctx, r.Live, ec, name, pod, seen); err != nil {
+				return err
+			} else if found {
+				seen.pods[name] = pod
+			}
+		}
+		if seen.claims[name] == nil && hasVolumes(ec) {
+			claim := &corev1.PersistentVolumeClaim{}
+			if found, err := observeHidden(ctx, r.Live, ec, name, claim, seen); err != nil {
+				return err
+			} else if found {
+				seen.claims[name] = claim
+			}
+		}
+	}
+	return nil
+}
+
+// observeHidden reads an object that the cache does not show.
+func observeHidden(ctx context.Context, live client.Reader, ec *v1beta2.EtcdCluster, name string, obj client.Object, seen *observation) (bool, error) {
+	err := live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !isOwned(ec, obj):
+		seen.taken = obj
+		return false, nil
+	}
+	if obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name {
+		seen.unlabelled = append(seen.unlabelled, obj)
+	}
+	return true, nil
+}
+
+// remembered are the members that status has, also the one that is being added.
+func remembered(ec *v1beta2.EtcdCluster) []string {
+	var all []string
+	for _, m := range ec.Status.MemberList {
+		if m.Name != "" && isOurs(ec, m.Name) {
+			all = append(all, m.Name)
+		}
+	}
+	if ec.Status.Adding != "" {
+		all = append(all, ec.Status.Adding)
+	}
+	return all
+}
+
+func isOwned(ec *v1beta2.EtcdCluster, obj client.Object) bool { return apply.Owns(managedBy, ec, obj) }
+
+func key(ec *v1beta2.EtcdCluster) types.NamespacedName {
+	return types.NamespacedName{Namespace: ec.Namespace, Name: ec.Name}
+}
+
+// hasVolumes says whether members have volumes.
+func hasVolumes(ec *v1beta2.EtcdCluster) bool {
+	return ec.Spec.Pod != nil && ec.Spec.Pod.PersistentVolumeClaimSpec != nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

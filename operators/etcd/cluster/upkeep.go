@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+const (
+	// worthFreeing is how much of a database file has to be unused, in bytes and as a part of the
+	// file, for a defragmentation to pay: the member does not serve meanwhile, some seconds for
+	// each GiB that is in use.
+	worthFreeing     = 100 << 20
+	worthFreeingPart = 2 // one half
+)
+
+// keepUp does what keeps a cluster going for years: it resolves a full database, and makes files
+// smaller that are mostly empty. One member at a time, the leader last, which hands over before.
+func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
+	if !p.view.isWhole() {
+		return false
+	}
+	at, ok := p.leadingEndpoint(ec)
+	if !ok {
+		return false
+	}
+	isFull := len(p.alarms(members.NoSpace)) > 0
+	var next *member
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if m.isForeign() || !paysToDefragment(m.answer.status, isFull) {
+			continue
+		}
+		if next == nil || next.ID == p.view.leader {
+			next = m
+		}
+	}
+	switch {
+	case next != nil:
+		p.soon(seen)
+		if next.ID == p.view.leader && p.moveLeader(ec, seen, at) {
+			return true
+		}
+		here := endpointOf(ec, next.pod)
+		p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
+			func(ctx context.Context) error { return seen.client.Defragment(ctx, here) })
+		return true
+	case isFull:
+		p.soon(seen)
+		return p.makeSpace(seen, at)
+	}
+	return p.disarmOld(seen, at)
+}
+
+// paysToDefragment says whether it is worth to make a database file smaller. In a database that is
+// full everything helps.
+func paysToDefragment(s members.Status, isFull bool) bool {
+	free := s.DBSize - s.DBSizeInUse
+	if isFull {
+		return free > s.DBSize/10
+	}
+	return s.DBSizeInUse > 0 && free >= worthFreeing && free >= s.DBSize/worthFreeingPart
+}
+
+// makeSpace resolves a full database: the history is dropped, after which files can be made
+// smaller, and when there is room again the alarm is disarmed.
+func (p *plan) makeSpace(seen observation, at members.Endpoint) bool {
+	leader := p.view.leading()
+	revision := leader.answer.status.Revision
+	alarms := p.alarms(members.NoSpace)
+	p.change("compact", fmt.Sprintf("history up to revision %d dropped: the database is full", revision), func(ctx context.Context) error {
+		err := seen.client.Compact(ctx, at, revision)
+		if !errors.Is(err, members.ErrCompacted) {
+			return err
+		}
+		for _, alarm := range alarms {
+			if err := seen.client.Disarm(ctx, at, alarm); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+// disarmOld ends the alarms of members that are none any more.
+func (p *plan) disarmOld(seen observation, at members.Endpoint) bool {
+	for _, alarm := range p.alarms(members.Corrupt) {
+		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
+			p.soon(seen)
+			p.change("disarm", "alarm of a member disarmed that was removed", func(ctx context.Context) error {
+				return seen.client.Disarm(ctx, at, alarm)
+			})
+			return true
+		}
+	}
+	return false
+}
+
+// alarms are the alarms of a type, as the leader has them.
+func (p *plan) alarms(kind string) []members.Alarm {
+	var all []members.Alarm
+	if m := p.view.leading(); m != nil {
+		for _, alarm := range m.answer.status.Alarms {
+			if alarm.Type == kind {
+				all = append(all, alarm)
+			}
+		}
+	}
+	return all
+}
+
+// growVolumes requests more storage for volumes that have less than the spec requests. Whether
+// that is possible is up to the storage class, and the API server says so.
+func (p *plan) growVolumes(ec *v1beta2.EtcdCluster, seen observation) {
+	if !hasVolumes(ec) {
+		return
+	}
+	want, ok := ec.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
+	if !ok {
+		return
+	}
+	for _, name := range sortedKeys(seen.claims) {
+		c := seen.claims[name]
+		has := c.Spec.Resources.Requests[corev1.ResourceStorage]
+		if isEnding(c) || c.Status.Phase != corev1.ClaimBound || has.Cmp(want) >= 0 {
+			continue
+		}
+		p.patch(c, "grow", fmt.Sprintf("volume of member %s grows from %s to %s", name, &has, &want), map[string]any{
+			"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}},
+		})
+	}
+}
+
+// rounded is a size that changes only when it changes by an eighth, so that status is not
+// written for every few keys.
+func rounded(size int64) *resource.Quantity {
+	step := int64(1 << 20)
+	for step*16 <= size {
+		step *= 2
+	}
+	return resource.NewQuantity((size+step-1)/step*step, resource.BinarySI)
+}
+
+var _ = loop.Patch
