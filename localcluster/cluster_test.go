@@ -90,10 +90,12 @@ func TestWorkloads(t *testing.T) {
 	c.apply(workload)
 	c.wait(time.Minute, "rollout", "status", "deployment/web")
 	t.Run("exec, DNS, and the Service at its name from inside", func(t *testing.T) {
-		got := c.kubectl("exec", "deployment/web", "--", "wget", "-qO-", "http://web.default.svc.cluster.local")
-		if !strings.HasPrefix(got, "web-") {
-			t.Errorf("the Service answers %q, want a pod's name", got)
-		}
+		// That the pods are ready is known before kube-proxy has written its rules, on a busy
+		// machine by seconds; until then nothing has the Service's address.
+		eventually(t, "a pod's name as the Service's answer", func() bool {
+			answer, err := c.command("exec", "deployment/web", "--", "wget", "-qO-", "http://web.default.svc.cluster.local").Output()
+			return err == nil && strings.HasPrefix(string(answer), "web-")
+		})
 	})
 	t.Run("the NodePort from the host", func(t *testing.T) {
 		response, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + nodeIP + ":30080")

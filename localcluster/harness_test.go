@@ -50,16 +50,22 @@ func (c *testCluster) down() { c.run("down", "--dir", c.dir) }
 
 func (c *testCluster) kubectl(args ...string) string {
 	c.t.Helper()
-	return c.execute(filepath.Join(c.dir, "bin", "kubectl"), append([]string{"--kubeconfig=" + filepath.Join(c.dir, "kubeconfig")}, args...)...)
+	cmd := c.command(args...)
+	return c.execute(cmd.Path, cmd.Args[1:]...)
+}
+
+// command is kubectl's for the cluster, to be run.
+func (c *testCluster) command(args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(c.dir, "bin", "kubectl"), append([]string{"--kubeconfig=" + filepath.Join(c.dir, "kubeconfig")}, args...)...)
 }
 
 // wait runs a kubectl command that waits for something. A slow machine is given
 // more time.
 func (c *testCluster) wait(limit time.Duration, args ...string) {
 	c.t.Helper()
-	command := append(slices.Clone(args), "--timeout=5s", "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"))
+	command := append(slices.Clone(args), "--timeout=5s")
 	for deadline := pace.In(limit); ; time.Sleep(50 * time.Millisecond) {
-		out, err := exec.Command(filepath.Join(c.dir, "bin", "kubectl"), command...).CombinedOutput()
+		out, err := c.command(command...).CombinedOutput()
 		if err == nil {
 			return
 		}
