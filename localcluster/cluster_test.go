@@ -93,7 +93,7 @@ func TestWorkloads(t *testing.T) {
 		// That the pods are ready is known before kube-proxy has written its rules, on a busy
 		// machine by seconds; until then nothing has the Service's address.
 		eventually(t, "a pod's name as the Service's answer", func() bool {
-			answer, err := c.command("exec", "deployment/web", "--", "wget", "-T", "5", "-qO-", "http://web.default.svc.cluster.local").Output()
+			answer, err := c.command("exec", "deployment/web", "--", "wget", "-qO-", "http://web.default.svc.cluster.local").Output()
 			return err == nil && strings.HasPrefix(string(answer), "web-")
 		})
 	})
