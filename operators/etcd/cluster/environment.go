@@ -78,10 +78,6 @@ func usersVariables(ec *v1beta2.EtcdCluster) []corev1.EnvVar {
 
 // variables are the environment of a member.
 func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) []corev1.EnvVar {
-	state := "existing"
-	if s.isNew {
-		state = "new"
-	}
 	everywhere := func(port int) string { return fmt.Sprintf("%s://0.0.0.0:%d", scheme(ec), port) }
 	all := append(usersVariables(ec), []corev1.EnvVar{
 		{Name: "ETCD_NAME", Value: member},
@@ -91,14 +87,10 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: peerURLOf(ec, member)},
 		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, member), members.ClientPort)},
 		{Name: "ETCD_INITIAL_CLUSTER", Value: s.list()},
-		{Name: "ETCD_INITIAL_CLUSTER_STATE", Value: state},
+		fromAnnotation("ETCD_INITIAL_CLUSTER_STATE", stateAnnotation),
 		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.token},
 		{Name: "ETCD_STRICT_RECONFIG_CHECK", Value: "true"},
-		// Empty, which is as if it were not there, while the pod has no such annotation. A container
-		// that is started again reads the annotation again.
-		{Name: "ETCD_FORCE_NEW_CLUSTER", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
-			APIVersion: "v1", FieldPath: "metadata.annotations['" + forceAnnotation + "']",
-		}}},
+		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", forceAnnotation),
 	}...)
 	if servesMetrics(version) {
 		all = append(all, corev1.EnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: fmt.Sprintf("http://0.0.0.0:%d", metricsPort)})
@@ -114,6 +106,14 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 		all = append(all, tlsVariables(certs)...)
 	}
 	return all
+}
+
+// fromAnnotation is a variable that may have another value when the container is started again.
+// Without the annotation it is empty, which for etcd is as if it were not there.
+func fromAnnotation(variable, annotation string) corev1.EnvVar {
+	return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+		APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']",
+	}}}
 }
 
 func keepsHistory(ec *v1beta2.EtcdCluster) time.Duration {

@@ -46,7 +46,7 @@ func size(n int32) ecOption { return func(ec *v1beta2.EtcdCluster) { ec.Spec.Siz
 
 func version(v string) ecOption { return func(ec *v1beta2.EtcdCluster) { ec.Spec.Version = v } }
 
-func withVolumes(ec *v1beta2.EtcdCluster) {
+func onVolumes(ec *v1beta2.EtcdCluster) {
 	ec.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
