@@ -75,7 +75,9 @@ func (v *vault) ca(key string) *x509.Certificate {
 	return ca
 }
 
-func (v *vault) cas() int { return bytes.Count(v.secrets["example-peer-tls"].Data["peer-ca.crt"], []byte("BEGIN")) }
+func (v *vault) cas() int {
+	return bytes.Count(v.secrets["example-peer-tls"].Data["peer-ca.crt"], []byte("BEGIN"))
+}
 
 func TestGeneratedCertificates(t *testing.T) {
 	v := newVault(t)

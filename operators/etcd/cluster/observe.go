@@ -79,7 +79,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		seen.answers = ask(ctx, seen.client, ec, seen.pods)
+		seen.answers = o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
 	}
 	return seen, nil
 }
