@@ -123,11 +123,6 @@ func TestChangesAreChecked(t *testing.T) {
 			if err := c.Create(t.Context(), obj); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				if err := c.Delete(t.Context(), obj); client.IgnoreNotFound(err) != nil {
-					t.Error(err)
-				}
-			})
 			changed := inYAML(t, namespace, "x", tc.after)
 			changed.SetResourceVersion(obj.GetResourceVersion())
 			err := c.Update(t.Context(), changed, client.DryRunAll)
