@@ -1,0 +1,309 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a load is made of. All but Endpoints has a default.
+type Config struct {
+	// Endpoints are the addresses of the members that there are now. A client asks for them when
+	// it needs another one.
+	Endpoints func() []string
+	// TLS is the configuration for new connections; nil or a nil result for none. It is a
+	// function so that certificates can be rotated under the load.
+	TLS func() *tls.Config
+	// Rate is how many operations a second there are at most, in all; 200.
+	Rate int
+	// Timeout is how long an operation may take; 2 s.
+	Timeout time.Duration
+	// Keys is how many keys there are at a time; 20.
+	Keys int
+	// Generation is how long the keys are used before new ones are; 30 s.
+	Generation time.Duration
+	// Prefix is what the keys begin with. By default it is one that no other load has.
+	Prefix string
+	// Writers, Readers, Swappers and Deleters are how many clients of each sort there are. By
+	// default 5, 4, 3 and 1; if one of them is set, the others are 0 unless set too.
+	Writers, Readers, Swappers, Deleters int
+	// Seed chooses keys and first endpoints.
+	Seed uint64
+	// FinalPatience is how long a final read of a key is tried; 60 s.
+	FinalPatience time.Duration
+	// Connect is how a member is connected to; by default, as an etcd.
+	Connect func(endpoint string) (Store, error)
+}
+
+func (c Config) withDefaults(now time.Time) (Config, error) {
+	if c.Endpoints == nil {
+		return c, errors.New("load: Config.Endpoints is not set")
+	}
+	if c.Writers+c.Readers+c.Swappers+c.Deleters == 0 {
+		c.Writers, c.Readers, c.Swappers, c.Deleters = 5, 4, 3, 1
+	}
+	defaultTo(&c.Rate, 200)
+	defaultTo(&c.Timeout, 2*time.Second)
+	defaultTo(&c.Keys, 20)
+	defaultTo(&c.Generation, 30*time.Second)
+	defaultTo(&c.FinalPatience, time.Minute)
+	defaultTo(&c.Prefix, fmt.Sprintf("load-%d/", now.UnixNano()))
+	if c.Connect == nil {
+		c.Connect = func(endpoint string) (Store, error) {
+			var config *tls.Config
+			if c.TLS != nil {
+				config = c.TLS()
+			}
+			return dial(endpoint, config, c.Timeout)
+		}
+	}
+	return c, nil
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	if *field == *new(T) {
+		*field = value
+	}
+}
+
+// Running is a load that goes on.
+type Running struct {
+	config  Config
+	start   time.Time
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+	ticker  *time.Ticker
+	values  atomic.Int64
+
+	mu  sync.Mutex
+	ops []Op
+}
+
+// Start begins a load. It goes on until Stop, or until the context ends.
+func Start(ctx context.Context, config Config) (*Running, error) {
+	start := time.Now()
+	config, err := config.withDefaults(start)
+	if err != nil {
+		return nil, err
+	}
+	// Operations under way when the load ends come to their own end, so
+	// that no more outcomes are unknown than need be.
+	requests := context.WithoutCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	l := &Running{config: config, start: start, stop: stop, ticker: time.NewTicker(time.Second / time.Duration(config.Rate))}
+	n := 0
+	for _, sort := range []struct {
+		count int
+		work  func(context.Context, *client)
+	}{{config.Writers, write}, {config.Readers, read}, {config.Swappers, swap}, {config.Deleters, remove}} {
+		for range sort.count {
+			c := l.newClient(n)
+			n++
+			l.clients.Go(func() {
+				defer c.disconnect()
+				for c.turn(ctx) {
+					sort.work(requests, c)
+				}
+			})
+		}
+	}
+	return l, nil
+}
+
+// Snapshot is the history up to now, of operations that have ended.
+func (l *Running) Snapshot() History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return History{l.start, slices.Clone(l.ops)}
+}
+
+// Stop ends the load, waits until no operation can be under way, and reads every key that was
+// used. The history is whole also if a final read fails, which is an error.
+func (l *Running) Stop(ctx context.Context) (History, error) {
+	l.stop()
+	l.clients.Wait()
+	l.ticker.Stop()
+	if err := sleep(ctx, l.config.Timeout); err != nil {
+		return l.Snapshot(), err
+	}
+	used := map[string]bool{}
+	var keys []string
+	for _, op := range l.Snapshot().Ops {
+		if !used[op.Key] {
+			used[op.Key] = true
+			keys = append(keys, op.Key)
+		}
+	}
+	var (
+		next    atomic.Int64
+		readers sync.WaitGroup
+		errs    = make([]error, 8)
+	)
+	for i := range errs {
+		c := l.newClient(l.config.Writers + l.config.Readers + l.config.Swappers + l.config.Deleters + i)
+		readers.Go(func() {
+			defer c.disconnect()
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= len(keys) || errs[i] != nil {
+					return
+				}
+				errs[i] = c.finalRead(ctx, keys[n])
+			}
+		})
+	}
+	readers.Wait()
+	return l.Snapshot(), errors.Join(errs...)
+}
+
+func (l *Running) record(op Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ops = append(l.ops, op)
+}
+
+// client does one operation after the other, over a connection to one member.
+type client struct {
+	*Running
+	id       int
+	rand     *rand.Rand
+	endpoint int
+	store    Store
+	// known is what the client last saw of the keys of this generation.
+	known      map[string]Version
+	generation int
+}
+
+func (l *Running) newClient(id int) *client {
+	r := rand.New(rand.NewPCG(l.config.Seed, uint64(id)))
+	return &client{Load: l, id: id, rand: r, endpoint: r.IntN(1 << 16)}
+}
+
+// turn waits until the client may do an operation; false when the load ends.
+func (c *client) turn(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.ticker.C:
+		return ctx.Err() == nil
+	}
+}
+
+// key is one of the keys of now.
+func (c *client) key() string {
+	generation := int(time.Since(c.start) / c.config.Generation)
+	if generation != c.generation || c.known == nil {
+		c.generation, c.known = generation, map[string]Version{}
+	}
+	return fmt.Sprintf("%s%d/%d", c.config.Prefix, generation, c.rand.IntN(c.config.Keys))
+}
+
+// value is one that nobody else writes.
+func (c *client) value() string { return fmt.Sprint(c.values.Add(1)) }
+
+func write(ctx context.Context, c *client) {
+	c.do(ctx, Op{Kind: Write, Key: c.key(), Value: c.value()})
+}
+
+func read(ctx context.Context, c *client) { c.do(ctx, Op{Kind: Read, Key: c.key()}) }
+
+func remove(ctx context.Context, c *client) { c.do(ctx, Op{Kind: Delete, Key: c.key()}) }
+
+// swap swaps what it last saw of a key, which it reads first if it knows nothing of it. It keeps
+// to a key while it fails.
+func swap(ctx context.Context, c *client) {
+	key := c.key()
+	seen, ok := c.known[key]
+	op := Op{Kind: Read, Key: key}
+	if ok {
+		op = Op{Kind: Swap, Key: key, Value: c.value(), Expect: seen.Revision}
+	}
+	if op = c.do(ctx, op); !op.answered() || op.acknowledged() && c.rand.IntN(2) == 0 {
+		delete(c.known, key) // read it the next time
+		return
+	}
+	c.known[key] = op.after()
+}
+
+// do carries out an operation and records it. After a failure the client goes to the next member.
+func (c *client) do(ctx context.Context, op Op) Op {
+	op.Client = c.id
+	if err := c.connect(); err != nil {
+		now := time.Since(c.start)
+		op.Call, op.Return, op.Outcome, op.Error = now, now, Refused, err.Error()
+		c.record(op)
+		return op
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	op.Call = time.Since(c.start)
+	err := c.store.Do(ctx, &op)
+	op.Return = time.Since(c.start)
+	if err != nil {
+		op.Outcome, op.Error = Unknown, err.Error()
+		if errors.Is(err, errRefused) {
+			op.Outcome = Refused
+		}
+		c.disconnect()
+	}
+	c.record(op)
+	return op
+}
+
+func (c *client) connect() error {
+	if c.store != nil {
+		return nil
+	}
+	endpoints := c.config.Endpoints()
+	if len(endpoints) == 0 {
+		return errors.New("there are no endpoints")
+	}
+	store, err := c.config.Connect(endpoints[c.endpoint%len(endpoints)])
+	if err != nil {
+		c.endpoint++
+		return err
+	}
+	c.store = store
+	return nil
+}
+
+// disconnect ends the connection. The next one is to another member.
+func (c *client) disconnect() {
+	if c.store != nil {
+		_ = c.store.Close()
+		c.store = nil
+		c.endpoint++
+	}
+}
+
+// finalRead reads a key until it succeeds.
+func (c *client) finalRead(ctx context.Context, key string) error {
+	deadline := time.Now().Add(c.config.FinalPatience)
+	for {
+		op := c.do(ctx, Op{Kind: Read, Key: key, Final: true})
+		if op.answered() {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the final read of key %s did not succeed within %v: %s", key, c.config.FinalPatience, op.Error)
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("the final read of key %s: %w: %s", key, err, op.Error)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
