@@ -134,10 +134,10 @@ func (k *keyCheck) losses() {
 	}
 }
 
-// missing says whether a change is lost, or was only not seen by one answer.
+// missing says whether a change is lost, or is seen later.
 func (k *keyCheck) missing(change, by *Op) string {
 	for _, op := range k.ops {
-		if op.answered() && op.Call > by.Return && op.Seen.Revision >= change.Revision {
+		if op.answered() && op.Call > by.Return && op.Seen == change.after() {
 			return "missing in a stale answer"
 		}
 	}

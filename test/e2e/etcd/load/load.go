@@ -175,14 +175,13 @@ type client struct {
 	rand     *rand.Rand
 	endpoint int
 	store    Store
-	// known is what the client last saw of the keys of this generation.
-	known      map[string]Version
-	generation int
+	// read is what a swap is to follow.
+	read *Op
 }
 
 func (l *Running) newClient(id int) *client {
 	r := rand.New(rand.NewPCG(l.config.Seed, uint64(id)))
-	return &client{Load: l, id: id, rand: r, endpoint: r.IntN(1 << 16)}
+	return &client{Running: l, id: id, rand: r, endpoint: r.IntN(1 << 16)}
 }
 
 // turn waits until the client may do an operation; false when the load ends.
@@ -198,9 +197,6 @@ func (c *client) turn(ctx context.Context) bool {
 // key is one of the keys of now.
 func (c *client) key() string {
 	generation := int(time.Since(c.start) / c.config.Generation)
-	if generation != c.generation || c.known == nil {
-		c.generation, c.known = generation, map[string]Version{}
-	}
 	return fmt.Sprintf("%s%d/%d", c.config.Prefix, generation, c.rand.IntN(c.config.Keys))
 }
 
@@ -215,20 +211,17 @@ func read(ctx context.Context, c *client) { c.do(ctx, Op{Kind: Read, Key: c.key(
 
 func remove(ctx context.Context, c *client) { c.do(ctx, Op{Kind: Delete, Key: c.key()}) }
 
-// swap swaps what it last saw of a key, which it reads first if it knows nothing of it. It keeps
-// to a key while it fails.
+// swap reads a key, swaps what it saw there, and if that was done, half the time what it wrote.
 func swap(ctx context.Context, c *client) {
-	key := c.key()
-	seen, ok := c.known[key]
-	op := Op{Kind: Read, Key: key}
-	if ok {
-		op = Op{Kind: Swap, Key: key, Value: c.value(), Expect: seen.Revision}
+	op := Op{Kind: Read, Key: c.key()}
+	if c.read != nil {
+		op = Op{Kind: Swap, Key: c.read.Key, Value: c.value(), Expect: c.read.after().Revision}
 	}
-	if op = c.do(ctx, op); !op.answered() || op.acknowledged() && c.rand.IntN(2) == 0 {
-		delete(c.known, key) // read it the next time
-		return
+	op = c.do(ctx, op)
+	c.read = nil
+	if op.Outcome == Done && (op.Kind == Read || c.rand.IntN(2) == 0) {
+		c.read = &op
 	}
-	c.known[key] = op.after()
 }
 
 // do carries out an operation and records it. After a failure the client goes to the next member.

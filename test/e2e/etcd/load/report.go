@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -62,34 +63,36 @@ func (r Report) Gap(from, to time.Time) time.Duration {
 	return b - a
 }
 
+// longest is the longest gap in a window. It begins with an answer to a change, or with the
+// first try after it, and ends with the next answer or the last try.
 func (r Report) longest(from, to time.Duration) (gapFrom, gapTo time.Duration) {
-	// A gap begins with an acknowledgement, or with the first try after it if the load paused.
-	const none = time.Duration(-1)
-	last, tried, until := from, none, from
+	n := len(r.writes)
+	if n == 0 {
+		return 0, 0
+	}
+	earliest := make([]time.Duration, n) // of the calls of this and all that returned later
+	for i := n - 1; i >= 0; i-- {
+		earliest[i] = r.writes[i].Call
+		if i < n-1 {
+			earliest[i] = min(earliest[i], earliest[i+1])
+		}
+	}
+	last, next := from, sort.Search(n, func(i int) bool { return r.writes[i].Return >= from })
 	end := func(at time.Duration) {
-		if tried != none && at-tried > gapTo-gapFrom {
-			gapFrom, gapTo = tried, at
+		if next == n {
+			return
+		}
+		if begin := max(last, earliest[next]); at-begin > gapTo-gapFrom {
+			gapFrom, gapTo = begin, at
 		}
 	}
-	for i := range r.writes {
-		op := &r.writes[i]
-		if op.Return < from || op.Call > to {
-			continue
-		}
-		until = max(until, min(op.Return, to))
-		// Whichever was tried first counts; calls are not in the order of returns.
-		if begin := max(op.Call, last); tried == none || begin < tried {
-			tried = begin
-		}
-		if op.acknowledged() || op.answered() && op.Kind == Delete {
-			if op.Return > to {
-				break
-			}
-			end(op.Return)
-			last, tried = op.Return, none
+	for i := next; i < n && r.writes[i].Return <= to; i++ {
+		if r.writes[i].answered() {
+			end(r.writes[i].Return)
+			last, next = r.writes[i].Return, i+1
 		}
 	}
-	end(until)
+	end(min(to, r.writes[n-1].Return))
 	return gapFrom, gapTo
 }
 
