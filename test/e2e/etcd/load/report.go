@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -63,36 +62,33 @@ func (r Report) Gap(from, to time.Time) time.Duration {
 	return b - a
 }
 
-// longest is the longest gap in a window. It begins with an answer to a change, or with the
-// first try after it, and ends with the next answer or the last try.
+// pause is how long no change may be under way before the load counts as paused.
+const pause = time.Second
+
+// longest is the longest time in a window between one answer to a change and the next, or the
+// begin or end of the load.
 func (r Report) longest(from, to time.Duration) (gapFrom, gapTo time.Duration) {
-	n := len(r.writes)
-	if n == 0 {
-		return 0, 0
-	}
-	earliest := make([]time.Duration, n) // of the calls of this and all that returned later
-	for i := n - 1; i >= 0; i-- {
-		earliest[i] = r.writes[i].Call
-		if i < n-1 {
-			earliest[i] = min(earliest[i], earliest[i+1])
+	byCall := slices.Clone(r.writes)
+	slices.SortStableFunc(byCall, func(a, b Op) int { return cmp.Compare(a.Call, b.Call) })
+	for i := 0; i < len(byCall); {
+		first, last := byCall[i].Call, byCall[i].Return
+		for ; i < len(byCall) && byCall[i].Call <= last+pause; i++ {
+			last = max(last, byCall[i].Return)
 		}
-	}
-	last, next := from, sort.Search(n, func(i int) bool { return r.writes[i].Return >= from })
-	end := func(at time.Duration) {
-		if next == n {
-			return
+		first, last = max(first, from), min(last, to)
+		end := func(at time.Duration) {
+			if at-first > gapTo-gapFrom {
+				gapFrom, gapTo = first, at
+			}
+			first = at
 		}
-		if begin := max(last, earliest[next]); at-begin > gapTo-gapFrom {
-			gapFrom, gapTo = begin, at
+		for _, op := range r.writes { // by return
+			if op.answered() && op.Return > first && op.Return <= last {
+				end(op.Return)
+			}
 		}
+		end(last)
 	}
-	for i := next; i < n && r.writes[i].Return <= to; i++ {
-		if r.writes[i].answered() {
-			end(r.writes[i].Return)
-			last, next = r.writes[i].Return, i+1
-		}
-	}
-	end(min(to, r.writes[n-1].Return))
 	return gapFrom, gapTo
 }
 
