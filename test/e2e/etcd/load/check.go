@@ -20,7 +20,6 @@ func Check(h History) error { return check(h, Patience) }
 
 func check(h History, patience time.Duration) error {
 	direct := checkDirectly(h)
-	// Unless every value has one revision, the model says nothing.
 	keys := map[string][]*Op{}
 	for i := range h.Ops {
 		keys[h.Ops[i].Key] = append(keys[h.Ops[i].Key], &h.Ops[i])
@@ -51,7 +50,7 @@ func check(h History, patience time.Duration) error {
 
 // few joins the first errors, and says how many more there are.
 func few(errs []error) error {
-	const enough = 10
+	const enough = 5
 	if len(errs) > enough {
 		errs = append(errs[:enough:enough], fmt.Errorf("and %d more", len(errs)-enough))
 	}

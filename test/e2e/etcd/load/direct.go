@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +11,8 @@ import (
 // checkDirectly finds what is wrong in a way that can be told in a sentence. It does not find
 // everything; the model does.
 func checkDirectly(h History) error {
-	errs := checkRevisions(h)
+	revisions := few(checkRevisions(h))
+	var errs []error
 	keys := map[string][]*Op{}
 	var order []string
 	writers := map[string]*Op{}
@@ -34,7 +36,7 @@ func checkDirectly(h History) error {
 		k.updates()
 		errs = append(errs, k.errs...)
 	}
-	return few(errs)
+	return errors.Join(revisions, few(errs))
 }
 
 // checkRevisions holds the revisions of all keys, which are those of one store, against the

@@ -38,7 +38,7 @@ type Config struct {
 	// FinalPatience is how long a final read of a key is tried; 60 s.
 	FinalPatience time.Duration
 	// Connect is how a member is connected to; by default, as an etcd.
-	Connect func(endpoint string) (Store, error)
+	Connect func(ctx context.Context, endpoint string) (Store, error)
 }
 
 func (c Config) withDefaults(now time.Time) (Config, error) {
@@ -55,12 +55,12 @@ func (c Config) withDefaults(now time.Time) (Config, error) {
 	defaultTo(&c.FinalPatience, time.Minute)
 	defaultTo(&c.Prefix, fmt.Sprintf("load-%d/", now.UnixNano()))
 	if c.Connect == nil {
-		c.Connect = func(endpoint string) (Store, error) {
+		c.Connect = func(ctx context.Context, endpoint string) (Store, error) {
 			var config *tls.Config
 			if c.TLS != nil {
 				config = c.TLS()
 			}
-			return dial(endpoint, config, c.Timeout)
+			return dial(ctx, endpoint, config, c.Timeout)
 		}
 	}
 	return c, nil
@@ -227,15 +227,15 @@ func swap(ctx context.Context, c *client) {
 // do carries out an operation and records it. After a failure the client goes to the next member.
 func (c *client) do(ctx context.Context, op Op) Op {
 	op.Client = c.id
-	if err := c.connect(); err != nil {
-		now := time.Since(c.start)
-		op.Call, op.Return, op.Outcome, op.Error = now, now, Refused, err.Error()
+	op.Call = time.Since(c.start)
+	if err := c.connect(ctx); err != nil {
+		op.Return, op.Outcome, op.Error = time.Since(c.start), Refused, err.Error()
 		c.record(op)
 		return op
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	op.Call = time.Since(c.start)
+	op.Call = time.Since(c.start) // the history is the stricter, the later this is
 	err := c.store.Do(ctx, &op)
 	op.Return = time.Since(c.start)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *client) do(ctx context.Context, op Op) Op {
 	return op
 }
 
-func (c *client) connect() error {
+func (c *client) connect(ctx context.Context) error {
 	if c.store != nil {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (c *client) connect() error {
 	if len(endpoints) == 0 {
 		return errors.New("there are no endpoints")
 	}
-	store, err := c.config.Connect(endpoints[c.endpoint%len(endpoints)])
+	store, err := c.config.Connect(ctx, endpoints[c.endpoint%len(endpoints)])
 	if err != nil {
 		c.endpoint++
 		return err

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +35,7 @@ func newMemory(seed uint64) *memory {
 	return &memory{rand: rand.New(rand.NewPCG(seed, 1)), values: map[string]Version{}}
 }
 
-func (m *memory) connect(string) (Store, error) { return m, nil }
+func (m *memory) connect(context.Context, string) (Store, error) { return m, nil }
 func (m *memory) Close() error                  { return nil }
 
 func (m *memory) delay() time.Duration {
@@ -195,6 +198,42 @@ func TestSaveAndOpen(t *testing.T) {
 func TestStartWithoutEndpoints(t *testing.T) {
 	if _, err := Start(t.Context(), Config{}); err == nil {
 		t.Error("a load without endpoints starts")
+	}
+}
+
+// TestNobodyListens: an operation for which there is no connection is known not to happen, and
+// the next one goes to another member.
+func TestNobodyListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	load, err := Start(t.Context(), Config{Writers: 1, FinalPatience: time.Millisecond, Timeout: 100 * time.Millisecond, Endpoints: func() []string {
+		asked.Add(1)
+		return []string{"http://" + address, address}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked.Load() < 10 {
+		time.Sleep(time.Millisecond)
+	}
+	h, err := load.Stop(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Stop() = %v, want that a final read did not succeed", err)
+	}
+	for _, op := range h.Ops {
+		if op.Outcome != Refused {
+			t.Errorf("the outcome is %q, want %q: %s", op.Outcome, Refused, &op)
+		}
+	}
+	if r := NewReport(h); r.Unknown() > 0 || r.LongestGap == 0 {
+		t.Errorf("%d outcomes are unknown, and the longest gap is %v", r.Unknown(), r.LongestGap)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -11,8 +12,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // Store is a connection to one member. Tests give another than an etcd.
@@ -28,8 +27,18 @@ var errRefused = errors.New("refused")
 // member is a connection to one member of an etcd.
 type member struct{ client *clientv3.Client }
 
-// dial makes the connection to a member. It does not wait for it.
-func dial(endpoint string, config *tls.Config, timeout time.Duration) (Store, error) {
+// dial makes the connection to a member. As etcd's client waits for a member that is down until
+// the deadline, whether somebody listens is tried first: then the outcome is known.
+func dial(ctx context.Context, endpoint string, config *tls.Config, timeout time.Duration) (Store, error) {
+	_, address, ok := strings.Cut(endpoint, "://")
+	if !ok {
+		address = endpoint
+	}
+	conn, err := (&net.Dialer{Timeout: timeout / 2}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.Close()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint},
 		TLS:       config,
@@ -107,12 +116,6 @@ func version(kvs ...*mvccpb.KeyValue) Version {
 	return Version{string(kvs[0].Value), kvs[0].ModRevision}
 }
 
-// notSent says whether the request certainly never reached a member, or was turned away before
-// it was proposed. In doubt it is not.
-func notSent(err error) bool {
-	if errors.Is(err, rpctypes.ErrTooManyRequests) {
-		return true
-	}
-	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.Unavailable && strings.Contains(s.Message(), "while dialing")
-}
+// notSent says whether a member turned the request away before it proposed it. In doubt it did
+// not.
+func notSent(err error) bool { return errors.Is(err, rpctypes.ErrTooManyRequests) }
