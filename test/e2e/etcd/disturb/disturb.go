@@ -78,6 +78,7 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" to %d", s.Size)
 	case Upgrade:
 		text += " to " + s.Version
+	default: // all is said
 	}
 	if s.WithOperator {
 		text += ", and kill operator"
@@ -207,6 +208,7 @@ func (r runner) step(ctx context.Context, step Step) Entry {
 	return entry
 }
 
+// act carries out a step, and says which members it took down.
 func (r runner) act(ctx context.Context, step Step) (victims []string, err error) {
 	switch step.Action {
 	case KillOperator:
@@ -217,7 +219,13 @@ func (r runner) act(ctx context.Context, step Step) (victims []string, err error
 		return nil, r.cluster.Upgrade(ctx, step.Version)
 	case RotateCertificates:
 		return nil, r.cluster.RotateCertificates(ctx)
+	default:
+		return r.kill(ctx, step)
 	}
+}
+
+// kill takes members down, all at the same time, as when a machine goes down.
+func (r runner) kill(ctx context.Context, step Step) (victims []string, err error) {
 	kill := map[Action]func(context.Context, string) error{
 		DeletePod: r.cluster.DeletePod, KillProcess: r.cluster.KillProcess, DeleteVolume: r.cluster.DeleteVolume,
 	}[step.Action]
@@ -236,7 +244,6 @@ func (r runner) act(ctx context.Context, step Step) (victims []string, err error
 	for i := range step.Members {
 		victims = append(victims, members[(step.First+i)%len(members)])
 	}
-	// All at the same time, as when a machine goes down.
 	var (
 		errs  = make([]error, len(victims))
 		kills sync.WaitGroup

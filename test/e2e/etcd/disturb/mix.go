@@ -45,10 +45,9 @@ func Short(seed uint64, facts Facts) Mix {
 	return p.mix(2 * time.Minute)
 }
 
-// The steps that every Soak has.
-const (
-	soakRounds = 10 // each with 3 kills of members and 1 of the operator, and one change more
-)
+// soakRounds is how many rounds a Soak has, each with at least 3 kills of members, 1 of the
+// operator, and one change.
+const soakRounds = 10
 
 // Soak is a mix of 20 minutes, with at least 30 kills of members and 10 of the operator.
 func Soak(seed uint64, facts Facts) Mix {
@@ -144,6 +143,7 @@ func (m Mix) Kills() (members, operators int) {
 			members += s.Members
 		case KillOperator:
 			operators++
+		default: // kills nobody
 		}
 		if s.WithOperator {
 			operators++

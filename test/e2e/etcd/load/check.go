@@ -39,6 +39,7 @@ func check(h History, patience time.Duration) error {
 			break
 		}
 		switch porcupine.CheckOperationsTimeout(model, ops, left) {
+		case porcupine.Ok:
 		case porcupine.Illegal:
 			errs = append(errs, fmt.Errorf("key %s: there is no order of its %d operations in which every answer is right, and none is before its call or after its return", key, len(ops)))
 		case porcupine.Unknown:

@@ -31,8 +31,12 @@ type Config struct {
 	// Prefix is what the keys begin with. By default it is one that no other load has.
 	Prefix string
 	// Writers, Readers, Swappers and Deleters are how many clients of each sort there are. By
-	// default 5, 4, 3 and 1; if one of them is set, the others are 0 unless set too.
+	// default 5, 4, 3 and 1; if one of them or Probes is set, the others are 0 unless set too.
 	Writers, Readers, Swappers, Deleters int
+	// Probes are more writers, which together begin a write every 100 ms, beyond Rate, also while
+	// all others wait for an answer. Without them a gap is only known to within Timeout. By
+	// default 20, so that they suffice for the default Timeout; 0 as for the others.
+	Probes int
 	// Seed chooses keys and first endpoints.
 	Seed uint64
 	// FinalPatience is how long a final read of a key is tried; 60 s.
@@ -45,8 +49,8 @@ func (c Config) withDefaults(now time.Time) (Config, error) {
 	if c.Endpoints == nil {
 		return c, errors.New("load: Config.Endpoints is not set")
 	}
-	if c.Writers+c.Readers+c.Swappers+c.Deleters == 0 {
-		c.Writers, c.Readers, c.Swappers, c.Deleters = 5, 4, 3, 1
+	if c.clients() == 0 {
+		c.Writers, c.Readers, c.Swappers, c.Deleters, c.Probes = 5, 4, 3, 1, 20
 	}
 	defaultTo(&c.Rate, 200)
 	defaultTo(&c.Timeout, 2*time.Second)
@@ -66,6 +70,9 @@ func (c Config) withDefaults(now time.Time) (Config, error) {
 	return c, nil
 }
 
+// clients is how many clients there are in all.
+func (c Config) clients() int { return c.Writers + c.Readers + c.Swappers + c.Deleters + c.Probes }
+
 func defaultTo[T comparable](field *T, value T) {
 	if *field == *new(T) {
 		*field = value
@@ -78,7 +85,8 @@ type Running struct {
 	start   time.Time
 	stop    context.CancelFunc
 	clients sync.WaitGroup
-	ticker  *time.Ticker
+	ticks   *time.Ticker
+	probes  *time.Ticker
 	values  atomic.Int64
 
 	mu  sync.Mutex
@@ -96,18 +104,25 @@ func Start(ctx context.Context, config Config) (*Running, error) {
 	// that no more outcomes are unknown than need be.
 	requests := context.WithoutCancel(ctx)
 	ctx, stop := context.WithCancel(ctx)
-	l := &Running{config: config, start: start, stop: stop, ticker: time.NewTicker(time.Second / time.Duration(config.Rate))}
+	l := &Running{
+		config: config, start: start, stop: stop,
+		ticks: time.NewTicker(time.Second / time.Duration(config.Rate)), probes: time.NewTicker(100 * time.Millisecond),
+	}
 	n := 0
 	for _, sort := range []struct {
 		count int
+		turns *time.Ticker
 		work  func(context.Context, *client)
-	}{{config.Writers, write}, {config.Readers, read}, {config.Swappers, swap}, {config.Deleters, remove}} {
+	}{
+		{config.Writers, l.ticks, write}, {config.Readers, l.ticks, read}, {config.Swappers, l.ticks, swap},
+		{config.Deleters, l.ticks, remove}, {config.Probes, l.probes, write},
+	} {
 		for range sort.count {
 			c := l.newClient(n)
 			n++
 			l.clients.Go(func() {
 				defer c.disconnect()
-				for c.turn(ctx) {
+				for turn(ctx, sort.turns) {
 					sort.work(requests, c)
 				}
 			})
@@ -128,7 +143,8 @@ func (l *Running) Snapshot() History {
 func (l *Running) Stop(ctx context.Context) (History, error) {
 	l.stop()
 	l.clients.Wait()
-	l.ticker.Stop()
+	l.ticks.Stop()
+	l.probes.Stop()
 	if err := sleep(ctx, l.config.Timeout); err != nil {
 		return l.Snapshot(), err
 	}
@@ -146,7 +162,7 @@ func (l *Running) Stop(ctx context.Context) (History, error) {
 		errs    = make([]error, 8)
 	)
 	for i := range errs {
-		c := l.newClient(l.config.Writers + l.config.Readers + l.config.Swappers + l.config.Deleters + i)
+		c := l.newClient(l.config.clients() + i)
 		readers.Go(func() {
 			defer c.disconnect()
 			for {
@@ -184,12 +200,12 @@ func (l *Running) newClient(id int) *client {
 	return &client{Running: l, id: id, rand: r, endpoint: r.IntN(1 << 16)}
 }
 
-// turn waits until the client may do an operation; false when the load ends.
-func (c *client) turn(ctx context.Context) bool {
+// turn waits until a client may do an operation; false when the load ends.
+func turn(ctx context.Context, turns *time.Ticker) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-c.ticker.C:
+	case <-turns.C:
 		return ctx.Err() == nil
 	}
 }
