@@ -165,6 +165,10 @@ localcluster-test: assets ## The local cluster's own tests
 e2e: build build-dist ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
 
+.PHONY: soak
+soak: build build-dist ## 20 minutes of etcd under load while members and the operator are killed; SEED=... repeats one
+	SOAK=1 RUN='^TestSoak$$' SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) $(LOCALCLUSTER) run --images all -- hack/e2e.sh etcd
+
 .PHONY: install-test
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
 	go build -C tools/helm -o $(BIN)/ tool
