@@ -69,7 +69,6 @@ func (w *watched) Read(into []byte) (int, error) {
 // unreachable says why in few words, which are the same as long as the reason is.
 func unreachable(err error) error {
 	var (
-		expired *x509.CertificateInvalidError
 		invalid x509.CertificateInvalidError
 		remote  *net.OpError
 	)
@@ -78,9 +77,6 @@ func unreachable(err error) error {
 		return fmt.Errorf("%w: it closes the connection", ErrUnreachable)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: no answer", ErrUnreachable)
-	case errors.As(err, &expired):
-		invalid = *expired
-		return expiry(invalid)
 	case errors.As(err, &invalid):
 		return expiry(invalid)
 	case errors.As(err, &remote) && remote.Op == "remote error":

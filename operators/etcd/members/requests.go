@@ -64,8 +64,8 @@ var minorText = regexp.MustCompile(`^\d+\.\d+`)
 // minor is 3.6 of 3.6.0.
 func minor(version string) string { return minorText.FindString(version) }
 
-// List does not ask for a linearizable list. Before etcd 3.5, which do not know the field, all lists
-// are those that the member has.
+// List does not ask for a linearizable list. Etcd before 3.5 does not know the field: its
+// lists are always those that the member has.
 func (c *client) List(ctx context.Context, at Endpoint) (List, error) {
 	var got *pb.MemberListResponse
 	err := c.call(ctx, "get", "members", at, Patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
