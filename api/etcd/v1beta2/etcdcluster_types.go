@@ -9,6 +9,11 @@ import (
 // EtcdCluster is a cluster of etcd members: a pod each, with a volume where the spec requests
 // one, the headless Service `<name>`, the Service `<name>-client`, and a PodDisruptionBudget.
 //
+// A drain of nodes may take as many members at a time as leave a quorum, and one of a cluster of
+// one or two, which does not serve until that is back with its data. Without volumes an evicted
+// member is lost and replaced: then it is one at a time, and clusters of one or two members block
+// the drain.
+//
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
@@ -170,7 +175,8 @@ type PodPolicy struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// etcdEnv are environment variables of etcd, such as ETCD_QUOTA_BACKEND_BYTES. Those that the
-	// operator sets as flags win.
+	// operator sets are ignored, such as ETCD_NAME or those of TLS, and ETCD_CONFIG_FILE and
+	// ETCD_DISCOVERY and the like, which would have etcd ignore the rest.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -240,7 +246,9 @@ type StaticTLS struct {
 // +kubebuilder:validation:XValidation:rule="has(self.peerSecret) && has(self.serverSecret)",message="set both peerSecret and serverSecret"
 type MemberSecret struct {
 	// peerSecret has what members show each other: peer.crt, peer.key and peer-ca.crt, or tls.crt,
-	// tls.key and ca.crt. The certificate must be valid for `*.<name>.<namespace>.svc`.
+	// tls.key and ca.crt. The certificate must be valid for `*.<name>.<namespace>.svc`, as a
+	// server's and as a client's, and for `*.<name>.<namespace>.svc.cluster.local`, or whatever the
+	// domain of the Kubernetes cluster is: etcd looks up where a peer comes from.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

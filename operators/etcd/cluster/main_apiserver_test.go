@@ -8,4 +8,10 @@ import (
 	"example.com/fairlead/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"../config/crd"}}) }
+func TestMain(m *testing.M) {
+	testkit.Main(m, testkit.Options{
+		CRDs: []string{"../config/crd"},
+		// All pods meet the strictest of Kubernetes' standards.
+		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	})
+}
