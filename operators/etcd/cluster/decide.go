@@ -3,11 +3,12 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
@@ -56,7 +57,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	}
 	wanted, err := versions.Parse(ec.Spec.Version)
 	if err != nil {
-		next.stall(reasonInvalidVersion, "spec.version: "+err.Error())
+		next.stall(reasonInvalidVersion, "spec.version: %v", err)
 		return next, nil
 	}
 	next.children(ec, seen)
@@ -95,7 +96,7 @@ func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
 	p.growVolumes(ec, seen)
 }
 
-func (p *plan) apply(child client.Object, want interface{ IsApplyConfiguration() }) {
+func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
 }
 
@@ -130,7 +131,14 @@ func (p *plan) delete(obj client.Object, why string) {
 // change requests a change of the cluster from a member.
 func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
-		return do(ctx)
+		if err := do(ctx); err != nil {
+			return err
+		}
+		memberChanges.WithLabelValues(part).Inc()
+		if why != "" {
+			log.FromContext(ctx).Info(why)
+		}
+		return nil
 	}})
 }
 
@@ -144,7 +152,7 @@ func (p *plan) soon(seen observation) { p.Wake(seen.now.Add(busyWake)) }
 // later looks again a little later.
 func (p *plan) later(seen observation) { p.Wake(seen.now.Add(waitingWake)) }
 
-// created creates the pod of a member, with its volume.
+// create creates the pod of a member, with its volume.
 func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, name string, version versions.Version, s start) {
 	if hasVolumes(ec) && seen.claims[name] == nil {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, name)})
@@ -167,10 +175,5 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// isEnding says that a pod is being deleted.
-func isEnding(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
-
-// age is how long something has been there.
-func age(obj client.Object, now time.Time) time.Duration {
-	return now.Sub(obj.GetCreationTimestamp().Time)
-}
+// isEnding says that an object is being deleted.
+func isEnding(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil }

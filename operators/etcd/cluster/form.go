@@ -18,6 +18,13 @@ import (
 // status counts a founder before its gate is removed is what tells one that never ran from one
 // that was lost.
 
+// The initial cluster state that a member starts with is an annotation of its pod: that of a
+// founder changes when the cluster is formed.
+const (
+	stateAnnotation         = "etcd-operator/initial-cluster-state"
+	stateNew, stateExisting = "new", "existing"
+)
+
 // found takes a cluster that has no ID yet one step on.
 func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
 	p.activity, p.doing = v1beta2.ConditionScaling, "the cluster is being created"
