@@ -61,6 +61,8 @@ type asked struct {
 	answers map[string]answer
 	// listed is when the members were asked for their lists.
 	listed time.Time
+	// emptied is the revision at which the history of a full database was dropped.
+	emptied int64
 }
 
 // connection is a client, and the hash of the certificates that it was made with.
@@ -109,7 +111,7 @@ const listsLast = 5 * time.Minute
 
 // ask asks the members of all pods at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change.
-func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) map[string]answer {
+func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
 	names := sortedKeys(pods)
 	answers := make([]answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
@@ -134,8 +136,12 @@ func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.Etcd
 	} else {
 		before.listed = now
 		outside.Each(ctx, len(names), func(ctx context.Context, i int) {
-			if answers[i].err == nil {
-				answers[i].list, answers[i].err = client.List(ctx, endpointOf(ec, pods[names[i]]))
+			if answers[i].err != nil {
+				return
+			}
+			list, err := client.List(ctx, endpointOf(ec, pods[names[i]]))
+			if !errors.Is(err, members.ErrIsLearner) { // which has none to tell
+				answers[i].list, answers[i].err = list, err
 			}
 		})
 	}
@@ -146,13 +152,22 @@ func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.Etcd
 	a.mu.Lock()
 	a.last[key(ec)] = before
 	a.mu.Unlock()
-	return before.answers
+	return before
 }
 
 func (a *asker) before(ec types.NamespacedName) asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last[ec]
+}
+
+// emptied remembers that the history of a full database was dropped.
+func (a *asker) emptied(ec types.NamespacedName, revision int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.last[ec]
+	last.emptied = revision
+	a.last[ec] = last
 }
 
 // isAs says whether a member is in the state that it was in before, as far as that hints at a

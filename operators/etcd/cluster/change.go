@@ -78,7 +78,7 @@ func (p *plan) versionFor(ec *v1beta2.EtcdCluster, name string, wanted versions.
 }
 
 // awaitQuorum waits while there is no quorum: nothing can be changed then.
-func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) awaitQuorum(seen observation) bool {
 	if p.view.hasQuorum {
 		return false
 	}
@@ -294,9 +294,9 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 // removeStrays deletes pods and volumes that are no member's: what is left of those that were
 // removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
 // then somebody is wrong about who is a member.
-func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
 	if !p.view.isCurrent {
-		return false
+		return
 	}
 	for _, name := range p.view.strays {
 		a, pod := seen.answers[name], seen.pods[name]
@@ -310,7 +310,6 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) bool {
 			p.delete(claim, "its member is no member of the cluster any more")
 		}
 	}
-	return false
 }
 
 func ids(all []member) []members.ID {

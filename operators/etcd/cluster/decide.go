@@ -72,13 +72,13 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	case next.recoverQuorum(ec, seen, wanted):
 	default:
 		next.restore(ec, seen, wanted)
-		_ = next.awaitQuorum(ec, seen) ||
+		next.removeStrays(ec, seen)
+		_ = next.awaitQuorum(seen) ||
 			next.settleLearner(ec, seen) ||
 			next.removeLost(ec, seen) ||
 			next.removeSurplus(ec, seen) ||
-			next.removeStrays(ec, seen) ||
-			next.rollOut(ec, seen, wanted) ||
 			next.addMissing(ec, seen) ||
+			next.rollOut(ec, seen, wanted) ||
 			next.keepUp(ec, seen)
 	}
 	next.Wake(seen.now.Add(restingWake))
@@ -89,11 +89,20 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
 	p.apply(seen.peers, peerService(ec))
 	p.apply(seen.clients, clientService(ec))
-	p.apply(seen.budget(), disruptionBudget(ec, max(p.view.voters(), int(ec.Spec.Size))))
+	p.apply(seen.budget(), disruptionBudget(ec, p.budgeted(ec)))
 	for _, s := range seen.certs.stale {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: s.seen, Want: s.want, Private: true})
 	}
 	p.growVolumes(ec, seen)
+}
+
+// budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
+// available for Kubernetes, and is no voter: while there is one, nobody may be evicted.
+func (p *plan) budgeted(ec *v1beta2.EtcdCluster) int {
+	if all := len(p.view.members); p.view.voters() < all {
+		return 2*all - 1
+	}
+	return max(p.view.voters(), int(ec.Spec.Size))
 }
 
 func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,7 +137,7 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 	if g.ec.Spec.Pod != nil {
 		domain = g.ec.Spec.Pod.ClusterDomain
 	}
-	commonName, dnsNames := g.ec.Name+"-"+string(role.Files.Cert[:len(role.Files.Cert)-len(".crt")]), pki.Names(role, g.ec.Name, g.ec.Namespace, domain)
+	commonName, dnsNames := g.ec.Name+"-"+strings.TrimSuffix(role.Files.Cert, ".crt"), pki.Names(role, g.ec.Name, g.ec.Namespace, domain)
 	if role.Files == pki.Client.Files {
 		commonName, dnsNames = "root", nil // the user that etcd has with authentication on
 	}

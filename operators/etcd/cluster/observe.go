@@ -33,6 +33,10 @@ type observation struct {
 	taken client.Object
 	// answers are what the members of the pods say, by the pods' names.
 	answers map[string]answer
+	// emptied is the revision at which the history of a full database was last dropped, and
+	// noteEmptied remembers that.
+	emptied     int64
+	noteEmptied func(revision int64)
 	// certs are the certificates of a cluster with TLS.
 	certs certificates
 	// client is what changes of the cluster are requested with.
@@ -79,7 +83,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		seen.answers = o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
+		answered := o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
+		seen.answers, seen.emptied = answered.answers, answered.emptied
+		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision) }
 	}
 	return seen, nil
 }

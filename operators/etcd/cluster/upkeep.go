@@ -30,11 +30,13 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if !ok {
 		return false
 	}
-	isFull := len(p.alarms(members.NoSpace)) > 0
+	if len(p.alarms(members.NoSpace)) > 0 {
+		return p.makeSpace(ec, seen, at)
+	}
 	var next *member
 	for i := range p.view.members {
 		m := &p.view.members[i]
-		if m.isForeign() || !paysToDefragment(m.answer.status, isFull) {
+		if m.isForeign() || !paysToDefragment(m.answer.status) {
 			continue
 		}
 		if next == nil || next.ID == p.view.leader {
@@ -51,34 +53,46 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 		p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
 			func(ctx context.Context) error { return seen.client.Defragment(ctx, here) })
 		return true
-	case isFull:
-		p.soon(seen)
-		return p.makeSpace(seen, at)
 	}
 	return p.disarmOld(seen, at)
 }
 
-// paysToDefragment says whether it is worth to make a database file smaller. In a database that is
-// full everything helps.
-func paysToDefragment(s members.Status, isFull bool) bool {
+// paysToDefragment says whether it is worth to make a database file smaller.
+func paysToDefragment(s members.Status) bool {
 	free := s.DBSize - s.DBSizeInUse
-	if isFull {
-		return free > s.DBSize/10
-	}
 	return s.DBSizeInUse > 0 && free >= worthFreeing && free >= s.DBSize/worthFreeingPart
 }
 
-// makeSpace resolves a full database: the history is dropped, after which files can be made
-// smaller, and when there is room again the alarm is disarmed.
-func (p *plan) makeSpace(seen observation, at members.Endpoint) bool {
-	leader := p.view.leading()
-	revision := leader.answer.status.Revision
+// makeSpace resolves a full database: the history is dropped, files are made smaller, one after the
+// other and the leader's last, and the alarm is disarmed. How much of a file is in use a member
+// that takes no writes does not find out, so nothing is made of that. If the history was not what
+// filled the database, the alarm comes back with the next writes; it is tried again when there is
+// another revision.
+func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
+	revision := p.view.leading().answer.status.Revision
+	if seen.emptied == revision {
+		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		return false
+	}
 	alarms := p.alarms(members.NoSpace)
+	var endpoints []members.Endpoint
+	for i := range p.view.members {
+		if m := &p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
+			endpoints = append(endpoints, endpointOf(ec, m.pod))
+		}
+	}
+	endpoints = append(endpoints, at)
+	p.soon(seen)
 	p.change("compact", fmt.Sprintf("history up to revision %d dropped: the database is full", revision), func(ctx context.Context) error {
-		err := seen.client.Compact(ctx, at, revision)
-		if !errors.Is(err, members.ErrCompacted) {
+		if err := seen.client.Compact(ctx, at, revision); err != nil && !errors.Is(err, members.ErrCompacted) {
 			return err
 		}
+		for _, endpoint := range endpoints {
+			if err := seen.client.Defragment(ctx, endpoint); err != nil {
+				return err
+			}
+		}
+		seen.noteEmptied(revision)
 		for _, alarm := range alarms {
 			if err := seen.client.Disarm(ctx, at, alarm); err != nil {
 				return err
