@@ -3,10 +3,13 @@
 package etcd
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"example.com/fairlead/internal/testkit/pace"
 	"example.com/fairlead/test/e2e"
 )
 
@@ -37,9 +40,12 @@ func TestEtcdWalkthrough(t *testing.T) {
 	e.kubectl("scale", "etcd/example", "--replicas=1")
 	e.ready()
 	e.wantValue("/my-key", "my-value")
-	if rows := e2e.Rows(e.kubectl("get", "pod")); len(rows) != 1 {
-		t.Errorf("after scaling to 1 there are %v", rows)
-	}
+	pace.Eventually(t, time.Minute, func() error {
+		if rows := e2e.Rows(e.kubectl("get", "pod")); len(rows) != 1 {
+			return fmt.Errorf("after scaling to 1 there are %v", rows)
+		}
+		return nil
+	})
 	e.kubectl("scale", "etcd/example", "--replicas=2")
 	e.ready()
 	e.wantValue("/my-key", "my-value")
