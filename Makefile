@@ -19,6 +19,8 @@ OPERATORS := $(patsubst operators/%/operator.go,%,$(wildcard operators/*/operato
 BIN := $(CURDIR)/bin
 CLUSTER := $(CURDIR)/.cluster
 ASSETS := $(CLUSTER)/bin
+# The versions of etcd that EtcdCluster is tested with: etcd, etcdctl and etcdutl in a folder each.
+ETCD_ASSETS := $(CLUSTER)/etcd
 LOCALCLUSTER := $(BIN)/localcluster
 # kubectl: the user's own, or else the one that the local cluster is built with.
 KUBECTL ?= $(or $(shell command -v kubectl),$(ASSETS)/kubectl)
@@ -137,7 +139,7 @@ verify: generators ## Fail if generated files are not current
 	hack/verify.sh
 
 # Less garbage collection, also in the servers, as long as a process has less than 2 GiB.
-APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) go test -tags apiserver -timeout 60m
+APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long.
 LONG = ^Test(Sweep|Fields)
 # These need no API server: unit has them.
@@ -182,8 +184,9 @@ bench: build ## The benchmarks; see bench/README.md
 	$(LOCALCLUSTER) run -- go run ./bench
 
 .PHONY: assets
-assets: build-localcluster ## Build the Kubernetes binaries (minutes once, seconds later)
+assets: build-localcluster ## Build the binaries of Kubernetes, and of the etcd versions of the tests (minutes once, seconds later)
 	$(LOCALCLUSTER) assets
+	$(LOCALCLUSTER) etcd
 
 ##@ A cluster of yours, by $KUBECONFIG
 

@@ -11,6 +11,8 @@ import (
 // Outcome is what a [Kubelet] makes of a pod. The zero value is a pod whose
 // containers end at once with exit code 0.
 type Outcome struct {
+	// Elsewhere leaves the pod to somebody else, who acts as its kubelet, in a simulation.
+	Elsewhere bool
 	// StartAfter is how long the pod waits between its node and its start.
 	StartAfter time.Duration
 	// Waiting keeps the containers from ever starting, for this reason, for

@@ -39,11 +39,13 @@ type SteppedKubelet struct {
 
 // steps is how far a pod is.
 type steps struct {
-	at      progress
-	outcome Outcome
-	until   time.Time // of at; zero for never
-	started time.Time
-	past    past
+	at progress
+	// isElsewhere says that this kubelet has nothing to do with the pod.
+	isElsewhere bool
+	outcome     Outcome
+	until       time.Time // of at; zero for never
+	started     time.Time
+	past        past
 }
 
 type progress int
@@ -92,7 +94,7 @@ func (k *SteppedKubelet) Act() (did bool, wake time.Time) {
 func (k *SteppedKubelet) care(pod *corev1.Pod) *steps {
 	care := k.cares[pod.UID]
 	if care == nil {
-		care = &steps{}
+		care = &steps{isElsewhere: k.behave(pod.DeepCopy()).Elsewhere}
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			care.at = over
 		}
@@ -104,6 +106,9 @@ func (k *SteppedKubelet) care(pod *corev1.Pod) *steps {
 // can says whether there is something to do for a pod, or when there will be.
 func (k *SteppedKubelet) can(pod *corev1.Pod) (bool, time.Time) {
 	care, now := k.care(pod), k.nodes.Now()
+	if care.isElsewhere {
+		return false, time.Time{}
+	}
 	if isDeleted(pod) {
 		return true, time.Time{}
 	}

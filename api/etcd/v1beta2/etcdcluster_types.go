@@ -22,8 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Leader",type=string,priority=1,JSONPath=`.status.leader`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",fieldPath=".metadata.name",message="the name must be at most 40 characters long: the pods' names, <name>-<random>, are host names"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",message="the name must be a DNS label that begins with a letter: it is that of a Service"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="the name must be at most 40 characters long: the pods' names, <name>-<random>, are host names"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be a DNS label that begins with a letter: it is that of a Service"
 type EtcdCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

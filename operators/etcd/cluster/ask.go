@@ -7,10 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/outside"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -50,6 +53,14 @@ type asker struct {
 
 	mu      sync.Mutex
 	clients map[types.NamespacedName]connection
+	last    map[types.NamespacedName]asked
+}
+
+// asked are the answers of a cluster that was asked before.
+type asked struct {
+	answers map[string]answer
+	// listed is when the members were asked for their lists.
+	listed time.Time
 }
 
 // connection is a client, and the hash of the certificates that it was made with.
@@ -59,7 +70,7 @@ type connection struct {
 }
 
 func newAsker(connect members.Connect) *asker {
-	return &asker{connect: connect, clients: map[types.NamespacedName]connection{}}
+	return &asker{connect: connect, clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}}
 }
 
 // client is the client of a cluster, with the present certificates.
@@ -90,10 +101,15 @@ func (a *asker) forget(ec types.NamespacedName) {
 		_ = known.client.Close()
 		delete(a.clients, ec)
 	}
+	delete(a.last, ec)
 }
 
-// ask asks the members of all pods at the same time.
-func ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod) map[string]answer {
+// listsLast is how long member lists of a cluster at rest are taken for the present ones.
+const listsLast = 5 * time.Minute
+
+// ask asks the members of all pods at the same time, how they are, and whom they have for
+// members. The second is left out where nothing hints at a change.
+func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) map[string]answer {
 	names := sortedKeys(pods)
 	answers := make([]answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
@@ -102,16 +118,49 @@ func ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, po
 			answers[i].err = errNoAddress
 			return
 		}
-		at := endpointOf(ec, pod)
-		if answers[i].status, answers[i].err = client.Status(ctx, at); answers[i].err == nil {
-			answers[i].list, answers[i].err = client.List(ctx, at)
-		}
+		answers[i].status, answers[i].err = client.Status(ctx, endpointOf(ec, pod))
 	})
-	byName := make(map[string]answer, len(names))
+	before := a.before(key(ec))
+	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
+	rests := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation &&
+		now.Sub(before.listed) < listsLast && len(before.answers) == len(names)
 	for i, name := range names {
-		byName[name] = answers[i]
+		rests = rests && answers[i].isAs(before.answers[name])
 	}
-	return byName
+	if rests {
+		for i, name := range names {
+			answers[i].list = before.answers[name].list
+		}
+	} else {
+		before.listed = now
+		outside.Each(ctx, len(names), func(ctx context.Context, i int) {
+			if answers[i].err == nil {
+				answers[i].list, answers[i].err = client.List(ctx, endpointOf(ec, pods[names[i]]))
+			}
+		})
+	}
+	before.answers = make(map[string]answer, len(names))
+	for i, name := range names {
+		before.answers[name] = answers[i]
+	}
+	a.mu.Lock()
+	a.last[key(ec)] = before
+	a.mu.Unlock()
+	return before.answers
+}
+
+func (a *asker) before(ec types.NamespacedName) asked {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last[ec]
+}
+
+// isAs says whether a member is in the state that it was in before, as far as that hints at a
+// change of the members, and has no part in one that is under way.
+func (a *answer) isAs(before answer) bool {
+	is, was := a.status, before.status
+	return a.err == nil && before.hasList() && is.ID == was.ID && is.ClusterID == was.ClusterID &&
+		is.Leader != 0 && is.Leader == was.Leader && is.RaftTerm == was.RaftTerm && !is.IsLearner && is.Version == was.Version
 }
 
 // How soon a cluster is looked at again.

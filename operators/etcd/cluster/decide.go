@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
@@ -130,7 +131,14 @@ func (p *plan) delete(obj client.Object, why string) {
 // change requests a change of the cluster from a member.
 func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
-		return do(ctx)
+		if err := do(ctx); err != nil {
+			return err
+		}
+		memberChanges.WithLabelValues(part).Inc()
+		if why != "" {
+			log.FromContext(ctx).Info(why)
+		}
+		return nil
 	}})
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
@@ -160,5 +159,3 @@ func (w *world) joins(m members.Member) *world {
 	}
 	return w
 }
-
-var _ = metav1.Now

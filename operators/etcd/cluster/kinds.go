@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -30,7 +31,7 @@ var Kind = Declare(members.Dial)
 func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
-		o := &observer{asker: newAsker(connect), digests: contents.NewDigests(), now: parts.Now}
+		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, now: parts.Now}
 		made.Observe, made.Forget = o.observe, o.forget
 		return made, run.Register(collectors...)
 	})
@@ -57,7 +58,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",
 		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
-		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/formed",
+		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/formed", "patch Pod/restart",
 		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow",
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",

@@ -14,7 +14,6 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -46,15 +45,15 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 
 // observer reads what the next step depends on.
 type observer struct {
-	asker   *asker
-	digests *contents.Digests
-	now     func() time.Time
+	asker        *asker
+	certificates *knownCertificates
+	now          func() time.Time
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
 func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.forget(ec)
-	o.digests.Forget(ec)
+	o.certificates.forget(ec)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (observation, error) {
@@ -73,14 +72,14 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		return seen, err
 	}
 	var err error
-	if seen.certs, err = o.observeCertificates(ctx, r, ec); err != nil {
+	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
 		return seen, err
 	}
-	if seen.certs.problem == nil {
+	if ec.Spec.TLS == nil || seen.certs.client != nil {
 		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		seen.answers = ask(ctx, seen.client, ec, seen.pods)
+		seen.answers = o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
 	}
 	return seen, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/names"
-	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -230,5 +229,3 @@ func alarmsOf(v view, m *member) []string {
 	slices.Sort(alarms)
 	return alarms
 }
-
-var _ = members.Corrupt

@@ -187,7 +187,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	var next *member
 	for i := range p.view.members {
 		m := &p.view.members[i]
-		if m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, m, step) {
+		if m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, seen, m, step) {
 			continue
 		}
 		if next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows {
@@ -206,6 +206,13 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	if at, ok := p.leadingEndpoint(ec); ok && next.ID == p.view.leader && p.moveLeader(ec, seen, at) {
 		return true
 	}
+	if needsRestart(seen, next) {
+		p.restart(seen, next)
+		return true
+	}
+	if imageIn(next.pod) == noImage && !hasStopped(next.pod) {
+		return true
+	}
 	if imageIn(next.pod) != imageOf(ec, step.String()) {
 		p.setImage(ec, next.pod, step, fmt.Sprintf("member %s changed from %s to %s", next.name, versionOf(next), step))
 		return true
@@ -215,11 +222,25 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 }
 
 // differs says whether a member's pod is not as it is to be.
-func (p *plan) differs(ec *v1beta2.EtcdCluster, m *member, step versions.Version) bool {
-	if imageIn(m.pod) != imageOf(ec, step.String()) {
+func (p *plan) differs(ec *v1beta2.EtcdCluster, seen observation, m *member, step versions.Version) bool {
+	if imageIn(m.pod) != imageOf(ec, step.String()) || needsRestart(seen, m) {
 		return true
 	}
 	return hasVolumes(ec) && m.claim != nil && m.pod.Annotations[templateAnnotation] != templateHash(ec)
+}
+
+// needsRestart says whether a member has started with other CAs than there are now: etcd reads them
+// only then.
+func needsRestart(seen observation, m *member) bool {
+	return seen.certs.caHash != "" && m.pod.Annotations[caAnnotation] != seen.certs.caHash
+}
+
+// restart restarts the container of a member: it stops it here, and the next step has it start.
+func (p *plan) restart(seen observation, m *member) {
+	p.patch(m.pod, "restart", fmt.Sprintf("member %s is restarted, to trust another CA", m.name), map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{caAnnotation: seen.certs.caHash}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": noImage}}},
+	})
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.

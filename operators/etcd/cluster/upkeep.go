@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -148,5 +147,3 @@ func rounded(size int64) *resource.Quantity {
 	}
 	return resource.NewQuantity((size+step-1)/step*step, resource.BinarySI)
 }
-
-var _ = loop.Patch

@@ -34,6 +34,8 @@ var (
 	ErrNoDowngrade = errors.New("no downgrade is under way")
 	// ErrUnsupported says that the member's version has no such request.
 	ErrUnsupported = errors.New("this version of etcd cannot do that")
+	// ErrIsLearner says that a learner was asked for what only voters answer.
+	ErrIsLearner = errors.New("the member is a learner, and answers only for its status")
 	// ErrAuth says that the members have users, and the operator is none of them.
 	ErrAuth = errors.New("etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root")
 )

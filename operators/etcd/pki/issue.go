@@ -142,12 +142,30 @@ func RenewAt(cert *x509.Certificate) time.Time {
 	return cert.NotAfter.Add(-cert.NotAfter.Sub(cert.NotBefore) / 3)
 }
 
+// Parse reads the first certificate in PEM.
+func Parse(data []byte) (*x509.Certificate, error) {
+	all, err := parseAll(data)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Signed says whether a CA has signed a certificate.
+func (ca KeyPair) Signed(cert *x509.Certificate) bool {
+	by, err := Parse(ca.Cert)
+	return err == nil && cert.CheckSignatureFrom(by) == nil
+}
+
 // Bundle puts certificates of CAs together, each once, the first ones first, without those that
 // have expired. While a CA is replaced, members trust the old and the new one.
 func Bundle(now time.Time, cas ...[]byte) ([]byte, error) {
 	var bundle bytes.Buffer
 	var seen [][]byte
 	for _, ca := range cas {
+		if len(ca) == 0 {
+			continue
+		}
 		certs, err := parseAll(ca)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,11 @@
+//go:build apiserver
+
+package cluster
+
+import (
+	"testing"
+
+	"example.com/fairlead/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"../config/crd"}}) }

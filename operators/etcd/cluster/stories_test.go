@@ -1,0 +1,303 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// nodes are what runs the members of a story: kubelets with etcd, a model of it or a real one.
+type nodes interface {
+	// put has a client put a key, through whichever member serves, and remembers that it was
+	// acknowledged.
+	put(r *testkit.Run) error
+	// lost returns an error if a write that was acknowledged is not in the cluster any more.
+	lost(r *testkit.Run) error
+	// corrupt has etcd find that a member's data is not that of the others.
+	corrupt(r *testkit.Run, member string) error
+	// fill fills the database.
+	fill(r *testkit.Run) error
+	// byHand is a client of the members that a user has, and where the leader is.
+	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
+}
+
+func own(r *testkit.Run) nodes { return r.Own.(nodes) }
+
+// tale is a story that can be told in one line per step.
+type tale struct {
+	name    string
+	spec    []ecOption
+	steps   []testkit.Step
+	settled func(ctx context.Context, r *testkit.Run) error
+	// lossy is a story in which the user accepts that writes are lost.
+	lossy bool
+}
+
+func stories() []testkit.Scenario {
+	var all []testkit.Scenario
+	for _, t := range tales() {
+		all = append(all, t.scenario())
+	}
+	return all
+}
+
+func tales() []tale {
+	return []tale{
+		{name: "one-member", spec: []ecOption{size(1)}},
+		{name: "three-members"},
+		{name: "scales", spec: []ecOption{size(1)}, steps: []testkit.Step{
+			whenReady(`{"size":3}`), whenReady(`{"size":2}`),
+		}},
+		{name: "scales-with-volumes", spec: []ecOption{size(2), stored}, steps: []testkit.Step{whenReady(`{"size":3}`), whenReady(`{"size":1}`)}},
+		{name: "pod-deleted", steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
+		{name: "pod-deleted-with-volumes", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
+		{name: "all-pods-deleted", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}},
+		{name: "volume-deleted", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a volume", When: ready, Do: deleteVolumes(1)}}},
+		{name: "quorum-lost", lossy: true, steps: []testkit.Step{
+			{Name: "deletes two pods", When: ready, Do: deletePods(2)}, {Name: "accepts it", When: reported, Do: accept},
+		}},
+		{name: "quorum-lost-with-volumes", lossy: true, spec: []ecOption{stored}, steps: []testkit.Step{
+			{Name: "deletes two volumes", When: ready, Do: deleteVolumes(2)}, {Name: "accepts it", When: reported, Do: accept},
+		}},
+		{name: "all-lost", lossy: true, steps: []testkit.Step{
+			{Name: "deletes all pods", When: ready, Do: deletePods(3)}, {Name: "accepts it", When: reported, Do: accept},
+		}},
+		{name: "not-accepted", lossy: true, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}, settled: stalled(reasonQuorumLost)},
+		{name: "upgrades", spec: []ecOption{version("3.5.35")}, steps: []testkit.Step{whenReady(`{"version":"3.7.3"}`)}},
+		{name: "downgrades", steps: []testkit.Step{whenReady(`{"version":"3.5.35"}`)}},
+		{name: "no-such-version", steps: []testkit.Step{whenReady(`{"version":"3.6.999"}`), {Name: "reverts", When: oneIsDown, Do: patched(`{"version":"3.6.16"}`)}}},
+		{name: "upgrade-refused", steps: []testkit.Step{whenReady(`{"version":"3.4.37"}`)}, settled: stalled(reasonVersionRefused)},
+		{name: "pods-changed", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"nodeSelector":{"disk":"fast"}}}`)}},
+		{name: "corrupt", steps: []testkit.Step{{Name: "corrupts a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
+			return own(r).corrupt(r, aMember(r))
+		}}}},
+		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
+		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: ready, Do: removeByHand}}},
+		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: ready, Do: addByHand}}},
+		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reasonPaused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
+		{name: "volumes-grow", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"2Gi"}}}}}`)}},
+	}
+}
+
+func (t tale) scenario() testkit.Scenario {
+	settled := t.settled
+	if settled == nil {
+		settled = func(ctx context.Context, r *testkit.Run) error {
+			if err := ready(ctx, r); err != nil {
+				return err
+			}
+			return own(r).put(r)
+		}
+	}
+	return testkit.Scenario{
+		Name:    t.name,
+		Pods:    func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{Elsewhere: true} },
+		Arrange: func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r, t.spec...)) },
+		Steps:   t.steps,
+		Settled: settled,
+		Check: func(_ context.Context, r *testkit.Run) error {
+			if t.lossy {
+				return nil
+			}
+			return own(r).lost(r)
+		},
+	}
+}
+
+// story is an EtcdCluster called "example".
+func story(r *testkit.Run, options ...ecOption) *v1beta2.EtcdCluster {
+	ec := anEtcd(append([]ecOption{notFormed}, options...)...)
+	ec.Namespace, ec.UID, ec.Generation = r.Namespace, "", 0
+	return ec
+}
+
+func stored(ec *v1beta2.EtcdCluster) {
+	ec.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+}
+
+func currently(ctx context.Context, r *testkit.Run) (*v1beta2.EtcdCluster, error) {
+	var ec v1beta2.EtcdCluster
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "example"}, &ec)
+	return &ec, err
+}
+
+// ready is nil when the cluster is as its spec requests.
+func ready(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != ec.Generation || ec.Status.ReadyMembers != ec.Spec.Size {
+		return fmt.Errorf("not ready: %+v", ec.Status)
+	}
+	return own(r).put(r)
+}
+
+func stalled(reason string) func(ctx context.Context, r *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		ec, err := currently(ctx, r)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(ec.Status.Conditions, status.Stalled)
+		if c == nil || c.Reason != reason {
+			return fmt.Errorf("not stalled for %s: %+v", reason, ec.Status)
+		}
+		return nil
+	}
+}
+
+// reported is nil when a loss of quorum is reported.
+func reported(ctx context.Context, r *testkit.Run) error { return stalled(reasonQuorumLost)(ctx, r) }
+
+func oneIsDown(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.ReadyMembers != 2 {
+		return fmt.Errorf("%d members serve, want 2", ec.Status.ReadyMembers)
+	}
+	return nil
+}
+
+func patched(spec string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, story(r), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))
+	}
+}
+
+func whenReady(spec string) testkit.Step {
+	return testkit.Step{Name: "sets " + spec, When: ready, Do: patched(spec)}
+}
+
+func whenIs(reason, spec string) testkit.Step {
+	return testkit.Step{Name: "sets " + spec, When: stalled(reason), Do: patched(spec)}
+}
+
+// podsOf are the pods of the story, in an order that does not follow their names.
+func podsOf(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{clusterLabel: "example"})
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return list.Items, err
+}
+
+func aMember(r *testkit.Run) string {
+	ec, err := currently(context.Background(), r)
+	if err != nil || len(ec.Status.MemberList) == 0 {
+		return ""
+	}
+	return ec.Status.MemberList[len(ec.Status.MemberList)-1].Name
+}
+
+func deletePods(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+// deleteVolumes deletes volumes, and the pods that use them.
+func deleteVolumes(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: all[i].Name}}
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, claim)), client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+func accept(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.QuorumLoss == nil {
+		return nil
+	}
+	return patched(`{"acceptDataLoss":"`+ec.Status.QuorumLoss.ID+`"}`)(ctx, r)
+}
+
+func removeByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	list, err := c.List(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, m := range list.Members {
+		if m.ID != list.By {
+			return c.Remove(ctx, at, m.ID)
+		}
+	}
+	return nil
+}
+
+func addByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Add(ctx, at, []string{peerURLOf(ec, "example-mine")}, true)
+	return err
+}
+
+// meddling is what others do to the objects of a cluster at any time.
+func meddling() []testkit.Step {
+	const noLabel = `{"metadata":{"labels":{"` + run.ManagedByLabel + `":null}}}`
+	first := func(obj client.Object, change func(r *testkit.Run) string) func(ctx context.Context, r *testkit.Run) error {
+		return func(ctx context.Context, r *testkit.Run) error {
+			all, err := podsOf(ctx, r)
+			if err != nil || len(all) == 0 {
+				return err
+			}
+			its := obj.DeepCopyObject().(client.Object)
+			its.SetNamespace(r.Namespace)
+			its.SetName(all[0].Name)
+			return client.IgnoreNotFound(r.Client.Patch(ctx, its, client.RawPatch(types.MergePatchType, []byte(change(r)))))
+		}
+	}
+	return []testkit.Step{
+		{Name: "touches a pod", Do: first(&corev1.Pod{}, func(r *testkit.Run) string {
+			return `{"metadata":{"annotations":{"touched":"` + r.Now().Format(time.RFC3339Nano) + `"}}}`
+		})},
+		{Name: "takes the label of a pod", Do: first(&corev1.Pod{}, func(*testkit.Run) string { return noLabel })},
+	}
+}
