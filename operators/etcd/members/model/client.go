@@ -62,7 +62,7 @@ func (w *World) Put(address string) (int64, error) {
 	if quota == 0 {
 		quota = defaultQuota
 	}
-	if next.dbTotal+bytesPerWrite-p.config.Disk.dbSize > quota {
+	if next.dbTotal+bytesPerWrite-p.config.Disk.freed > quota {
 		next.alarms = append(slices.Clip(next.alarms), members.Alarm{Member: p.id(), Type: members.NoSpace})
 		_ = w.propose(p.leader, &next, 0) // the answer is the same
 		return 0, members.ErrNoSpace
@@ -85,7 +85,7 @@ func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Stat
 		s = members.Status{
 			ClusterID: d.cluster, ID: d.member, Version: p.version.text, IsLearner: m != nil && m.IsLearner,
 			RaftTerm: d.term, RaftIndex: d.head.index, Applied: d.head.index, Revision: now.revision,
-			DBSize: now.dbTotal - d.dbSize, DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
+			DBSize: now.dbTotal - d.freed, DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
 			Downgrading: minor(now.target),
 		}
 		if p.version.minor >= 6 {
@@ -158,7 +158,7 @@ func (c client) Compact(ctx context.Context, at members.Endpoint, revision int64
 
 func (c client) Defragment(ctx context.Context, at members.Endpoint) error {
 	return c.do(ctx, "defragment", at, false, func(p *Process) error {
-		p.config.Disk.dbSize = p.state().dbTotal - p.state().dbInUse
+		p.config.Disk.freed = p.state().dbTotal - p.state().dbInUse
 		return nil
 	})
 }

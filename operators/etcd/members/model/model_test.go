@@ -171,3 +171,25 @@ func TestSituations(t *testing.T) {
 		t.Run(name, func(t *testing.T) { p := newPlay(t, tc.names); p.T = t; tc.do(p) })
 	}
 }
+
+func BenchmarkHistory(b *testing.B) {
+	for b.Loop() {
+		clock := time.Unix(1e9, 0)
+		w := New(func() time.Time { return clock })
+		for _, n := range []string{"a", "b", "c"} {
+			w.Start(Config{
+				Name: n, PeerURL: "http://" + n + ":2380", Address: n + ":2379", Version: "3.6.16",
+				InitialCluster: "a=http://a:2380,b=http://b:2380,c=http://c:2380", Disk: w.NewDisk(),
+			})
+		}
+		clock = clock.Add(2 * time.Second)
+		client, _ := w.Connect(nil)
+		for range 300 {
+			_, _ = client.Status(b.Context(), on("a"))
+			_, _ = w.Put("b:2379")
+		}
+		if len(w.Acknowledged()) != 300 {
+			b.Fatal("writes were refused")
+		}
+	}
+}

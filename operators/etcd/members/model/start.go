@@ -13,7 +13,7 @@ import (
 // Config is how a process is started.
 type Config struct {
 	Name string
-	// Host is that of the peer URL, and Address the client address as in an endpoint.
+	// PeerURL is where peers find it, and Address where clients do, as in an endpoint.
 	PeerURL, Address string
 	Version          string
 	// InitialCluster is a list such as a=http://a:2380,b=http://b:2380.

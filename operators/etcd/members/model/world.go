@@ -37,8 +37,8 @@ type Disk struct {
 	member, cluster members.ID
 	term            uint64
 	head            *entry
-	storage         int // the minor version of the data
-	dbSize          int64
+	storage         int   // the minor version of the data
+	freed           int64 // bytes that defragmentation has freed
 	corrupt         bool
 }
 
