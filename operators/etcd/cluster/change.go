@@ -27,14 +27,15 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
 			p.delete(m.pod, "the members have changed before it started")
 		case m.pod == nil && (m.claim != nil || !m.isStarted() && p.view.isKnown):
-			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), p.joining(ec))
+			s := p.joining(ec)
+			s.isSealed = m.isStarted()
+			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), s)
 		}
 	}
 	for i := range p.view.members {
 		m := &p.view.members[i]
-		if m.pod != nil && m.pod.Annotations[stateAnnotation] == stateNew && m.isStarted() && !isEnding(m.pod) {
-			// Should its data get lost, it must not take part in founding another cluster.
-			p.patch(m.pod, "formed", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{stateAnnotation: stateExisting}}})
+		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
+			p.patch(m.pod, "sealed", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
 		}
 	}
 }
@@ -56,7 +57,7 @@ func (p *plan) joining(ec *v1beta2.EtcdCluster) start {
 // isOutdated says whether a member that has not started would refuse to, because the member list
 // that its pod has is not that of the cluster.
 func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
-	has := strings.Split(environment(m.pod, "ETCD_INITIAL_CLUSTER"), ",")
+	has := strings.Split(m.pod.Annotations[initialAnnotation], ",")
 	want := strings.Split(p.joining(ec).list(), ",")
 	slices.Sort(has)
 	slices.Sort(want)

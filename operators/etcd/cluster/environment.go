@@ -27,6 +27,8 @@ type start struct {
 	initial []founder
 	// token keeps members apart that were founded as different clusters.
 	token string
+	// isSealed says that it has started before, see [sealed].
+	isSealed bool
 	// force makes a cluster of this member alone, with its data.
 	force bool
 }
@@ -36,6 +38,9 @@ type founder struct{ name, peerURL string }
 
 // list is the members as ETCD_INITIAL_CLUSTER has them.
 func (s start) list() string {
+	if s.isSealed {
+		return sealed
+	}
 	var all []string
 	for _, f := range s.initial {
 		all = append(all, f.name+"="+f.peerURL)
@@ -78,6 +83,10 @@ func usersVariables(ec *v1beta2.EtcdCluster) []corev1.EnvVar {
 
 // variables are the environment of a member.
 func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) []corev1.EnvVar {
+	state := "existing"
+	if s.isNew {
+		state = "new"
+	}
 	everywhere := func(port int) string { return fmt.Sprintf("%s://0.0.0.0:%d", scheme(ec), port) }
 	all := append(usersVariables(ec), []corev1.EnvVar{
 		{Name: "ETCD_NAME", Value: member},
@@ -86,8 +95,8 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 		{Name: "ETCD_LISTEN_CLIENT_URLS", Value: everywhere(members.ClientPort)},
 		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: peerURLOf(ec, member)},
 		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, member), members.ClientPort)},
-		{Name: "ETCD_INITIAL_CLUSTER", Value: s.list()},
-		fromAnnotation("ETCD_INITIAL_CLUSTER_STATE", stateAnnotation),
+		fromAnnotation("ETCD_INITIAL_CLUSTER", initialAnnotation),
+		{Name: "ETCD_INITIAL_CLUSTER_STATE", Value: state},
 		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.token},
 		{Name: "ETCD_STRICT_RECONFIG_CHECK", Value: "true"},
 		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", forceAnnotation),

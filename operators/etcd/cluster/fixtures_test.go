@@ -80,7 +80,7 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 func (w *world) name(n int64) string { return memberName(w.ec, n) }
 
 func (w *world) addPod(n int64, version string) {
-	p := pod(w.ec, w.name(n), version, start{}, certificates{})
+	p := pod(w.ec, w.name(n), version, start{isSealed: true}, certificates{})
 	p.UID = types.UID(fmt.Sprintf("pod-%d", n))
 	p.Status.PodIP = fmt.Sprintf("10.0.0.%d", n)
 	p.Spec.NodeName = "node"

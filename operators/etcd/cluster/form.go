@@ -18,11 +18,13 @@ import (
 // status counts a founder before its gate is removed is what tells one that never ran from one
 // that was lost.
 
-// The initial cluster state that a member starts with is an annotation of its pod: that of a
-// founder changes when the cluster is formed.
+// The list of members that a member starts with is an annotation of its pod, and once it has
+// started it is sealed: replaced by one without the member. With data etcd does not look at it;
+// without, it does not start. So a member whose disk was emptied does not come back as one that
+// has forgotten what it had acknowledged, nor take part in founding another cluster.
 const (
-	stateAnnotation         = "etcd-operator/initial-cluster-state"
-	stateNew, stateExisting = "new", "existing"
+	initialAnnotation = "etcd-operator/initial-cluster"
+	sealed            = "data-lost=http://data-lost:2380"
 )
 
 // found takes a cluster that has no ID yet one step on.

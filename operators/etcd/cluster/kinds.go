@@ -58,7 +58,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",
 		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
-		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/formed", "patch Pod/restart",
+		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
 		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow",
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",

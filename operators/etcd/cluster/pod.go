@@ -86,10 +86,7 @@ func annotations(ec *v1beta2.EtcdCluster, version string, s start, certs certifi
 		maps.Copy(all, ec.Spec.Pod.Annotations)
 	}
 	all[versionAnnotation], all[templateAnnotation] = version, templateHash(ec)
-	all[stateAnnotation] = stateExisting
-	if s.isNew {
-		all[stateAnnotation] = stateNew
-	}
+	all[initialAnnotation] = s.list()
 	if s.force {
 		all[forceAnnotation] = "true"
 	}

@@ -31,13 +31,16 @@ func TestAFounder(t *testing.T) {
 		"ETCD_LISTEN_METRICS_URLS":         "http://0.0.0.0:2381",
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS": "http://example-abcde.example.shop.svc:2380",
 		"ETCD_ADVERTISE_CLIENT_URLS":       "http://example-abcde.example.shop.svc:2379",
-		"ETCD_INITIAL_CLUSTER":             "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380",
-		"ETCD_INITIAL_CLUSTER_STATE":       "metadata.annotations['etcd-operator/initial-cluster-state']",
+		"ETCD_INITIAL_CLUSTER":             "metadata.annotations['etcd-operator/initial-cluster']",
+		"ETCD_INITIAL_CLUSTER_STATE":       "new",
 		"ETCD_INITIAL_CLUSTER_TOKEN":       "t",
 		"ETCD_STRICT_RECONFIG_CHECK":       "true",
 		"ETCD_FORCE_NEW_CLUSTER":           "metadata.annotations['etcd-operator/force-new-cluster']",
 	}
 	p := aPod(aCluster())
+	if got, want := p.Annotations[initialAnnotation], "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
+		t.Errorf("the members are %s, want %s", got, want)
+	}
 	if diff := cmp.Diff(want, environmentOf(p)); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
@@ -55,7 +58,7 @@ func TestAFounder(t *testing.T) {
 
 func TestAMemberThatJoins(t *testing.T) {
 	p := pod(aCluster(), "example-abcde", "3.6.16", start{token: "t", initial: founding.initial}, certificates{})
-	if got := p.Annotations[stateAnnotation]; got != stateExisting || len(p.Spec.SchedulingGates) != 0 {
+	if got := environment(p, "ETCD_INITIAL_CLUSTER_STATE"); got != "existing" || len(p.Spec.SchedulingGates) != 0 {
 		t.Errorf("state %q, gates %v", got, p.Spec.SchedulingGates)
 	}
 	if got := environment(p, "ETCD_NO_SUCH"); got != "" {

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -67,6 +69,35 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: reasonRetrying, message: "A request failed and is retried: " + status.Shortened(failure.Error()), passes: true}
 }
 
+// lastWords is what etcd says of why it ends, in its log as JSON: the last line of the gravest level.
+func lastWords(c corev1.ContainerStatus, otherwise string) string {
+	last := c.LastTerminationState.Terminated
+	if c.State.Terminated != nil {
+		last = c.State.Terminated
+	}
+	if last == nil {
+		return otherwise
+	}
+	said := ""
+	for line := range strings.Lines(last.Message) {
+		var entry struct{ Level, Msg, Error string }
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Level != "fatal" && entry.Level != "panic" && entry.Level != "error" {
+			continue
+		}
+		said = entry.Msg
+		if entry.Error != "" {
+			said += ": " + entry.Error
+		}
+	}
+	switch {
+	case said != "":
+		return status.Shortened(said)
+	case strings.Contains(last.Message, "goroutine "):
+		return "a panic: kubectl logs --previous has it"
+	}
+	return otherwise
+}
+
 // problemOf is what keeps a member from serving, in words that do not change with every try.
 func problemOf(m *member, seen observation) string {
 	if m.isForeign() {
@@ -77,6 +108,7 @@ func problemOf(m *member, seen observation) string {
 	}
 	for _, c := range m.pod.Status.ContainerStatuses {
 		crash, loops := pods.CrashLoop(c, seen.now)
+		crash.LastWords = lastWords(c, crash.LastWords)
 		switch wait := c.State.Waiting; {
 		case c.Name != containerName:
 		case loops:

@@ -131,7 +131,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case pod == nil && !hasVolumes(ec) || hasVolumes(ec) && seen.claims[loss.From] == nil:
 		p.memory.quorumLoss = nil // it is lost as well: what is left is looked at anew
 	case pod == nil:
-		p.create(ec, seen, loss.From, p.versionFor(ec, loss.From, wanted), start{force: true, token: string(ec.UID), initial: []founder{{loss.From, peerURLOf(ec, loss.From)}}})
+		p.create(ec, seen, loss.From, p.versionFor(ec, loss.From, wanted), start{force: true, token: string(ec.UID), isSealed: true})
 	case others || isEnding(pod):
 		// they must not vote
 	case a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID:
@@ -180,8 +180,9 @@ func timeOf(now time.Time) *metav1.Time {
 }
 
 // lostWords are what etcd says last when it cannot start because its data is not there, or is
-// not what it was. The first is that of a member that has started before, and finds no data.
+// not what it was.
 var lostWords = []string{
+	"couldn't find local name", // of a member that was sealed
 	"has already been bootstrapped",
 	"crc mismatch",
 	"walpb: crc",

@@ -33,14 +33,12 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	return p.changeOne(ec, seen, step) || p.settleDowngrade(ec, seen, step)
 }
 
-// lowest is the lowest version of the members that follow the leader.
+// lowest is the lowest version of the members, as far as they have one.
 func (p *plan) lowest() versions.Version {
 	var lowest versions.Version
-	for i := range p.view.members {
-		if m := &p.view.members[i]; m.follows && !m.isForeign() {
-			if v, err := versions.Parse(m.answer.status.Version); err == nil && (lowest.IsZero() || v.Less(lowest)) {
-				lowest = v
-			}
+	for _, m := range p.view.members {
+		if !m.version.IsZero() && (lowest.IsZero() || m.version.Less(lowest)) {
+			lowest = m.version
 		}
 	}
 	return lowest
@@ -68,14 +66,12 @@ func (p *plan) step(ec *v1beta2.EtcdCluster, wanted versions.Version) (versions.
 	return path[0], nil
 }
 
-// highest is the highest version of the members that follow the leader.
+// highest is the highest version of the members.
 func (p *plan) highest() versions.Version {
 	var highest versions.Version
-	for i := range p.view.members {
-		if m := &p.view.members[i]; m.follows && !m.isForeign() {
-			if v, err := versions.Parse(m.answer.status.Version); err == nil && highest.Less(v) {
-				highest = v
-			}
+	for _, m := range p.view.members {
+		if highest.Less(m.version) {
+			highest = m.version
 		}
 	}
 	return highest
@@ -89,7 +85,7 @@ func (p *plan) prepare(ec *v1beta2.EtcdCluster, seen observation, step versions.
 	switch {
 	case !ok:
 		return true
-	case p.view.find(func(m *member) bool { return m.follows && versionOf(m) == step }) != nil:
+	case p.view.find(func(m *member) bool { return m.version == step }) != nil:
 		return false // it is under way
 	case step.Minor() < highest.Minor():
 		return p.enableDowngrade(seen, at, step)
@@ -118,7 +114,8 @@ func (p *plan) enableDowngrade(seen observation, at members.Endpoint, step versi
 // makes them write out all their data, and to cancel it does so again.
 func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
 	if !p.view.isWhole() {
-		return false
+		p.soon(seen)
+		return true
 	}
 	p.doing += ", whose data is written out first"
 	switch downgrading, isPrepared := p.downgrading(), ec.Status.Prepared == "3.7"; {
@@ -214,7 +211,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 		return true
 	}
 	if imageIn(next.pod) != imageOf(ec, step.String()) {
-		p.setImage(ec, next.pod, step, fmt.Sprintf("member %s changed from %s to %s", next.name, versionOf(next), step))
+		p.setImage(ec, next.pod, step, fmt.Sprintf("member %s changed from %s to %s", next.name, next.version, step))
 		return true
 	}
 	p.delete(next.pod, "spec.pod has changed")
@@ -245,24 +242,16 @@ func (p *plan) restart(seen observation, m *member) {
 
 // isSettled says whether a member is as its pod says, and follows the leader.
 func (p *plan) isSettled(m *member) bool {
-	return m.follows && m.pod != nil && !isEnding(m.pod) && versionOf(m).String() == m.pod.Annotations[versionAnnotation]
+	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == m.pod.Annotations[versionAnnotation]
 }
 
 // awaitChanged waits for the member that was changed last.
 func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
-	if p.view.find(func(m *member) bool { return !m.isForeign() && m.follows && versionOf(m) != step }) == nil {
+	if p.view.find(func(m *member) bool { return !m.isForeign() && m.version != step }) == nil {
 		return false
 	}
 	p.soon(seen)
 	return true
-}
-
-func versionOf(m *member) versions.Version {
-	if m.answer == nil || m.answer.err != nil {
-		return versions.Version{}
-	}
-	v, _ := versions.Parse(m.answer.status.Version)
-	return v
 }
 
 // setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.

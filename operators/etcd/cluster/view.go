@@ -7,6 +7,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
 // view is the cluster as its members describe it.
@@ -33,6 +34,8 @@ type member struct {
 	answer *answer
 	// follows says that it answers, and follows or is the leader.
 	follows bool
+	// version is that of its etcd: what it says or, while it does not answer, said last.
+	version versions.Version
 }
 
 // isForeign says that the operator does not run the member: its peer URL is somewhere else.
@@ -42,6 +45,12 @@ func (m *member) isForeign() bool { return m.name == "" }
 func (m *member) isStarted() bool { return m.Name != "" }
 
 func (m *member) isVoter() bool { return !m.IsLearner }
+
+// hasSpoken says that it answers as the member that it is: so it has started, and has data. The list
+// has the names of founders from the beginning.
+func (m *member) hasSpoken() bool {
+	return m.isStarted() && m.answer != nil && m.answer.err == nil && m.answer.status.ID == m.ID
+}
 
 // viewOf puts together what the members say.
 func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
@@ -89,11 +98,26 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 		return m
 	}
 	m.pod, m.claim = seen.pods[name], seen.claims[name]
+	m.version = knownVersion(ec, name)
 	if a, ok := seen.answers[name]; ok {
 		m.answer = &a
+		if said, err := versions.Parse(a.status.Version); a.err == nil && err == nil {
+			m.version = said
+		}
 		m.follows = leader != 0 && a.isOf(members.ParseID(ec.Status.ClusterID)) && a.status.ID == listed.ID && a.status.Leader == leader
 	}
 	return m
+}
+
+// knownVersion is the version that a member said last.
+func knownVersion(ec *v1beta2.EtcdCluster, name string) versions.Version {
+	for _, known := range ec.Status.MemberList {
+		if known.Name == name {
+			v, _ := versions.Parse(known.Version) // none, if it has said nothing yet
+			return v
+		}
+	}
+	return versions.Version{}
 }
 
 // findStrays finds the pods and volumes of no member.
