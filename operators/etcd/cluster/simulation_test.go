@@ -1,0 +1,32 @@
+package cluster
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/sim"
+)
+
+// TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
+func TestSimulation(t *testing.T) { simulation().Run(t, stories()...) }
+
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended.
+func TestSimulationIsDeterministic(t *testing.T) { simulation().RequireSame(t, 48, stories()...) }
+
+func simulation() *sim.Simulation {
+	return &sim.Simulation{
+		Operator:  run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route)}},
+		Histories: 400,
+		CRDs:      []string{"../config/crd"},
+		Kinds:     []client.Object{&v1beta2.EtcdCluster{}},
+		Resources: map[string][]string{"v1": {"pods Pod"}},
+		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
+			return []sim.Controller{newModelNodes(w, r)}
+		},
+		Meddling: meddling(),
+	}
+}
