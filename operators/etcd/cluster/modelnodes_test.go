@@ -26,6 +26,8 @@ type modelNodes struct {
 	pods  map[types.UID]*modelPod
 	disks map[types.UID]*model.Disk // by the UID of a claim
 	ips   int
+	// steady is when members will have run for long enough; zero if they have.
+	steady time.Time
 }
 
 // modelPod is a pod on a node.
@@ -77,11 +79,19 @@ func (n *modelNodes) Act() (did bool, wake time.Time) {
 	if did {
 		return true, time.Time{}
 	}
-	if at := n.model.Next(); !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
-		wake = at
+	if !n.steady.IsZero() && !n.world.Now().Before(n.steady) {
+		n.steady = time.Time{}
+		n.world.Changed()
+	}
+	for _, at := range []time.Time{n.steady, n.model.Next()} {
+		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
 	}
 	return false, wake
 }
+
+func (n *modelNodes) isSteady() bool { return n.steady.IsZero() }
 
 // care does the next thing for a pod, or says when there will be something to do.
 func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
@@ -162,12 +172,13 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 		Name: pod.Name, PeerURL: environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
 		InitialCluster: pod.Annotations[initialAnnotation], Existing: environment(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
 		Token: environment(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: pod.Annotations[forceAnnotation] == "true", Disk: p.disk,
+		Quota: 256 << 10,
 	})
 	if !running {
 		n.crash(pod, p, exit)
 		return
 	}
-	p.runs = true
+	p.runs, n.steady = true, n.world.Now().Add(6*time.Second)
 	n.report(pod, p, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(p.started)}}, nil)
 }
 

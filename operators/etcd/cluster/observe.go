@@ -110,12 +110,12 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 			seen.claims[claim.Name] = claim
 		}
 	}
-	// A member is lost when its data is. Before anybody concludes that, the API server is asked:
-	// a pod that has lost its labels is in no cache.
-	for _, name := range remembered(ec) {
+	recorded := remembered(ec)
+	for _, name := range slices.Concat(recorded, ec.Status.Founders) {
+		isRecorded := slices.Contains(recorded, name)
 		if seen.pods[name] == nil {
 			pod := &corev1.Pod{}
-			if found, err := observeHidden(ctx, r.Live, ec, name, pod, seen); err != nil {
+			if found, err := observeHidden(ctx, r, ec, name, isRecorded, pod, seen); err != nil {
 				return err
 			} else if found {
 				seen.pods[name] = pod
@@ -123,7 +123,7 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 		}
 		if seen.claims[name] == nil && hasVolumes(ec) {
 			claim := &corev1.PersistentVolumeClaim{}
-			if found, err := observeHidden(ctx, r.Live, ec, name, claim, seen); err != nil {
+			if found, err := observeHidden(ctx, r, ec, name, isRecorded, claim, seen); err != nil {
 				return err
 			} else if found {
 				seen.claims[name] = claim
@@ -133,9 +133,15 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	return nil
 }
 
-// observeHidden reads an object that the cache does not show.
-func observeHidden(ctx context.Context, live client.Reader, ec *v1beta2.EtcdCluster, name string, obj client.Object, seen *observation) (bool, error) {
-	err := live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, obj)
+// observeHidden reads an object that the list of the cache does not show. One that was just created
+// the cache is given time for. A member is lost when its data is: before anybody concludes that
+// of one that is recorded, the API server is asked, because what has lost its labels is in no cache.
+func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
+	at := client.ObjectKey{Namespace: ec.Namespace, Name: name}
+	err := r.Get(ctx, at, obj)
+	if apierrors.IsNotFound(err) && isRecorded {
+		err = r.Live.Get(ctx, at, obj)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

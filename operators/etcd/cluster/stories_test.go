@@ -32,6 +32,8 @@ type nodes interface {
 	corrupt(r *testkit.Run, member string) error
 	// fill fills the database.
 	fill(r *testkit.Run) error
+	// isSteady says that all members have run for so long that etcd lets their list be changed.
+	isSteady() bool
 	// byHand is a client of the members that a user has, and where the leader is.
 	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
 }
@@ -87,8 +89,8 @@ func tales() []tale {
 			return own(r).corrupt(r, aMember(r))
 		}}}},
 		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
-		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: ready, Do: removeByHand}}},
-		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: ready, Do: addByHand}}},
+		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},
+		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: steady, Do: addByHand}}},
 		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reasonPaused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
 		{name: "volumes-grow", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"2Gi"}}}}}`)}},
 	}
@@ -150,6 +152,13 @@ func ready(ctx context.Context, r *testkit.Run) error {
 		return fmt.Errorf("not ready: %+v", ec.Status)
 	}
 	return own(r).put(r)
+}
+
+func steady(ctx context.Context, r *testkit.Run) error {
+	if !own(r).isSteady() {
+		return errors.New("members were started lately")
+	}
+	return ready(ctx, r)
 }
 
 func stalled(reason string) func(ctx context.Context, r *testkit.Run) error {
