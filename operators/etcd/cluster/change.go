@@ -26,6 +26,10 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 			p.delete(m.pod, "it has ended")
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
 			p.delete(m.pod, "the members have changed before it started")
+		case m.neverRan(ec) && (m.pod == nil || m.data == ""):
+			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), foundingOf(ec))
+		case m.pod != nil && isGated(m.pod) && m.recorded != "" && m.recorded == m.data:
+			p.letGo(m.pod)
 		case m.pod == nil && (m.claim != nil || !m.isStarted() && p.view.isKnown):
 			s := p.joining(ec)
 			s.isSealed = m.isStarted()
@@ -119,7 +123,7 @@ func (p *plan) promote(ec *v1beta2.EtcdCluster, seen observation, m *member) {
 	p.change("promote", "", func(ctx context.Context) error {
 		err := seen.client.Promote(ctx, at, id)
 		if errors.Is(err, members.ErrLearnerNotReady) || errors.Is(err, members.ErrNotLearner) || errors.Is(err, members.ErrUnhealthy) {
-			return nil // it is looked at again soon
+			return errLater
 		}
 		return err
 	})
@@ -133,10 +137,12 @@ func (p *plan) isLost(ec *v1beta2.EtcdCluster, m *member) bool {
 		return false
 	case m.claim != nil && isEnding(m.claim) && m.pod == nil:
 		return true
+	case m.pod == nil && m.claim == nil:
+		return !m.neverRan(ec)
+	case m.recorded != "" && m.data != m.recorded:
+		return true // what is there is not what had its data
 	case m.pod == nil:
-		return m.claim == nil
-	case hasVolumes(ec) && m.claim == nil:
-		return true
+		return false
 	case isOver(m.pod) && !hasVolumes(ec):
 		return true
 	}
@@ -190,11 +196,11 @@ func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why 
 			return err
 		}
 		if !slices.Equal(listed, idsOf(list.Members)) {
-			return nil // somebody else has changed it: it is looked at again soon
+			return errLater // somebody else has changed it
 		}
 		err = seen.client.Remove(ctx, at, id)
 		if errors.Is(err, members.ErrMemberNotFound) || errors.Is(err, members.ErrUnhealthy) {
-			return nil
+			return errLater
 		}
 		return err
 	})
@@ -216,7 +222,7 @@ func (p *plan) moveLeader(ec *v1beta2.EtcdCluster, seen observation, at members.
 	p.change("move leader", "", func(ctx context.Context) error {
 		err := seen.client.MoveLeader(ctx, at, id)
 		if errors.Is(err, members.ErrNotLeader) {
-			return nil
+			return errLater
 		}
 		return err
 	})
@@ -281,11 +287,11 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 			return err
 		}
 		if !slices.Equal(listed, idsOf(list.Members)) {
-			return nil
+			return errLater
 		}
 		_, err = seen.client.Add(ctx, at, []string{peerURLOf(ec, name)}, asLearner)
 		if errors.Is(err, members.ErrMemberExists) || errors.Is(err, members.ErrTooManyLearners) || errors.Is(err, members.ErrUnhealthy) {
-			return nil
+			return errLater
 		}
 		return err
 	})

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,7 +141,9 @@ func (p *plan) delete(obj client.Object, why string) {
 // change requests a change of the cluster from a member.
 func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
-		if err := do(ctx); err != nil {
+		if err := do(ctx); errors.Is(err, errLater) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		memberChanges.WithLabelValues(part).Inc()
@@ -150,6 +153,9 @@ func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 		return nil
 	}})
 }
+
+// errLater says that a change was not made, because it was not time: it is looked at again soon.
+var errLater = errors.New("not now")
 
 // claim has status written before anything else is done: what it remembers now, later steps
 // depend on.
@@ -164,10 +170,10 @@ func (p *plan) later(seen observation) { p.Wake(seen.now.Add(waitingWake)) }
 // create creates the pod of a member, with its volume.
 func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, name string, version versions.Version, s start) {
 	if hasVolumes(ec) && seen.claims[name] == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, name)})
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, name), IfCurrent: true})
 	}
 	if seen.pods[name] == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, name, version.String(), s, seen.certs)})
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, name, version.String(), s, seen.certs), IfCurrent: true})
 	}
 }
 

@@ -70,6 +70,13 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 		name := memberName(ec, n)
 		w.list = append(w.list, members.Member{ID: members.ID(n), Name: name, PeerURLs: []string{peerURLOf(ec, name)}})
 	}
+	for i := range ec.Status.MemberList {
+		uid := fmt.Sprintf("pod-%d", i+1)
+		if hasVolumes(ec) {
+			uid = fmt.Sprintf("claim-%d", i+1)
+		}
+		ec.Status.MemberList[i].DataUID = uid
+	}
 	for _, n := range numbers {
 		w.addPod(n, "3.6.16")
 		w.answer(n, func(a *answer) {})

@@ -66,10 +66,6 @@ func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
 // createFounders creates those that are not there yet, and lets those go that status counts. It
 // returns those that are lost: they were let go, or might have been, and their data is gone.
 func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) (lost []string) {
-	s := start{isNew: true, token: string(ec.UID) + "-" + ec.Status.Founders[0]}
-	for _, name := range ec.Status.Founders {
-		s.initial = append(s.initial, founder{name, peerURLOf(ec, name)})
-	}
 	for _, name := range ec.Status.Founders {
 		counted := recordedData(ec, name)
 		pod, has := seen.pods[name], dataOf(ec, seen, name)
@@ -82,11 +78,26 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted 
 			lost = append(lost, name)
 		case pod != nil && isGated(pod) && counted != "":
 			p.letGo(pod)
-		case pod == nil:
-			p.create(ec, seen, name, wanted, s)
+		case pod == nil || has == "":
+			p.create(ec, seen, name, wanted, foundingOf(ec))
 		}
 	}
 	return lost
+}
+
+// foundingOf is how a founder starts.
+func foundingOf(ec *v1beta2.EtcdCluster) start {
+	s := start{isNew: true, token: string(ec.UID) + "-" + ec.Status.Founders[0]}
+	for _, name := range ec.Status.Founders {
+		s.initial = append(s.initial, founder{name, peerURLOf(ec, name)})
+	}
+	return s
+}
+
+// neverRan says that a member is a founder that was not let go before the others formed the
+// cluster.
+func (m *member) neverRan(ec *v1beta2.EtcdCluster) bool {
+	return m.recorded == "" && slices.Contains(ec.Status.Founders, m.name)
 }
 
 // recordedData is the UID of what has the data of a member, as status has recorded it; empty if it

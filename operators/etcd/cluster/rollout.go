@@ -158,7 +158,7 @@ func (p *plan) downgrade(seen observation, at members.Endpoint, to string) {
 	p.change("downgrade", why, func(ctx context.Context) error {
 		err := seen.client.Downgrade(ctx, at, to)
 		if errors.Is(err, members.ErrNoDowngrade) {
-			return nil
+			return errLater
 		}
 		return err
 	})

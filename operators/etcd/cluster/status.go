@@ -90,8 +90,8 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 		if m.isStarted() && m.ID != 0 {
 			is.ID = m.ID.String()
 		}
-		if uid := dataOf(ec, seen, m.name); m.name != "" && uid != "" {
-			is.DataUID = uid
+		if is.DataUID == "" || !m.isStarted() {
+			is.DataUID = m.data
 		}
 		is.Ready = m.follows && !m.IsLearner
 		if m.answer != nil && m.answer.err == nil {

@@ -92,12 +92,12 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation, at members.E
 				return err
 			}
 		}
-		seen.noteEmptied(revision)
 		for _, alarm := range alarms {
 			if err := seen.client.Disarm(ctx, at, alarm); err != nil {
 				return err
 			}
 		}
+		seen.noteEmptied(revision)
 		return nil
 	})
 	return true

@@ -34,6 +34,8 @@ type member struct {
 	answer *answer
 	// follows says that it answers, and follows or is the leader.
 	follows bool
+	// recorded is the UID of what had its data, and data that of what would have it now.
+	recorded, data string
 	// version is that of its etcd: what it says or, while it does not answer, said last.
 	version versions.Version
 }
@@ -99,6 +101,7 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 	}
 	m.pod, m.claim = seen.pods[name], seen.claims[name]
 	m.version = knownVersion(ec, name)
+	m.recorded, m.data = recordedData(ec, name), dataOf(ec, seen, name)
 	if a, ok := seen.answers[name]; ok {
 		m.answer = &a
 		if said, err := versions.Parse(a.status.Version); a.err == nil && err == nil {
