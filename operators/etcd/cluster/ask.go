@@ -61,8 +61,9 @@ type asked struct {
 	answers map[string]answer
 	// listed is when the members were asked for their lists.
 	listed time.Time
-	// emptied is the revision at which the history of a full database was dropped.
-	emptied int64
+	// emptied is the revision at which the history of a full database was dropped, and emptiedAt when.
+	emptied   int64
+	emptiedAt time.Time
 }
 
 // connection is a client, and the hash of the certificates that it was made with.
@@ -162,11 +163,11 @@ func (a *asker) before(ec types.NamespacedName) asked {
 }
 
 // emptied remembers that the history of a full database was dropped.
-func (a *asker) emptied(ec types.NamespacedName, revision int64) {
+func (a *asker) emptied(ec types.NamespacedName, revision int64, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.last[ec]
-	last.emptied = revision
+	last.emptied, last.emptiedAt = revision, now
 	a.last[ec] = last
 }
 

@@ -30,7 +30,7 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), foundingOf(ec))
 		case m.pod != nil && isGated(m.pod) && m.recorded != "" && m.recorded == m.data:
 			p.letGo(m.pod)
-		case m.pod == nil && (m.claim != nil || !m.isStarted() && p.view.isKnown):
+		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
 			s := p.joining(ec)
 			s.isSealed = m.isStarted()
 			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), s)

@@ -185,7 +185,7 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 // crash is for a container that has ended by itself. It is started again, later each time.
 func (n *modelNodes) crash(pod *corev1.Pod, p *modelPod, exit string) {
 	p.crashes++
-	p.retry = n.world.Now().Add(min(time.Second<<min(p.crashes, 5), 10*time.Second))
+	p.retry = n.world.Now().Add(min(5*time.Second<<min(p.crashes, 10), 5*time.Minute))
 	n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, &corev1.ContainerStateTerminated{
 		ExitCode: 1, Message: exit, StartedAt: second(p.started), FinishedAt: second(n.world.Now()),
 	})

@@ -33,9 +33,10 @@ type observation struct {
 	taken client.Object
 	// answers are what the members of the pods say, by the pods' names.
 	answers map[string]answer
-	// emptied is the revision at which the history of a full database was last dropped, and
-	// noteEmptied remembers that.
+	// emptied is the revision at which the history of a full database was last dropped, emptiedAt
+	// when, and noteEmptied remembers that.
 	emptied     int64
+	emptiedAt   time.Time
 	noteEmptied func(revision int64)
 	// certs are the certificates of a cluster with TLS.
 	certs certificates
@@ -84,8 +85,8 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 			return seen, err
 		}
 		answered := o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
-		seen.answers, seen.emptied = answered.answers, answered.emptied
-		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision) }
+		seen.answers, seen.emptied, seen.emptiedAt = answered.answers, answered.emptied, answered.emptiedAt
+		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
 	}
 	return seen, nil
 }

@@ -58,10 +58,11 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	}
 	p.reportLoss(ec, lost, surviving)
 	p.restore(ec, seen, wanted) // what survives is needed, and may know more
-	p.soon(seen)
 	if ec.Spec.AcceptDataLoss != p.memory.quorumLoss.ID {
+		p.later(seen)
 		return true
 	}
+	p.soon(seen)
 	p.activity, p.doing = v1beta2.ConditionRecovering, "starting again from what survives"
 	if len(surviving) == 0 {
 		p.startAnew(ec, seen)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,6 +19,9 @@ const (
 	// each GiB that is in use.
 	worthFreeing     = 100 << 20
 	worthFreeingPart = 2 // one half
+	// emptyAgain is when it is tried again to make room in a database that is full again without
+	// another write.
+	emptyAgain = 10 * time.Minute
 )
 
 // keepUp does what keeps a cluster going for years: it resolves a full database, and makes files
@@ -67,10 +71,11 @@ func paysToDefragment(s members.Status) bool {
 // other and the leader's last, and the alarm is disarmed. How much of a file is in use a member
 // that takes no writes does not find out, so nothing is made of that. If the history was not what
 // filled the database, the alarm comes back with the next writes; it is tried again when there is
-// another revision.
+// another revision, or after some minutes.
 func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
 	revision := p.view.leading().answer.status.Revision
-	if seen.emptied == revision {
+	if again := seen.emptiedAt.Add(emptyAgain); seen.emptied == revision && seen.now.Before(again) {
+		p.Wake(again)
 		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return false
 	}
