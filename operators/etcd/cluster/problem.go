@@ -108,11 +108,11 @@ func problemOf(m *member, seen observation) string {
 	}
 	for _, c := range m.pod.Status.ContainerStatuses {
 		crash, loops := pods.CrashLoop(c, seen.now)
-		crash.LastWords = lastWords(c, crash.LastWords)
 		switch wait := c.State.Waiting; {
 		case c.Name != containerName:
 		case loops:
-			return crash.String()
+			// Not how often: what stays as it is, is not written again and again.
+			return "etcd is crash-looping: " + lastWords(c, crash.LastWords)
 		case pods.ObstacleOf(c) == pods.NoImage:
 			return fmt.Sprintf("the image %q cannot be pulled", imageIn(m.pod))
 		case pods.ObstacleOf(c) == pods.NoStart:
