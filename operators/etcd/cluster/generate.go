@@ -67,13 +67,14 @@ func (g *generator) generate() (data []map[string][]byte, stale []staleSecret, e
 	if !equal(ca.Data, wanted) {
 		return nil, []staleSecret{g.write(ca, caSecret(g.ec), wanted)}, nil
 	}
-	bundle, err := pki.Bundle(g.now, ca.Data[corev1.TLSCertKey], ca.Data[nextCert], ca.Data[oldCert])
-	if err != nil {
-		return nil, nil, err
-	}
 	signer := pki.KeyPair{Cert: ca.Data[corev1.TLSCertKey], Key: ca.Data[corev1.TLSPrivateKeyKey]}
 	for _, u := range usesOf(g.ec) {
 		secret, err := g.read(u.secret)
+		if err != nil {
+			return nil, nil, err
+		}
+		// What was trusted once is until it expires. So the Secret of the CA may get lost.
+		bundle, err := pki.Bundle(g.now, ca.Data[corev1.TLSCertKey], ca.Data[nextCert], ca.Data[oldCert], secret.Data[u.role.Files.CA])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -129,9 +130,16 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 	}
 	wanted := map[string][]byte{role.Files.Cert: has[role.Files.Cert], role.Files.Key: has[role.Files.Key], role.Files.CA: bundle}
 	checked, wrong := pki.Check(role, wanted, hostsOf(g.ec, role), g.now)
-	if wrong == nil && g.now.Before(pki.RenewAt(checked.Cert)) && signer.Signed(checked.Cert) {
-		g.look(pki.RenewAt(checked.Cert))
-		return wanted, nil
+	if wrong == nil {
+		mayBeSigned, err := g.isTrustedPair(signer)
+		if err != nil {
+			return nil, err
+		}
+		renewal := pki.RenewAt(checked.Cert)
+		if !mayBeSigned || g.now.Before(renewal) && signer.Signed(checked.Cert) {
+			g.look(renewal)
+			return wanted, nil
+		}
 	}
 	domain := ""
 	if g.ec.Spec.Pod != nil {
@@ -144,6 +152,12 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 	made, err := signer.Issue(g.random, role, commonName, dnsNames, g.now, validFor)
 	wanted[role.Files.Cert], wanted[role.Files.Key] = made.Cert, made.Key
 	return wanted, err
+}
+
+// isTrustedPair says whether all members have started with the CA of a pair.
+func (g *generator) isTrustedPair(ca pki.KeyPair) (bool, error) {
+	cert, err := pki.Parse(ca.Cert)
+	return err == nil && g.isTrusted(cert), err
 }
 
 // look has the certificates looked at again at that time, or sooner.

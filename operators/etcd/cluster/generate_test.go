@@ -38,7 +38,7 @@ func (v *vault) at(now time.Time) time.Time {
 				}
 				return &corev1.Secret{}, nil
 			},
-			isTrusted: func(ca *x509.Certificate) bool { return v.trusted != nil && v.trusted.Equal(ca) },
+			isTrusted: func(ca *x509.Certificate) bool { return v.trusted == nil || v.trusted.Equal(ca) },
 		}
 		data, stale, err := g.generate()
 		if err != nil {
@@ -124,5 +124,27 @@ func TestGeneratedCA(t *testing.T) {
 	}
 	if v.at(first.NotAfter.Add(time.Hour)); v.cas() != 1 {
 		t.Errorf("members trust %d CAs when the old one has expired, want 1", v.cas())
+	}
+}
+
+// TestGeneratedCALost: without the Secret of the CA another CA is made, and signs when all members
+// trust it.
+func TestGeneratedCALost(t *testing.T) {
+	v := newVault(t)
+	v.at(noon)
+	first := v.ca(corev1.TLSCertKey)
+	v.trusted = first
+	delete(v.secrets, "example-ca-tls")
+	v.at(noon.Add(time.Hour))
+	second := v.ca(corev1.TLSCertKey)
+	peer, _ := pki.Parse(v.secrets["example-peer-tls"].Data["peer.crt"])
+	if second.Equal(first) || v.cas() != 2 || peer.CheckSignatureFrom(first) != nil {
+		t.Errorf("members trust %d CAs, want 2, and show certificates of the first", v.cas())
+	}
+	v.trusted = second
+	v.at(noon.Add(2 * time.Hour))
+	peer, _ = pki.Parse(v.secrets["example-peer-tls"].Data["peer.crt"])
+	if peer.CheckSignatureFrom(second) != nil {
+		t.Error("the second CA does not sign although all members trust it")
 	}
 }
