@@ -112,7 +112,10 @@ func problemOf(m *member, seen observation) string {
 		case c.Name != containerName:
 		case loops:
 			// Not how often: what stays as it is, is not written again and again.
-			return "etcd is crash-looping: " + lastWords(c, crash.LastWords)
+			if words := lastWords(c, crash.LastWords); words != "" {
+				return "etcd is crash-looping: " + words
+			}
+			return "etcd is crash-looping"
 		case pods.ObstacleOf(c) == pods.NoImage:
 			return fmt.Sprintf("the image %q cannot be pulled", imageIn(m.pod))
 		case pods.ObstacleOf(c) == pods.NoStart:

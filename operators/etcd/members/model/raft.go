@@ -23,6 +23,15 @@ func (e *entry) isNewer(other *entry) bool {
 	return e.term > other.term || e.term == other.term && e.index > other.index
 }
 
+// agreed is the last entry that is more than the beginning of a term: that is written by the leader
+// before anybody has agreed to it, and dropped if nobody ever does.
+func (e *entry) agreed() *entry {
+	for e.prev != nil && e.write == 0 && e.state == e.prev.state {
+		e = e.prev
+	}
+	return e
+}
+
 // contains says whether another entry is e or before it.
 func (e *entry) contains(other *entry) bool {
 	for ; e != nil && e.index >= other.index; e = e.prev {
@@ -236,7 +245,7 @@ func (w *World) catchUp(p *Process, now time.Time) bool {
 		return false
 	}
 	p.syncAt = time.Time{}
-	if !l.config.Disk.head.contains(p.config.Disk.head) {
+	if !l.config.Disk.head.contains(p.config.Disk.head.agreed()) {
 		w.end(p, "entry conflicts with committed entry")
 		return true
 	}
