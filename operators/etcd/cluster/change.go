@@ -186,7 +186,7 @@ func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why 
 		return
 	}
 	if m.ID == p.view.leader {
-		p.moveLeader(ec, seen, at)
+		p.moveLeader(seen, at)
 		return
 	}
 	id, listed := m.ID, ids(p.view.members)
@@ -207,7 +207,7 @@ func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why 
 }
 
 // moveLeader has the leader hand over to the voter that has applied the most.
-func (p *plan) moveLeader(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
+func (p *plan) moveLeader(seen observation, at members.Endpoint) bool {
 	var to *member
 	for i := range p.view.members {
 		m := &p.view.members[i]

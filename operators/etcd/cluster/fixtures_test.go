@@ -79,7 +79,7 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 	}
 	for _, n := range numbers {
 		w.addPod(n, "3.6.16")
-		w.answer(n, func(a *answer) {})
+		w.answer(n, func(*answer) {})
 	}
 	return w
 }

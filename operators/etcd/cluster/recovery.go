@@ -136,7 +136,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case others || isEnding(pod):
 		// they must not vote
 	case a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID:
-		p.recovered(ec, seen, pod, loss, a)
+		p.recovered(seen, pod, loss, a)
 	case pod.Annotations[forceAnnotation] != "true":
 		p.patch(pod, "force", "started alone, with its data", map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "true"}},
@@ -149,7 +149,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 }
 
 // recovered ends a recovery: from the next start on the member is one like any other.
-func (p *plan) recovered(ec *v1beta2.EtcdCluster, seen observation, pod *corev1.Pod, loss *v1beta2.QuorumLoss, a answer) {
+func (p *plan) recovered(seen observation, pod *corev1.Pod, loss *v1beta2.QuorumLoss, a answer) {
 	if pod.Annotations[forceAnnotation] == "true" {
 		p.patch(pod, "force", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
 		return

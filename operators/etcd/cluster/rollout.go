@@ -22,7 +22,7 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	if !p.view.isCurrent {
 		return false
 	}
-	step, err := p.step(ec, wanted)
+	step, err := p.step(wanted)
 	if err != nil {
 		p.stall(reasonVersionRefused, "%v", err)
 		step = p.lowest()
@@ -45,7 +45,7 @@ func (p *plan) lowest() versions.Version {
 }
 
 // step is the version that members are changed to next.
-func (p *plan) step(ec *v1beta2.EtcdCluster, wanted versions.Version) (versions.Version, error) {
+func (p *plan) step(wanted versions.Version) (versions.Version, error) {
 	lowest, highest := p.lowest(), p.highest()
 	if lowest.IsZero() {
 		return wanted, nil
@@ -200,7 +200,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
 		return true
 	}
-	if at, ok := p.leadingEndpoint(ec); ok && next.ID == p.view.leader && p.moveLeader(ec, seen, at) {
+	if at, ok := p.leadingEndpoint(ec); ok && next.ID == p.view.leader && p.moveLeader(seen, at) {
 		return true
 	}
 	if needsRestart(seen, next) {

@@ -43,7 +43,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 		st.CurrentVersion = lowest.String()
 	}
 	st.TargetVersion = next.target
-	setConditions(ec, &st, seen, next, failure)
+	setConditions(ec, &st, next, failure)
 	return st
 }
 
@@ -134,9 +134,9 @@ func same(was, is v1beta2.MemberStatus) bool {
 }
 
 // setConditions sets the conditions, and the phase of the CoreOS operator's API.
-func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, failure error) {
+func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, next *plan, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
-	p := firstProblem(ec, seen, next, st, failure)
+	p := firstProblem(ec, next, st, failure)
 	switch {
 	case p == nil:
 		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers))
@@ -176,7 +176,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 
 // firstProblem goes through what may be wrong, the worst first. The list is the specification of
 // the condition Ready.
-func firstProblem(ec *v1beta2.EtcdCluster, seen observation, next *plan, st *v1beta2.EtcdClusterStatus, failure error) *problem {
+func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return paused(ec) },
 		func() *problem { return lossProblem(next) },

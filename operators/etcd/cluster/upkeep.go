@@ -47,18 +47,17 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 			next = m
 		}
 	}
-	switch {
-	case next != nil:
-		p.soon(seen)
-		if next.ID == p.view.leader && p.moveLeader(ec, seen, at) {
-			return true
-		}
-		here := endpointOf(ec, next.pod)
-		p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
-			func(ctx context.Context) error { return seen.client.Defragment(ctx, here) })
+	if next == nil {
+		return p.disarmOld(seen, at)
+	}
+	p.soon(seen)
+	if next.ID == p.view.leader && p.moveLeader(seen, at) {
 		return true
 	}
-	return p.disarmOld(seen, at)
+	here := endpointOf(ec, next.pod)
+	p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
+		func(ctx context.Context) error { return seen.client.Defragment(ctx, here) })
+	return true
 }
 
 // paysToDefragment says whether it is worth to make a database file smaller.

@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 			for _, one := range meanings {
-				if one != tc.want && errors.Is(err, one) || errors.Is(err, ErrUnreachable) {
+				if !errors.Is(one, tc.want) && errors.Is(err, one) || errors.Is(err, ErrUnreachable) {
 					t.Errorf("the error is also %v", one)
 				}
 			}

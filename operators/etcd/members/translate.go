@@ -72,8 +72,7 @@ func translate(ctx context.Context, patience time.Duration, err error) error {
 	}
 	text := s.Message()
 	if meaning, ok := meanings[text]; ok {
-		switch meaning {
-		case ErrDowngradeRefused, ErrUnhealthy: // these have several reasons
+		if errors.Is(meaning, ErrDowngradeRefused) || errors.Is(meaning, ErrUnhealthy) { // these have several reasons
 			return fmt.Errorf("%w: %s", meaning, strings.TrimPrefix(text, "etcdserver: "))
 		}
 		return meaning

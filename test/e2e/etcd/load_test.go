@@ -29,7 +29,7 @@ func TestAloneEtcdLoad(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
 	for name, spec := range map[string][]string{"without volumes": nil, "with volumes": {volumes}} {
 		t.Run(name, func(t *testing.T) {
-			underLoad(t, spec, func(seed uint64, facts disturb.Facts) disturb.Mix { return disturb.Short(seed, facts) })
+			underLoad(t, spec, disturb.Short)
 		})
 	}
 }
@@ -39,7 +39,7 @@ func TestSoak(t *testing.T) {
 	if os.Getenv("SOAK") == "" {
 		t.Skip("20 minutes: run make soak")
 	}
-	underLoad(t, []string{volumes}, func(seed uint64, facts disturb.Facts) disturb.Mix { return disturb.Soak(seed, facts) })
+	underLoad(t, []string{volumes}, disturb.Soak)
 }
 
 func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) disturb.Mix) {

@@ -25,7 +25,7 @@ func TestRealStarts(t *testing.T) {
 			d.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(all[0], d), "ETCD_INITIAL_CLUSTER_STATE=existing"}
 			return d
 		}, "member count is unequal"},
-		"an older binary": {func(_, d *etcdtest.Member, all []*etcdtest.Member) *etcdtest.Member {
+		"an older binary": {func(_, _ *etcdtest.Member, all []*etcdtest.Member) *etcdtest.Member {
 			all[1].Stop(t)
 			all[1].Version = "v3.5.35"
 			return all[1]
