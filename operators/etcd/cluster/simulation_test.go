@@ -27,6 +27,7 @@ func simulation() *sim.Simulation {
 		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
 			return []sim.Controller{newModelNodes(w, r)}
 		},
+		Always:   never,
 		Meddling: meddling(),
 	}
 }
