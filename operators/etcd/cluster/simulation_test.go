@@ -31,3 +31,14 @@ func simulation() *sim.Simulation {
 		Meddling: meddling(),
 	}
 }
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to fail.
+func TestSimulationFindsPlanted(t *testing.T) {
+	for patch, tc := range map[string]struct{ story, finds string }{
+		"two-at-once": {"upgrades", "voters are left"},
+	} {
+		t.Run(patch, func(t *testing.T) {
+			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
+		})
+	}
+}
