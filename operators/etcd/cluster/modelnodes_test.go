@@ -26,6 +26,8 @@ type modelNodes struct {
 	pods  map[types.UID]*modelPod
 	disks map[types.UID]*model.Disk // by the UID of a claim
 	ips   int
+	// next is when something will change in the model by itself.
+	next time.Time
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
 }
@@ -79,11 +81,14 @@ func (n *modelNodes) Act() (did bool, wake time.Time) {
 	if did {
 		return true, time.Time{}
 	}
-	if !n.steady.IsZero() && !n.world.Now().Before(n.steady) {
-		n.steady = time.Time{}
-		n.world.Changed()
+	for _, due := range []*time.Time{&n.steady, &n.next} {
+		if !due.IsZero() && !n.world.Now().Before(*due) {
+			*due = time.Time{}
+			n.world.Changed()
+		}
 	}
-	for _, at := range []time.Time{n.steady, n.model.Next()} {
+	n.next = n.model.Next()
+	for _, at := range []time.Time{n.steady, n.next} {
 		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
 			wake = at
 		}

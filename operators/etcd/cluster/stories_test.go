@@ -81,6 +81,7 @@ func tales() []tale {
 		{name: "all-lost", lossy: true, accepts: true, steps: []testkit.Step{
 			{Name: "deletes all pods", When: ready, Do: deletePods(3)}, {Name: "accepts it", When: lossEnds, Do: accept},
 		}},
+		{name: "lost-at-once", lossy: true, settled: reportedOrKept, steps: []testkit.Step{{Name: "deletes all pods", When: writable, Do: deletePods(3)}}},
 		{name: "not-accepted", lossy: true, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}, settled: lossEnds},
 		{name: "upgrades", spec: []ecOption{version("3.5.35")}, steps: []testkit.Step{whenReady(`{"version":"3.7.3"}`)}},
 		{name: "downgrades", steps: []testkit.Step{whenReady(`{"version":"3.5.35"}`)}},
@@ -341,6 +342,17 @@ func addByHand(ctx context.Context, r *testkit.Run) error {
 	}
 	_, err = c.Add(ctx, at, []string{peerURLOf(ec, "example-mine")}, true)
 	return unlessRefused(err)
+}
+
+// writable is nil once a write is acknowledged, which is before anything says so.
+func writable(_ context.Context, r *testkit.Run) error { return own(r).put(r) }
+
+// reportedOrKept is nil when the loss of all that was written is reported, or nothing is lost.
+func reportedOrKept(ctx context.Context, r *testkit.Run) error {
+	if stalled(reasonQuorumLost)(ctx, r) == nil {
+		return nil
+	}
+	return errors.Join(own(r).lost(r), ready(ctx, r))
 }
 
 // unlessRefused has a user give up when etcd refuses a change for now.
