@@ -21,6 +21,8 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	for i := range p.view.members {
 		m := &p.view.members[i]
 		switch {
+		case m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod):
+			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "") // whoever stopped it is gone
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
 		case m.pod != nil && isOver(m.pod):
 			p.delete(m.pod, "it has ended")

@@ -119,7 +119,9 @@ func (p *plan) relabel(ec *v1beta2.EtcdCluster, seen observation) {
 
 // patch changes a part of an object, if it is still the very object that was seen.
 func (p *plan) patch(obj client.Object, part, why string, change map[string]any) {
-	p.Writes = append(p.Writes, patchOf(obj, part, why, change))
+	w := patchOf(obj, part, why, change)
+	w.IfCurrent = part == "force" // what it does must not be done twice
+	p.Writes = append(p.Writes, w)
 }
 
 func patchOf(obj client.Object, part, why string, change map[string]any) loop.Write {

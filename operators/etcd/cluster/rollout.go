@@ -256,8 +256,12 @@ func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
 
 // setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
 func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
+	annotations := map[string]any{versionAnnotation: version.String()}
+	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
+		annotations[forceAnnotation] = "false" // it would forget all other members
+	}
 	p.patch(pod, "image", why, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{versionAnnotation: version.String()}},
+		"metadata": map[string]any{"annotations": annotations},
 		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": imageOf(ec, version.String())}}},
 	})
 }

@@ -90,7 +90,7 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 		if m.isStarted() && m.ID != 0 {
 			is.ID = m.ID.String()
 		}
-		if is.DataUID == "" || !m.isStarted() {
+		if is.DataUID == "" || next.view.isKnown && !m.isStarted() {
 			is.DataUID = m.data
 		}
 		is.Ready = m.follows && !m.IsLearner

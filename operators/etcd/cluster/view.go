@@ -62,8 +62,8 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 	if best == nil {
 		for _, known := range ec.Status.MemberList {
 			m := members.Member{ID: members.ParseID(known.ID), IsLearner: known.Learner}
-			if known.ID != "" {
-				m.Name = known.Name
+			if known.ID != "" || known.DataUID != "" {
+				m.Name = known.Name // it may have started, so it counts as one that has
 			}
 			v.members = append(v.members, v.join(ec, seen, m, known.Name, 0))
 		}
