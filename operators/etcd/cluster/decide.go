@@ -77,6 +77,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 		_ = next.awaitQuorum(seen) ||
 			next.settleLearner(ec, seen) ||
 			next.removeLost(ec, seen) ||
+			next.disarmOld(ec, seen) ||
 			next.removeSurplus(ec, seen) ||
 			next.addMissing(ec, seen) ||
 			next.rollOut(ec, seen, wanted) ||

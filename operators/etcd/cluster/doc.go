@@ -38,6 +38,7 @@
 //
 //	promote a learner that has caught up    or remove one whose data is lost
 //	remove a member whose data is lost      if the rest has quorum
+//	end the alarm of one that was removed   nobody can write until then
 //	remove one if there are too many        one that is down first, the leader never: it hands
 //	                                        over before
 //	add one if there are too few            as a learner, when all members are there

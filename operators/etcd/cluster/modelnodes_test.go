@@ -257,6 +257,11 @@ func (n *modelNodes) lost(*testkit.Run) error {
 }
 
 func (n *modelNodes) corrupt(_ *testkit.Run, member string) error {
+	defer n.world.Changed()
+	return n.model.Diverge(member)
+}
+
+func (n *modelNodes) damage(_ *testkit.Run, member string) error {
 	for _, p := range n.pods {
 		if p.name == member {
 			p.disk.Corrupt()

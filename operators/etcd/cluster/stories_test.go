@@ -30,6 +30,8 @@ type nodes interface {
 	lost(r *testkit.Run) error
 	// corrupt has etcd find that a member's data is not that of the others.
 	corrupt(r *testkit.Run, member string) error
+	// damage destroys a part of a member's data, so that it does not start again.
+	damage(r *testkit.Run, member string) error
 	// fill fills the database.
 	fill(r *testkit.Run) error
 	// isSteady says that all members have run for so long that etcd lets their list be changed.
@@ -90,6 +92,9 @@ func tales() []tale {
 		{name: "pods-changed", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"nodeSelector":{"disk":"fast"}}}`)}},
 		{name: "corrupt", steps: []testkit.Step{{Name: "corrupts a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
 			return own(r).corrupt(r, aMember(r))
+		}}}},
+		{name: "damaged", steps: []testkit.Step{{Name: "damages the data of a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
+			return own(r).damage(r, aMember(r))
 		}}}},
 		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
 		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},

@@ -48,7 +48,7 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 		}
 	}
 	if next == nil {
-		return p.disarmOld(seen, at)
+		return false
 	}
 	p.soon(seen)
 	if next.ID == p.view.leader && p.moveLeader(seen, at) {
@@ -107,8 +107,12 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation, at members.E
 	return true
 }
 
-// disarmOld ends the alarms of members that are none any more.
-func (p *plan) disarmOld(seen observation, at members.Endpoint) bool {
+// disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
+func (p *plan) disarmOld(ec *v1beta2.EtcdCluster, seen observation) bool {
+	at, ok := p.leadingEndpoint(ec)
+	if !ok || !p.view.isCurrent {
+		return false
+	}
 	for _, alarm := range p.alarms(members.Corrupt) {
 		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
 			p.soon(seen)

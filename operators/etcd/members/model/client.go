@@ -3,11 +3,15 @@ package model
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"slices"
 
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/operators/etcd/members"
 )
+
+// errCorrupt is how requests for keys are answered as long as there is an alarm CORRUPT.
+var errCorrupt = errors.New("etcdserver: corrupt cluster")
 
 type client struct{ w *World }
 
@@ -55,7 +59,10 @@ func (w *World) Put(address string) (int64, error) {
 		return 0, members.ErrNoLeader
 	}
 	next := *p.leader.state()
-	if slices.ContainsFunc(next.alarms, func(a members.Alarm) bool { return a.Type == members.NoSpace }) {
+	if next.hasAlarm(members.Corrupt) {
+		return 0, errCorrupt
+	}
+	if next.hasAlarm(members.NoSpace) {
 		return 0, members.ErrNoSpace
 	}
 	quota := p.config.Quota
@@ -104,6 +111,9 @@ func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Stat
 
 func (c client) List(ctx context.Context, at members.Endpoint) (l members.List, err error) {
 	err = c.do(ctx, "get", at, false, func(p *Process) error {
+		if p.isLearner() {
+			return members.ErrIsLearner
+		}
 		l = members.List{ClusterID: p.config.Disk.cluster, By: p.id(), Members: slices.Clone(p.state().members)}
 		if p.lie != nil && p.lie.ClusterID != 0 {
 			l.ClusterID = p.lie.ClusterID
@@ -117,7 +127,15 @@ func (c client) List(ctx context.Context, at members.Endpoint) (l members.List, 
 }
 
 func (c client) Serves(ctx context.Context, at members.Endpoint) error {
-	return c.do(ctx, "get", at, true, func(*Process) error { return nil })
+	return c.do(ctx, "get", at, true, func(p *Process) error {
+		switch {
+		case p.isLearner():
+			return members.ErrIsLearner
+		case p.state().hasAlarm(members.Corrupt):
+			return errCorrupt
+		}
+		return nil
+	})
 }
 
 func (c client) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (m members.Member, err error) {
@@ -147,6 +165,9 @@ func (c client) MoveLeader(ctx context.Context, at members.Endpoint, to members.
 func (c client) Compact(ctx context.Context, at members.Endpoint, revision int64) error {
 	return c.do(ctx, "compact", at, true, func(p *Process) error {
 		next := *p.leader.state()
+		if next.hasAlarm(members.Corrupt) {
+			return errCorrupt
+		}
 		if revision <= next.compacted {
 			return members.ErrCompacted
 		}

@@ -13,6 +13,7 @@
 //   - Storage 3.5 is storage 3.6 as soon as the cluster version is. A 3.7 does not start on older
 //     data than 3.6; snapshots of the write-ahead log are not modelled.
 //   - The sizes of the database are counts of writes times a constant.
-//   - Disk.Corrupt keeps a process from starting. The alarm CORRUPT is never raised.
+//   - Disk.Corrupt keeps a process from starting. The alarm CORRUPT is raised by World.Diverge,
+//     which compares nothing, and ends with the request to disarm it.
 //   - Nothing is modelled of users, leases, watches, TLS, and of keys but their writes' numbers.
 package model

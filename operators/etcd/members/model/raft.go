@@ -63,6 +63,10 @@ func (s *state) member(id members.ID) *members.Member {
 	return nil
 }
 
+func (s *state) hasAlarm(kind string) bool {
+	return slices.ContainsFunc(s.alarms, func(a members.Alarm) bool { return a.Type == kind })
+}
+
 func (s *state) voters() int {
 	n := 0
 	for i := range s.members {
@@ -73,8 +77,12 @@ func (s *state) voters() int {
 	return n
 }
 
-func (p *Process) state() *state      { return p.config.Disk.head.state }
-func (p *Process) id() members.ID     { return p.config.Disk.member }
+func (p *Process) state() *state  { return p.config.Disk.head.state }
+func (p *Process) id() members.ID { return p.config.Disk.member }
+func (p *Process) isLearner() bool {
+	m := p.state().member(p.id())
+	return m != nil && m.IsLearner
+}
 func (p *Process) answersPeers() bool { return p.running && !p.paused && !p.isolated }
 func (p *Process) leads() bool        { return p.leader == p }
 func (p *Process) reaches(q *Process) bool {

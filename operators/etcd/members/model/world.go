@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"example.com/fairlead/operators/etcd/members"
@@ -63,6 +64,18 @@ func (d *Disk) Wipe() { *d = Disk{} }
 
 // Corrupt keeps processes from starting with the data.
 func (d *Disk) Corrupt() { d.corrupt = true }
+
+// Diverge has the members find that the data of one is not that of the others.
+func (w *World) Diverge(name string) error {
+	w.Tick()
+	p := w.process(name)
+	if p == nil || p.leader == nil {
+		return members.ErrNoLeader
+	}
+	next := *p.leader.state()
+	next.alarms = append(slices.Clip(next.alarms), members.Alarm{Member: p.id(), Type: members.Corrupt})
+	return w.commit(p, &next)
+}
 
 // Process is a running etcd, or what is left of one.
 type Process struct {
