@@ -12,27 +12,82 @@ import (
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/members/model"
 )
 
-// never returns what must never be so after a change of the cluster: that an operator has taken
-// away a member that the others cannot do without, or the last copy of what was acknowledged.
-// Once the user has accepted the loss of data, both may be.
+// never returns what must never be so after a change of the cluster: that there are two clusters,
+// that an operator has taken away a member that the others cannot do without, or data of one that
+// is a member still. Once the user has accepted the loss of data, all of it may be.
 func never(c sim.Change, r *testkit.Run) error {
 	n := r.Own.(*modelNodes)
-	if !strings.HasPrefix(c.By, "operator") || n.hasAccepted() {
+	if n.hasAccepted() {
 		return nil
+	}
+	if err := n.isOne(); err != nil || !strings.HasPrefix(c.By, "operator") {
+		return err
 	}
 	switch now := c.New.(type) {
 	case *corev1.Pod:
 		old, _ := c.Old.(*corev1.Pod)
 		isEnd := old != nil && old.DeletionTimestamp == nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted)
 		isRestart := old != nil && imageIn(old) != imageIn(now)
+		p := n.pods[now.UID]
+		if p == nil {
+			return nil
+		}
+		if isEnd && p.claim == "" {
+			if err := n.isSpare(now.Name, p.disk); err != nil {
+				return err
+			}
+		}
 		if isEnd || isRestart {
 			return n.canDoWithout(now)
 		}
 	case *corev1.PersistentVolumeClaim:
 		if disk := n.disks[now.UID]; disk != nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted) {
-			return n.isCopied(now)
+			return n.isSpare(now.Name, disk)
+		}
+	}
+	return nil
+}
+
+// isOne returns an error if there are leaders of two clusters.
+func (n *modelNodes) isOne() error {
+	leading := n.model.Leading()
+	for _, disk := range leading {
+		if disk.Cluster() != leading[0].Cluster() {
+			return fmt.Errorf("there is a second cluster: %s leads %s, and %s leads %s", leading[0].Member(), leading[0].Cluster(), disk.Member(), disk.Cluster())
+		}
+	}
+	return nil
+}
+
+// isSpare returns an error if data that the operator deletes is of a member that is one still, or
+// has the last copy of what was acknowledged.
+func (n *modelNodes) isSpare(name string, disk *model.Disk) error {
+	for _, leading := range n.model.Leading() {
+		for _, m := range leading.Members() {
+			if m.ID == disk.Member() && m.Name != "" {
+				return fmt.Errorf("the operator deletes the data of %s, which is a member", name)
+			}
+		}
+	}
+	for _, write := range n.model.Acknowledged() {
+		if holders := n.model.Holders(write); len(holders) == 1 && holders[0] == disk {
+			return fmt.Errorf("the operator deletes the data of %s, which has the last copy of a write that was acknowledged", name)
+		}
+	}
+	return nil
+}
+
+// changesOne returns an error if the members are to be changed while another change is not complete:
+// while there is a member that has not started, or is a learner, besides the one that is changed.
+func (n *modelNodes) changesOne(changed members.ID) error {
+	for _, leading := range n.model.Leading() {
+		for _, m := range leading.Members() {
+			if m.ID != changed && (m.IsLearner || m.Name == "") {
+				return fmt.Errorf("the operator changes the members while %s is being added", m.PeerURLs[0])
+			}
 		}
 	}
 	return nil
@@ -82,20 +137,6 @@ func (n *modelNodes) canDoWithout(pod *corev1.Pod) error {
 	}
 	if isVoter[mine.ID] && following+1 >= majority(voters) && following < majority(voters) {
 		return fmt.Errorf("the operator takes %s away, without which %d of %d voters are left", pod.Name, following, voters)
-	}
-	return nil
-}
-
-// isCopied returns an error if no other disk has what was acknowledged.
-func (n *modelNodes) isCopied(claim *corev1.PersistentVolumeClaim) error {
-	for _, write := range n.model.Acknowledged() {
-		isElsewhere := false
-		for _, disk := range n.model.Holders(write) {
-			isElsewhere = isElsewhere || disk != n.disks[claim.UID]
-		}
-		if !isElsewhere {
-			return fmt.Errorf("the operator deletes volume %s, which has the last copy of a write that was acknowledged", claim.Name)
-		}
 	}
 	return nil
 }

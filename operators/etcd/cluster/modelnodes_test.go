@@ -250,8 +250,18 @@ func (n *modelNodes) put(*testkit.Run) error {
 }
 
 func (n *modelNodes) lost(*testkit.Run) error {
-	if lost := n.model.Lost(); len(lost) > 0 {
-		return fmt.Errorf("%d writes that were acknowledged are lost", len(lost))
+	lost := len(n.model.Lost())
+	for _, leading := range n.model.Leading() {
+		missing := 0
+		for _, write := range n.model.Acknowledged() {
+			if !leading.Has(write) {
+				missing++
+			}
+		}
+		lost = max(lost, missing)
+	}
+	if lost > 0 {
+		return fmt.Errorf("%d writes that were acknowledged are lost", lost)
 	}
 	return nil
 }
@@ -309,6 +319,14 @@ func to(ctx context.Context) members.Client {
 	return c
 }
 
+// requireOne ends the history if an operator makes two changes of the members at once.
+func requireOne(ctx context.Context, changed members.ID) {
+	n := ctx.Value(nodesKey{}).(*modelNodes)
+	if !n.hasAccepted() {
+		n.world.Fail(n.changesOne(changed))
+	}
+}
+
 // changed has the nodes look again after a change that an operator has requested.
 func changed(ctx context.Context, err error) error {
 	ctx.Value(nodesKey{}).(*modelNodes).world.Changed()
@@ -323,6 +341,7 @@ func (routed) List(ctx context.Context, at members.Endpoint) (members.List, erro
 }
 func (routed) Serves(ctx context.Context, at members.Endpoint) error { return to(ctx).Serves(ctx, at) }
 func (routed) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (members.Member, error) {
+	requireOne(ctx, 0)
 	m, err := to(ctx).Add(ctx, at, urls, learner)
 	return m, changed(ctx, err)
 }
@@ -330,6 +349,7 @@ func (routed) Promote(ctx context.Context, at members.Endpoint, id members.ID) e
 	return changed(ctx, to(ctx).Promote(ctx, at, id))
 }
 func (routed) Remove(ctx context.Context, at members.Endpoint, id members.ID) error {
+	requireOne(ctx, id)
 	return changed(ctx, to(ctx).Remove(ctx, at, id))
 }
 func (routed) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {

@@ -1,6 +1,10 @@
 package model
 
-import "errors"
+import (
+	"errors"
+
+	"example.com/fairlead/operators/etcd/members"
+)
 
 // Write is the number of a write. 0 is none.
 type Write int
@@ -20,20 +24,41 @@ func (w *World) Acknowledged() []Write { return w.acked }
 func (w *World) Holders(write Write) []*Disk {
 	var all []*Disk
 	for _, d := range w.disks {
-		if !d.corrupt && d.has(write) {
+		if !d.corrupt && d.Has(write) {
 			all = append(all, d)
 		}
 	}
 	return all
 }
 
-func (d *Disk) has(write Write) bool {
+// Has says whether a write is in the data.
+func (d *Disk) Has(write Write) bool {
 	for e := d.head; e != nil; e = e.prev {
 		if e.write == write {
 			return true
 		}
 	}
 	return false
+}
+
+// Leading is the disks of the members that lead.
+func (w *World) Leading() []*Disk {
+	w.Tick()
+	var all []*Disk
+	for _, p := range w.processes {
+		if p.running && p.leads() {
+			all = append(all, p.config.Disk)
+		}
+	}
+	return all
+}
+
+// Members are the members that the data names; none if it is empty.
+func (d *Disk) Members() []members.Member {
+	if d.head == nil {
+		return nil
+	}
+	return d.head.state.members
 }
 
 // Lost is the acknowledged writes that no disk has any more.
