@@ -35,8 +35,9 @@ func simulation() *sim.Simulation {
 // TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to fail.
 func TestSimulationFindsPlanted(t *testing.T) {
 	for patch, tc := range map[string]struct{ story, finds string }{
-		"lost-founder": {"lost-at-once", "writes that were acknowledged are lost"},
-		"two-at-once":  {"upgrades", "voters are left"},
+		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
+		"two-at-once":     {"upgrades", "voters are left"},
+		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
 	} {
 		t.Run(patch, func(t *testing.T) {
 			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
