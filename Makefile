@@ -167,7 +167,7 @@ e2e: build build-dist ## What only a real cluster can show of $OPERATOR, on a lo
 
 .PHONY: soak
 soak: build build-dist ## 20 minutes of etcd under load while members and the operator are killed; SEED=... repeats one
-	SOAK=1 RUN='^TestSoak$$' SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) $(LOCALCLUSTER) run --images all -- hack/e2e.sh etcd
+	RUN='^TestSoak$$' SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) $(LOCALCLUSTER) run --images all -- hack/e2e.sh etcd
 
 .PHONY: install-test
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own

@@ -5,12 +5,16 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,11 +27,13 @@ import (
 	"example.com/fairlead/test/e2e/etcd/load"
 )
 
+const generated = "TLS: {generated: {}}"
+
 // TestAloneEtcdLoad: no acknowledged write is lost, and the history is linearizable, while
-// members and the operator are killed, and the cluster is scaled and upgraded.
+// members and the operator are killed, the cluster is scaled and upgraded, and its CA is replaced.
 func TestAloneEtcdLoad(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
-	for name, spec := range map[string][]string{"without volumes": nil, "with volumes": {volumes}} {
+	for name, spec := range map[string][]string{"without volumes": nil, "with volumes and TLS": {volumes, generated}} {
 		t.Run(name, func(t *testing.T) {
 			underLoad(t, spec, disturb.Short)
 		})
@@ -36,10 +42,8 @@ func TestAloneEtcdLoad(t *testing.T) {
 
 // TestSoak is 20 minutes of it, for `make soak`.
 func TestSoak(t *testing.T) {
-	if os.Getenv("SOAK") == "" {
-		t.Skip("20 minutes: run make soak")
-	}
-	underLoad(t, []string{volumes}, disturb.Soak)
+	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
+	underLoad(t, []string{volumes, generated}, disturb.Soak)
 }
 
 func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) disturb.Mix) {
@@ -50,12 +54,17 @@ func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) di
 	}
 	t.Logf("seed %d", seed)
 	e := create(t, append([]string{"size: 3", "version: " + patch}, spec...)...)
-	l, err := load.Start(t.Context(), load.Config{Endpoints: e.exposed(), Seed: seed})
+	isSecure := slices.Contains(spec, generated)
+	config := load.Config{Endpoints: e.exposed(), Seed: seed}
+	if isSecure {
+		config.TLS = e.trusting()
+	}
+	l, err := load.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mix := mixOf(seed, disturb.Facts{Size: 3, Persistent: len(spec) > 0, Versions: []string{current, newer, current}})
-	diary, failure := disturb.Run(t.Context(), kubernetes{e}, mix, disturb.Config{Log: func(line string) { t.Log(line) }})
+	mix := mixOf(seed, disturb.Facts{Size: 3, Persistent: slices.Contains(spec, volumes), Versions: []string{current, newer, current}, Certificates: isSecure})
+	diary, failure := disturb.Run(t.Context(), &kubernetes{etcd: e}, mix, disturb.Config{Log: func(line string) { t.Log(line) }})
 	if failure != nil {
 		t.Error(failure)
 		if ec, err := e.get(); err == nil {
@@ -102,10 +111,37 @@ spec: {type: NodePort, selector: {etcd_cluster: example}, ports: [{port: 2379}]}
 	return func() []string { return []string{address} }
 }
 
-// kubernetes is a cluster of the local Kubernetes, to be disturbed.
-type kubernetes struct{ etcd }
+// trusting has the configuration of a client, with the certificates that there are at the time.
+func (e etcd) trusting() func() *tls.Config {
+	var mu sync.Mutex
+	var last *tls.Config // while the Secret cannot be read
+	return func() *tls.Config {
+		mu.Lock()
+		defer mu.Unlock()
+		data, err := e.secret("example-client-tls")
+		if err != nil {
+			return last
+		}
+		pair, err := tls.X509KeyPair(data["etcd-client.crt"], data["etcd-client.key"])
+		if err != nil {
+			return last
+		}
+		trusted := x509.NewCertPool()
+		trusted.AppendCertsFromPEM(data["etcd-client-ca.crt"])
+		last = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: trusted, ServerName: "example-client." + e.namespace + ".svc"}
+		return last
+	}
+}
 
-func (k kubernetes) Members(context.Context) ([]string, error) {
+// kubernetes is a cluster of the local Kubernetes, to be disturbed.
+type kubernetes struct {
+	etcd
+
+	// replaced is the CA that has to be replaced by another one.
+	replaced *x509.Certificate
+}
+
+func (k *kubernetes) Members(context.Context) ([]string, error) {
 	ec, err := k.get()
 	if err != nil {
 		return nil, err
@@ -116,7 +152,7 @@ func (k kubernetes) Members(context.Context) ([]string, error) {
 }
 
 // Healthy looks at the pods as well, because status is that of an operator which may be dead.
-func (k kubernetes) Healthy(ctx context.Context) error {
+func (k *kubernetes) Healthy(ctx context.Context) error {
 	ec, err := k.get()
 	if err != nil {
 		return err
@@ -127,6 +163,15 @@ func (k kubernetes) Healthy(ctx context.Context) error {
 	for _, m := range ec.Status.MemberList {
 		if m.Version != ec.Spec.Version {
 			return fmt.Errorf("member %s has version %s, want %s", m.Name, m.Version, ec.Spec.Version)
+		}
+	}
+	if k.replaced != nil {
+		ca, err := k.findIssuer()
+		if err != nil {
+			return err
+		}
+		if ca.Equal(k.replaced) {
+			return errors.New("the certificates are those of the CA before")
 		}
 	}
 	var pods corev1.PodList
@@ -149,13 +194,13 @@ func (k kubernetes) Healthy(ctx context.Context) error {
 	return nil
 }
 
-func (k kubernetes) DeletePod(_ context.Context, member string) error {
+func (k *kubernetes) DeletePod(_ context.Context, member string) error {
 	_, err := e2e.TryKubectl("", "delete", "pod", member, "-n", k.namespace, "--force", "--grace-period=0", "--ignore-not-found")
 	return err
 }
 
 // KillProcess finds the process by the name that it was given in its environment.
-func (kubernetes) KillProcess(_ context.Context, member string) error {
+func (*kubernetes) KillProcess(_ context.Context, member string) error {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		return err
@@ -174,29 +219,38 @@ func (kubernetes) KillProcess(_ context.Context, member string) error {
 	return fmt.Errorf("there is no process of member %s", member)
 }
 
-func (k kubernetes) DeleteVolume(ctx context.Context, member string) error {
+func (k *kubernetes) DeleteVolume(ctx context.Context, member string) error {
 	if _, err := e2e.TryKubectl("", "delete", "pvc", member, "-n", k.namespace, "--wait=false", "--ignore-not-found"); err != nil {
 		return err
 	}
 	return k.DeletePod(ctx, member)
 }
 
-func (kubernetes) KillOperator(context.Context) error {
+func (*kubernetes) KillOperator(context.Context) error {
 	_, err := e2e.TryKubectl("", "delete", "pod", "-n", "etcd-operator-system", "-l", "control-plane=controller-manager", "--force", "--grace-period=0")
 	return err
 }
 
-func (k kubernetes) Scale(_ context.Context, size int) error {
+func (k *kubernetes) Scale(_ context.Context, size int) error {
 	return k.set(fmt.Sprintf(`{"size":%d}`, size))
 }
 
-func (k kubernetes) Upgrade(_ context.Context, version string) error {
+func (k *kubernetes) Upgrade(_ context.Context, version string) error {
 	return k.set(`{"version":"` + version + `"}`)
 }
 
-func (kubernetes) RotateCertificates(context.Context) error { return nil } // there are none
+// RotateCertificates deletes the Secret of the CA, so that there has to be another one.
+func (k *kubernetes) RotateCertificates(context.Context) error {
+	ca, err := k.findIssuer()
+	if err != nil {
+		return err
+	}
+	k.replaced = ca
+	_, err = e2e.TryKubectl("", "delete", "secret", "example-ca-tls", "-n", k.namespace)
+	return err
+}
 
-func (k kubernetes) set(spec string) error {
+func (k *kubernetes) set(spec string) error {
 	_, err := e2e.TryKubectl("", "patch", "etcd", "example", "-n", k.namespace, "--type=merge", "-p", `{"spec":`+spec+`}`)
 	return err
 }

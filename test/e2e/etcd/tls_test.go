@@ -4,9 +4,13 @@ package etcd
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/testkit/pace"
+	"example.com/fairlead/operators/etcd/pki"
+	"example.com/fairlead/test/e2e"
 )
 
 // TestEtcdCertificates: with generated certificates the CA is replaced without a hand on a pod,
@@ -53,31 +59,55 @@ func TestEtcdCertificates(t *testing.T) {
 // issuer is the CA that has signed the members' certificates.
 func (e etcd) issuer() *x509.Certificate {
 	e.t.Helper()
-	var secret corev1.Secret
-	if err := cluster.Get(context.Background(), client.ObjectKey{Namespace: e.namespace, Name: "example-peer-tls"}, &secret); err != nil {
+	ca, err := e.findIssuer()
+	if err != nil {
 		e.t.Fatal(err)
 	}
-	leaf := certificates(e.t, secret.Data["peer.crt"])[0]
-	for _, ca := range certificates(e.t, secret.Data["peer-ca.crt"]) {
-		if leaf.CheckSignatureFrom(ca) == nil {
-			return ca
-		}
-	}
-	e.t.Fatal("no CA has signed the members' certificate")
-	return nil
+	return ca
 }
 
-func certificates(t *testing.T, data []byte) []*x509.Certificate {
-	t.Helper()
+func (e etcd) findIssuer() (*x509.Certificate, error) {
+	data, err := e.secret("example-peer-tls")
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := certificates(data["peer.crt"])
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := certificates(data["peer-ca.crt"])
+	if err != nil {
+		return nil, err
+	}
+	for _, ca := range trusted {
+		if leaf[0].CheckSignatureFrom(ca) == nil {
+			return ca, nil
+		}
+	}
+	return nil, errors.New("no CA has signed the members' certificate")
+}
+
+// secret is the data of a Secret.
+func (e etcd) secret(name string) (map[string][]byte, error) {
+	var secret corev1.Secret
+	err := cluster.Get(context.Background(), client.ObjectKey{Namespace: e.namespace, Name: name}, &secret)
+	return secret.Data, err
+}
+
+// certificates are those of a file, of which there is one at least.
+func certificates(data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, cert)
 	}
-	return all
+	if len(all) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	return all, nil
 }
 
 // putSecurely puts a key with the certificate that a member has in its pod.
@@ -88,4 +118,74 @@ func (e etcd) putSecurely(key, value string) {
 		_, err := e.etcdctl("--endpoints=https://127.0.0.1:2379", "--cacert="+files+"-ca.crt", "--cert="+files+".crt", "--key="+files+".key", "put", key, value)
 		return err
 	})
+}
+
+// TestEtcdOwnCertificates: the user's Secrets, with the keys that cert-manager writes, are renewed
+// under a cluster without a restart; one that lacks a key is reported, and the cluster serves on.
+func TestEtcdOwnCertificates(t *testing.T) {
+	e := etcd{t, e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")}
+	ca, err := pki.MakeCA(rand.Reader, "our CA", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.issue(ca)
+	e.apply("size: 3", "TLS: {static: {member: {peerSecret: peers, serverSecret: servers}, operatorSecret: clients}}")
+	e.ready()
+	e.putSecurely("/key", "with the first certificates")
+	pods := e.pods()
+	e.issue(ca)
+	e.kubectl("delete", "pod", e.members()[0]) // the next member begins with the new ones
+	e.ready()
+	e.putSecurely("/key", "with the second certificates")
+
+	secret := e.kubectl("get", "secret", "servers", "-o", "yaml")
+	e.kubectl("patch", "secret", "servers", "--type=json", "-p", `[{"op":"remove","path":"/data/tls.key"}]`)
+	pace.Eventually(t, time.Minute, func() error {
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		for _, c := range ec.Status.Conditions {
+			if c.Type == "Stalled" && c.Status == "True" && c.Reason == "InvalidSecret" && strings.Contains(c.Message, "tls.key") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the Secret is not reported: %s", status(ec))
+	})
+	e.putSecurely("/key", "although a key is missing")
+	if _, err := e2e.TryKubectl(secret, "replace", "-n", e.namespace, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	e.ready()
+	same := 0
+	for name, pod := range e.pods() {
+		if pods[name].UID == pod.UID {
+			same++
+		}
+	}
+	if same != 2 {
+		t.Errorf("%d members kept their pods, want 2: no certificate is worth a restart", same)
+	}
+}
+
+// issue writes the Secrets of a cluster as cert-manager does.
+func (e etcd) issue(ca pki.KeyPair) {
+	e.t.Helper()
+	for name, role := range map[string]pki.Role{"peers": pki.Peer, "servers": pki.Server, "clients": pki.Client} {
+		var hosts []string
+		if name != "clients" {
+			hosts = pki.Names(role, "example", e.namespace, "")
+		}
+		made, err := ca.Issue(rand.Reader, role, name, hosts, time.Now(), time.Hour)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		encode := base64.StdEncoding.EncodeToString
+		e2e.Apply(e.t, e.namespace, fmt.Sprintf(`
+apiVersion: v1
+kind: Secret
+metadata: {name: %s}
+data: {tls.crt: %s, tls.key: %s, ca.crt: %s}
+`, name, encode(made.Cert), encode(made.Key), encode(ca.Cert)))
+	}
 }
