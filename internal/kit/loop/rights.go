@@ -50,12 +50,9 @@ func (k Kind[T, S, P]) Rights(scheme *runtime.Scheme) (Rights, error) {
 	rights.Add(resource+"/finalizers."+group, "update")
 	for _, write := range k.Writes {
 		verb, what, _ := strings.Cut(write, " ")
-		if strings.HasPrefix(verb, string(Call)) {
-			continue // what it sends the operator knows alone
-		}
 		kind, _, _ := strings.Cut(what, "/")
 		name, ok := names[kind]
-		if !ok {
+		if !ok && !strings.HasPrefix(verb, string(Call)+"/") {
 			return nil, fmt.Errorf("%q: %s is neither a child nor watched", write, kind)
 		}
 		switch Verb(verb) {
@@ -63,6 +60,7 @@ func (k Kind[T, S, P]) Rights(scheme *runtime.Scheme) (Rights, error) {
 			rights.Add(name, "create", "patch")
 		case Create, Patch, Delete:
 			rights.Add(name, verb)
+		default: // what a Call sends the operator knows alone
 		}
 	}
 	return rights, nil
