@@ -43,7 +43,8 @@ import (
 // machine is what all runs have in common: the programs, the addresses of pods, and the name
 // service. Each pod has a loopback address of its own, so that the ports are those of a real pod.
 // Members find each other by the names of pods, which no resolver knows: they send their requests
-// to a proxy, which does.
+// to a proxy, which does. A member that joins resolves the names as well, only to compare them: a
+// file of hosts is mounted for it.
 type machine struct {
 	programs map[string]string // by version
 	folder   string
@@ -71,16 +72,20 @@ func newMachine(t *testing.T, versions ...string) *machine {
 	}
 	m.proxy = "http://" + l.Addr().String()
 	silent := log.New(io.Discard, "", 0)
-	server := &http.Server{ErrorLog: silent, ReadHeaderTimeout: time.Minute, Handler: &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Host = m.find(r.In.URL.Host)
-			r.Out.Header["X-Forwarded-For"] = nil
-		},
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Host = m.find(r.In.URL.Host) },
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 5 * time.Second},
 		FlushInterval: -1, // they send each other messages in bodies without an end
 		ErrorLog:      silent,
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}}
+	}
+	server := &http.Server{ErrorLog: silent, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.find(r.URL.Host) == "" {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() {
 		m.runs.Wait()
@@ -99,7 +104,7 @@ func (m *machine) find(host string) string {
 			return net.JoinHostPort(ip, port)
 		}
 	}
-	return "unknown.invalid:0" // which is refused
+	return ""
 }
 
 func (m *machine) newAddress() string {
@@ -142,6 +147,7 @@ type realNodes struct {
 	keys    []string        // those that were acknowledged
 	by      map[uint64]bool // the clusters that acknowledged them
 	words   map[string]string
+	hosts   map[string]string // the addresses of all hosts that there were, by their names
 }
 
 // realPod is a pod on a node.
@@ -160,6 +166,7 @@ type realPod struct {
 	isRemoved bool
 	retry     time.Time
 	backOff   time.Duration
+	failure   error // to start at all
 }
 
 const (
@@ -178,7 +185,7 @@ func (m *machine) run(ctx context.Context, r *testkit.Run, quota string) error {
 		machine: m, client: r.Client.(client.WithWatch), namespace: r.Namespace, folder: folder, quota: quota,
 		wake: make(chan struct{}, 1), cares: map[types.UID]*realPod{},
 		pods: map[types.UID]*corev1.Pod{}, claims: map[types.UID]*corev1.PersistentVolumeClaim{},
-		serving: map[string]string{}, by: map[uint64]bool{}, words: map[string]string{},
+		serving: map[string]string{}, by: map[uint64]bool{}, words: map[string]string{}, hosts: map[string]string{},
 	}
 	r.Own = n
 	m.runs.Go(func() { n.watch(ctx, &corev1.PodList{}) })
@@ -343,17 +350,27 @@ func (n *realNodes) bind(ctx context.Context, pod *corev1.Pod, claims map[types.
 		return // it is tried again, or deleted
 	}
 	p.ip = n.newAddress()
+	n.hosts[pod.Spec.Hostname+"."+pod.Spec.Subdomain+"."+pod.Namespace+".svc"] = p.ip
+	text := "127.0.0.1 localhost\n"
+	for _, name := range slices.Sorted(maps.Keys(n.hosts)) {
+		text += n.hosts[name] + " " + name + "\n"
+	}
+	if err := os.WriteFile(n.hostsFile(), []byte(text), 0o600); err != nil {
+		p.failure = err
+	}
 	n.cares[pod.UID] = p
 }
+
+func (n *realNodes) hostsFile() string { return filepath.Join(n.folder, "hosts") }
 
 // start starts the container, with the environment that the pod says now.
 func (n *realNodes) start(ctx context.Context, pod *corev1.Pod, p *realPod) {
 	p.image = imageIn(pod)
 	_, version, _ := strings.Cut(p.image, ":v")
 	if program := n.programs[version]; program != "" {
-		err := os.MkdirAll(p.data, 0o700)
+		err := errors.Join(p.failure, os.MkdirAll(p.data, 0o700))
 		if err == nil {
-			p.process, err = startProcess(program, n.environment(pod, p), healthOf(pod, p.ip))
+			p.process, err = startProcess(program, n.hostsFile(), n.environment(pod, p), healthOf(pod, p.ip))
 		}
 		if err != nil {
 			p.process = failedProcess(err)
@@ -378,6 +395,7 @@ func (n *realNodes) start(ctx context.Context, pod *corev1.Pod, p *realPod) {
 // environment is the environment of a container, for a process that shares the machine with others.
 func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 	all := []string{
+		"PATH=" + os.Getenv("PATH"),
 		"HTTP_PROXY=" + n.proxy,
 		// A process that is killed loses nothing that it wrote; only a machine does.
 		"ETCD_UNSAFE_NO_FSYNC=true",
@@ -679,9 +697,15 @@ type process struct {
 	served  chan struct{} // closed when it has answered once that it serves
 }
 
-func startProcess(program string, env []string, health string) (*process, error) {
+// startProcess starts a program that has a file of hosts of its own. The shell becomes the program.
+func startProcess(program, hosts string, env []string, health string) (*process, error) {
+	flags := "-m"
+	if os.Geteuid() != 0 {
+		flags = "-rm"
+	}
 	p := &process{started: time.Now(), output: &lastLines{}, done: make(chan struct{}), served: make(chan struct{})}
-	p.cmd = exec.CommandContext(context.Background(), program) // who started it ends it
+	p.cmd = exec.CommandContext(context.Background(), // who started it ends it
+		"unshare", flags, "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$1"`, hosts, program)
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, p.output, p.output
 	p.cmd.SysProcAttr = etcdtest.EndsWithParent()
 	if err := p.cmd.Start(); err != nil {
