@@ -124,6 +124,8 @@ func (k *Kubelet) see(ctx context.Context, what watch.EventType, pod *corev1.Pod
 			delete(k.pods, pod.UID)
 		}
 		return
+	case care == nil && k.behave(pod.DeepCopy()).Elsewhere:
+		return
 	case care == nil:
 		ctx, cancel := context.WithCancel(ctx)
 		care = &podCare{pod: pod, changed: make(chan struct{}, 1), cancel: cancel}

@@ -11,7 +11,7 @@ import (
 // Outcome is what a [Kubelet] makes of a pod. The zero value is a pod whose
 // containers end at once with exit code 0.
 type Outcome struct {
-	// Elsewhere leaves the pod to somebody else, who acts as its kubelet, in a simulation.
+	// Elsewhere leaves the pod to somebody else, who acts as its kubelet.
 	Elsewhere bool
 	// StartAfter is how long the pod waits between its node and its start.
 	StartAfter time.Duration

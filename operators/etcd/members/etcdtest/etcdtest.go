@@ -101,7 +101,7 @@ func (m *Member) Start(t testing.TB) {
 	cmd := exec.CommandContext(context.Background(), m.program, flags...) // the clean-up ends it
 	cmd.Env = append(os.Environ(), m.Env...)
 	cmd.Stdout, cmd.Stderr = &m.log, &m.log
-	cmd.SysProcAttr = endsWithParent()
+	cmd.SysProcAttr = EndsWithParent()
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start member %s: %v", m.Name, err)
 	}

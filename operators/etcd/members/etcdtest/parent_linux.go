@@ -2,7 +2,7 @@ package etcdtest
 
 import "syscall"
 
-// endsWithParent has the kernel end a member whose test was killed.
-func endsWithParent() *syscall.SysProcAttr {
+// EndsWithParent has the kernel end a member whose test was killed.
+func EndsWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

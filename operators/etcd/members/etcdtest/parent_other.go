@@ -4,5 +4,5 @@ package etcdtest
 
 import "syscall"
 
-// endsWithParent keeps a Ctrl-C from reaching a member before the test has.
-func endsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// EndsWithParent keeps a Ctrl-C from reaching a member before the test has.
+func EndsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
