@@ -147,6 +147,7 @@ type realNodes struct {
 	keys    []string        // those that were acknowledged
 	by      map[uint64]bool // the clusters that acknowledged them
 	words   map[string]string
+	spoiled map[string]bool // the members whose data is to be damaged
 	hosts   map[string]string // the addresses of all hosts that there were, by their names
 }
 
@@ -185,7 +186,7 @@ func (m *machine) run(ctx context.Context, r *testkit.Run, quota string) error {
 		machine: m, client: r.Client.(client.WithWatch), namespace: r.Namespace, folder: folder, quota: quota,
 		wake: make(chan struct{}, 1), cares: map[types.UID]*realPod{},
 		pods: map[types.UID]*corev1.Pod{}, claims: map[types.UID]*corev1.PersistentVolumeClaim{},
-		serving: map[string]string{}, by: map[uint64]bool{}, words: map[string]string{}, hosts: map[string]string{},
+		serving: map[string]string{}, by: map[uint64]bool{}, words: map[string]string{}, spoiled: map[string]bool{}, hosts: map[string]string{},
 	}
 	r.Own = n
 	m.runs.Go(func() { n.watch(ctx, &corev1.PodList{}) })
@@ -316,6 +317,9 @@ func (n *realNodes) care(ctx context.Context, pod *corev1.Pod, claims map[types.
 		}
 	case p.process != nil && p.process.hasEnded():
 		n.crash(ctx, pod, p)
+	case n.isSpoiled(p.name):
+		n.kill(p)
+		n.spoil(p)
 	case p.process != nil:
 		if p.process.hasServed() && !p.isReady {
 			p.isReady = true
@@ -648,6 +652,44 @@ func (n *realNodes) corrupt(_ *testkit.Run, member string) error {
 		})
 		return err
 	})
+}
+
+// damage has the loop damage the data of a member.
+func (n *realNodes) damage(_ *testkit.Run, member string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving[member] == "" {
+		return fmt.Errorf("there is no member %s", member)
+	}
+	n.spoiled[member] = true
+	return nil
+}
+
+// isSpoiled says, once, that the data of a member is to be damaged.
+func (n *realNodes) isSpoiled(member string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	is := n.spoiled[member]
+	delete(n.spoiled, member)
+	return is
+}
+
+// spoil overwrites the pages by which a database is opened.
+func (n *realNodes) spoil(p *realPod) {
+	err := filepath.WalkDir(p.data, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "db" {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(make([]byte, 16<<10), 0)
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		p.failure = err
+	}
 }
 
 // fill writes to the same key, so that it is its history that fills the database.

@@ -67,7 +67,6 @@ func isLeftOut(write string) bool {
 	return slices.Contains([]string{
 		"apply Secret", "patch Pod/restart", // with TLS
 		"patch Pod/labels", "patch PersistentVolumeClaim/labels", // others would have to take them
-		"delete PersistentVolumeClaim",     // of a member removed for good
 		"call/etcd defragment",             // of 100 MiB
 		"patch PersistentVolumeClaim/grow", // which needs a storage class
 	}, write)
@@ -83,7 +82,7 @@ func TestSweep(t *testing.T) {
 	for _, story := range onMachine(m,
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
-		"all-lost", "corrupt",
+		"all-lost", "corrupt", "damaged", "scales-with-volumes",
 	) {
 		all.Go(func() { sweep.Run(t, story) })
 	}

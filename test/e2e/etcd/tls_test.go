@@ -113,9 +113,15 @@ func certificates(data []byte) ([]*x509.Certificate, error) {
 // putSecurely puts a key with the certificate that a member has in its pod.
 func (e etcd) putSecurely(key, value string) {
 	e.t.Helper()
-	const files = "/etc/etcdtls/member/server-tls/server"
+	files := map[string]string{}
+	for _, pod := range e.pods() {
+		for _, v := range pod.Spec.Containers[0].Env {
+			files[v.Name] = v.Value
+		}
+	}
 	pace.Eventually(e.t, time.Minute, func() error {
-		_, err := e.etcdctl("--endpoints=https://127.0.0.1:2379", "--cacert="+files+"-ca.crt", "--cert="+files+".crt", "--key="+files+".key", "put", key, value)
+		_, err := e.etcdctl("--endpoints=https://127.0.0.1:2379", "--cacert="+files["ETCD_TRUSTED_CA_FILE"],
+			"--cert="+files["ETCD_CERT_FILE"], "--key="+files["ETCD_KEY_FILE"], "put", key, value)
 		return err
 	})
 }
