@@ -147,7 +147,7 @@ type realNodes struct {
 	keys    []string        // those that were acknowledged
 	by      map[uint64]bool // the clusters that acknowledged them
 	words   map[string]string
-	spoiled map[string]bool // the members whose data is to be damaged
+	spoiled map[string]bool   // the members whose data is to be damaged
 	hosts   map[string]string // the addresses of all hosts that there were, by their names
 }
 
