@@ -168,7 +168,21 @@ func ready(ctx context.Context, r *testkit.Run) error {
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != ec.Generation || ec.Status.ReadyMembers != ec.Spec.Size {
 		return fmt.Errorf("not ready: %s", inShort(ec))
 	}
+	if err := havePods(ctx, r, ec, ec.Status.Members.Ready); err != nil {
+		return err
+	}
 	return own(r).put(r)
+}
+
+// havePods returns an error if members that status names have no pods: then it is that of before.
+func havePods(ctx context.Context, r *testkit.Run, ec *v1beta2.EtcdCluster, named []string) error {
+	all, err := podsOf(ctx, r)
+	for _, name := range named {
+		if !slices.ContainsFunc(all, func(pod corev1.Pod) bool { return pod.Name == name && pod.DeletionTimestamp == nil }) {
+			return errors.Join(err, fmt.Errorf("%s has no pod: %s", name, inShort(ec)))
+		}
+	}
+	return err
 }
 
 func steady(ctx context.Context, r *testkit.Run) error {
@@ -213,21 +227,10 @@ func lossEnds(ctx context.Context, r *testkit.Run) error {
 	if err != nil {
 		return err
 	}
-	var there []string
 	if ec.Status.QuorumLoss != nil {
-		there = ec.Status.QuorumLoss.Surviving
-	} else if err := ready(ctx, r); err != nil {
-		return err
-	} else {
-		there = ec.Status.Members.Ready
+		return havePods(ctx, r, ec, ec.Status.QuorumLoss.Surviving)
 	}
-	all, err := podsOf(ctx, r)
-	for _, name := range there {
-		if !slices.ContainsFunc(all, func(pod corev1.Pod) bool { return pod.Name == name && pod.DeletionTimestamp == nil }) {
-			return fmt.Errorf("%s has no pod: %s", name, inShort(ec))
-		}
-	}
-	return err
+	return ready(ctx, r)
 }
 
 func oneIsDown(ctx context.Context, r *testkit.Run) error {
