@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -33,8 +34,9 @@ func (c *cause) get() error {
 	return c.err
 }
 
-// handshake keeps the error of a handshake, or of what is read after it: with TLS 1.3, it is only
-// then that the other side refuses a certificate.
+// handshake keeps the error of a handshake. With TLS 1.3, the other side refuses a certificate only
+// after it. So it is over when the first byte has come: a server of HTTP/2 begins with its settings.
+// Whoever sends something before may be told no more than that the connection is closed.
 type handshake struct {
 	credentials.TransportCredentials
 	cause *cause
@@ -46,19 +48,48 @@ func (h *handshake) ClientHandshake(ctx context.Context, authority string, raw n
 		h.cause.set(err)
 		return nil, nil, err
 	}
-	return &watched{Conn: conn, cause: h.cause}, info, nil
+	w := &watched{Conn: conn, cause: h.cause}
+	if info.AuthType() == "tls" {
+		if err := w.await(ctx); err != nil {
+			h.cause.set(err)
+			return nil, nil, errors.Join(err, conn.Close())
+		}
+	}
+	return w, info, nil
 }
 
 func (h *handshake) Clone() credentials.TransportCredentials {
 	return &handshake{TransportCredentials: h.TransportCredentials.Clone(), cause: h.cause}
 }
 
+// watched is a connection that keeps the error of the last read.
 type watched struct {
 	net.Conn
 	cause *cause
+	// first is what was read before anybody asked for it.
+	first []byte
+}
+
+// await waits for the first byte.
+func (w *watched) await(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := w.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	w.first = make([]byte, 1)
+	if _, err := w.Conn.Read(w.first); err != nil {
+		return err
+	}
+	return w.SetReadDeadline(time.Time{})
 }
 
 func (w *watched) Read(into []byte) (int, error) {
+	if len(w.first) > 0 {
+		n := copy(into, w.first)
+		w.first = w.first[n:]
+		return n, nil
+	}
 	n, err := w.Conn.Read(into)
 	if err != nil {
 		w.cause.set(err)
@@ -73,9 +104,10 @@ func unreachable(err error) error {
 		remote  *net.OpError
 	)
 	switch {
-	case err == nil || errors.Is(err, io.EOF):
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w: it closes the connection", ErrUnreachable)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+		// Closed is what this side does when it has waited for long enough.
 		return fmt.Errorf("%w: no answer", ErrUnreachable)
 	case errors.As(err, &invalid):
 		return expiry(invalid)
