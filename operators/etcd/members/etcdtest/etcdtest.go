@@ -131,7 +131,11 @@ func (m *Member) Kill(t testing.TB) {
 }
 
 // Pause has the process stand still: connections are accepted, and nothing is answered.
-func (m *Member) Pause(t testing.TB) { m.signal(t, syscall.SIGSTOP) }
+func (m *Member) Pause(t testing.TB) {
+	t.Helper()
+	m.signal(t, syscall.SIGSTOP)
+	Eventually(t, 10*time.Second, "member "+m.Name+" stands still", func() error { return standsStill(m.process.Process.Pid) })
+}
 
 // Resume ends a pause.
 func (m *Member) Resume(t testing.TB) { m.signal(t, syscall.SIGCONT) }
