@@ -140,7 +140,9 @@ func olmUninstall(t *testing.T) {
 				t.Parallel()
 				for _, command := range commands {
 					if !strings.Contains(command, common) {
-						must(t, "bash", "-euc", strings.ReplaceAll(command, nameOf("at"), nameOf(operator)))
+						names := strings.NewReplacer(
+							packageOf("at")+"."+namespaceOf("at"), packageOf(operator)+"."+namespaceOf(operator), nameOf("at"), nameOf(operator))
+						must(t, "bash", "-euc", names.Replace(command))
 					}
 				}
 				nothingOf(t, operator)
@@ -155,7 +157,7 @@ func olmUninstall(t *testing.T) {
 	left := kubectl(t, "get", "operators.operators.coreos.com,csv,subscriptions,catalogsources,clusterroles,clusterrolebindings", "-A", "-o", "name")
 	for name := range strings.FieldsSeq(left) {
 		for _, operator := range operators {
-			if strings.Contains(name, "/"+nameOf(operator)) || strings.Contains(name, "/fairlead") {
+			if strings.Contains(name, "/"+nameOf(operator)) || strings.Contains(name, "/"+packageOf(operator)+".") || strings.Contains(name, "/fairlead") {
 				t.Errorf("left behind: %s", name)
 			}
 		}
