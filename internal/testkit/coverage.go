@@ -14,13 +14,26 @@ import (
 type coverage struct {
 	mu    sync.Mutex
 	sorts map[string]*marks
-	where map[string]playing // where one was last made
+	where map[string]map[place]*made // in how many runs one was made
 }
 
 // playing is a scenario in one of its variants.
 type playing struct {
 	scenario *Scenario
 	variant  variant
+}
+
+// place tells scenarios in their variants apart.
+type place struct {
+	scenario *Scenario
+	variant  string
+}
+
+// made is in how many runs of a scenario in one of its variants a write was made.
+type made struct {
+	playing
+
+	runs int
 }
 
 // marks are how the writes of a sort were cut.
@@ -31,14 +44,21 @@ func (c *coverage) add(in playing, res result, cut string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sorts == nil {
-		c.sorts, c.where = map[string]*marks{}, map[string]playing{}
+		c.sorts, c.where = map[string]*marks{}, map[string]map[place]*made{}
 	}
+	at, of := place{in.scenario, in.variant.name}, map[string]bool{}
 	for _, w := range res.writes {
 		sort := w.Sort()
 		if c.sorts[sort] == nil {
-			c.sorts[sort] = &marks{}
+			c.sorts[sort], c.where[sort] = &marks{}, map[place]*made{}
 		}
-		c.where[sort] = in
+		of[sort] = true
+	}
+	for sort := range of {
+		if c.where[sort][at] == nil {
+			c.where[sort][at] = &made{playing: in}
+		}
+		c.where[sort][at].runs++
 	}
 	if res.hit != nil {
 		if m := c.sorts[res.hit.Sort()]; m != nil {
@@ -63,13 +83,24 @@ func (c *coverage) gaps() []gap {
 	var all []gap
 	for _, sort := range slices.Sorted(maps.Keys(c.sorts)) {
 		if !c.sorts[sort].before {
-			all = append(all, gap{c.where[sort], sort, before})
+			all = append(all, gap{c.mostIn(sort), sort, before})
 		}
 		if !c.sorts[sort].after {
-			all = append(all, gap{c.where[sort], sort, afterwards})
+			all = append(all, gap{c.mostIn(sort), sort, afterwards})
 		}
 	}
 	return all
+}
+
+// mostIn is where writes of a sort were made in the most runs, so that one is likely to be again.
+func (c *coverage) mostIn(sort string) playing {
+	var most made
+	for _, m := range c.where[sort] {
+		if m.runs > most.runs {
+			most = *m
+		}
+	}
+	return most.playing
 }
 
 // judge compares what was made and cut with the names of the writes that there are.
@@ -78,13 +109,13 @@ func (c *coverage) judge(names []string) error {
 	defer c.mu.Unlock()
 	var problems []error
 	isOf := func(sort, name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") }
-	made := slices.Sorted(maps.Keys(c.sorts))
+	known := slices.Sorted(maps.Keys(c.sorts))
 	for _, name := range names {
-		if !slices.ContainsFunc(made, func(sort string) bool { return isOf(sort, name) }) {
+		if !slices.ContainsFunc(known, func(sort string) bool { return isOf(sort, name) }) {
 			problems = append(problems, fmt.Errorf("%s: no scenario gets there", name))
 		}
 	}
-	for _, sort := range made {
+	for _, sort := range known {
 		switch m := c.sorts[sort]; {
 		case !slices.ContainsFunc(names, func(name string) bool { return isOf(sort, name) }):
 			problems = append(problems, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))

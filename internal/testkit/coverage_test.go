@@ -67,3 +67,16 @@ func TestCoverage(t *testing.T) {
 		})
 	}
 }
+
+// TestGaps: what was not cut is made up for where it was made most often.
+func TestGaps(t *testing.T) {
+	w := Write{Request: Request{Verb: "create", Resource: "pods"}}
+	often, seldom := playing{scenario: &Scenario{Name: "often"}}, playing{scenario: &Scenario{Name: "seldom"}}
+	c := &coverage{}
+	for _, in := range []playing{often, often, seldom} {
+		c.add(in, result{hit: &w, writes: []Write{w, w}}, afterwards)
+	}
+	if gaps := c.gaps(); len(gaps) != 1 || gaps[0].scenario != often.scenario || gaps[0].cut != before {
+		t.Errorf("gaps() = %+v, want one before the write, in the scenario where it was made most often", gaps)
+	}
+}

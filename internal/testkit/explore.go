@@ -81,3 +81,29 @@ func (e *exploration) finished(p plan, res result, played bool, note func(result
 	}
 	note(res, p)
 }
+
+// exploreSorts plays with nothing going wrong, and then cuts the first write of each sort, after
+// it: before it is made up for by [Sweep.RequireAllWritesCut], once for each sort.
+func (s *Sweep) exploreSorts(_ variant, play func(plan) (res result, played bool), note func(result, plan)) {
+	var mu sync.Mutex
+	one := func(p plan) result {
+		s.slots <- struct{}{}
+		res, played := play(p)
+		<-s.slots
+		mu.Lock()
+		defer mu.Unlock()
+		if played {
+			note(res, p)
+		}
+		return res
+	}
+	cut := map[string]bool{}
+	var runs sync.WaitGroup
+	for _, w := range one(plan{}).writes {
+		if sort := w.Sort(); !cut[sort] {
+			cut[sort] = true
+			runs.Go(func() { one(plan{sort: sort, cut: afterwards}) })
+		}
+	}
+	runs.Wait()
+}

@@ -8,14 +8,20 @@ import (
 	"example.com/fairlead/internal/kit/outside"
 )
 
-// outside takes calls to servers that are not the API server through the sweep: they
-// count, can be cut and can meet a fault like any other write.
+// outside takes calls to servers that are not the API server through the sweep: those that
+// change something count, can be cut and can meet a fault like any other write.
 func (i *instance) outside(w *wire) outside.Way {
 	return func(ctx context.Context, call outside.Call, do func() error) error {
 		if i.life.Err() != nil {
 			return errKilled
 		}
-		return w.deliver(ctx, i, Request{Verb: call.Verb, Resource: call.What, Name: call.Name}, func() (string, error) {
+		w.stir(+1)
+		defer w.stir(-1)
+		request := Request{Verb: call.Verb, Resource: call.What, Name: call.Name}
+		if !request.isWrite() {
+			return do()
+		}
+		return w.deliver(ctx, i, request, func() (string, error) {
 			if err := do(); err != nil {
 				return err.Error(), err
 			}

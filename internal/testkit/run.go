@@ -111,11 +111,13 @@ func (pl *play) prepare(server *APIServer, v variant) error {
 		return fmt.Errorf("make a namespace: %w", err)
 	}
 	c := pl.sweep.client
-	k, err := StartKubelet(pl.ctx, server.Config, ns, pl.scenario.Pods)
-	if err != nil {
-		return err
+	k := &Kubelet{}
+	if !pl.scenario.OwnNodes {
+		if k, err = StartKubelet(pl.ctx, server.Config, ns, pl.scenario.Pods); err != nil {
+			return err
+		}
+		pl.helpers.Go(k.wait)
 	}
-	pl.helpers.Go(k.wait)
 	pl.Run = &Run{Namespace: ns, Client: c, Config: server.Config, Kubelet: k, wire: pl.wire}
 	for _, kind := range pl.sweep.Kinds {
 		w := &statusWatch{client: c, namespace: ns, kind: kind, each: pl.sweep.Each, lie: pl.fail}

@@ -22,6 +22,9 @@ type Scenario struct {
 	// Pods says what becomes of pods; see [StartKubelet] for nil.
 	Pods func(*corev1.Pod) Outcome
 
+	// OwnNodes says that the story has nodes of its own, which run its pods: there is no kubelet besides.
+	OwnNodes bool
+
 	// Before makes what is there before the operator starts; nil for nothing.
 	Before func(ctx context.Context, r *Run) error
 

@@ -54,6 +54,10 @@ type Sweep struct {
 	// wrong (package sim): here the variant plain remains, with SWEEP_ALL all of them.
 	Simulated bool
 
+	// EachSort cuts the first write of each sort, see [Write.Sort], rather than each write: for
+	// stories that take long, and in which the same is requested until it is granted.
+	EachSort bool
+
 	// Parallel is how many runs there are at a time; 16 if 0. They mostly wait.
 	Parallel int
 
@@ -166,7 +170,10 @@ func (v variant) points(n int) []plan {
 }
 
 func (p plan) String() string {
-	if p.sort != "" {
+	switch {
+	case p == plan{}:
+		return "nothing-cut"
+	case p.sort != "":
 		return p.sort + "-" + p.cut
 	}
 	return fmt.Sprintf("write-%02d-%s%s", p.n, p.cut, p.fault)
@@ -206,8 +213,12 @@ func (s *Sweep) Trace(t *testing.T, sc Scenario) []Write {
 }
 
 func (s *Sweep) runVariant(t *testing.T, server *APIServer, sc *Scenario, v variant) {
+	explore := s.explore
+	if s.EachSort {
+		explore = s.exploreSorts
+	}
 	runs, began := 0, time.Now()
-	s.explore(v, func(p plan) (res result, played bool) {
+	explore(v, func(p plan) (res result, played bool) {
 		t.Run(p.String(), func(t *testing.T) {
 			played = true
 			res = s.play(t.Context(), server, sc, v, p)

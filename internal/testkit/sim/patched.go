@@ -12,7 +12,7 @@ import (
 )
 
 // plantedHistories are how many a planted flaw may take, of all stories that are played.
-const plantedHistories = "2000"
+const plantedHistories = "10000"
 
 // FindsPlanted plants a flaw in the package that is being tested, and requires that its
 // simulation finds it: that test, which may name a subtest as in "TestSimulation/retries",

@@ -78,6 +78,9 @@ func (w *World) start() {
 		}, funcr.Options{})
 	}
 	p.ctx = outside.With(log.IntoContext(context.Background(), logger), p.outside)
+	if w.Context != nil {
+		p.ctx = w.Context(p.ctx)
+	}
 	parts := run.Parts{
 		Scheme: api.Scheme, Mapper: mapper{api}, Client: p.client, Live: p.client.Live(), Cache: cached{p},
 		Index: func(obj client.Object, field string, values client.IndexerFunc) error {

@@ -24,6 +24,9 @@ type attempt struct {
 	// collect has the garbage collector do its work: it returns once the object is as
 	// it is to become, nil for one that is gone. A nil function is for one that stays as it is.
 	collect func(is func(client.Object) bool)
+	// settle returns once the server's cache has what the step before has stored; nil for a
+	// server without a cache.
+	settle func()
 }
 
 // serverCase is what happens to one object.
@@ -46,6 +49,9 @@ const objectName = "x"
 // take takes a step, and says in words what came of it: the server's answer, whether the
 // object was stored once more, and its generation.
 func (a *attempt) take(empty client.Object, step serverStep) (said string, err error) {
+	if a.settle != nil {
+		a.settle()
+	}
 	err = step.do(a)
 	said = answerOf(err)
 	now := empty.DeepCopyObject().(client.Object)

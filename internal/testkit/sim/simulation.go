@@ -195,7 +195,10 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 	p.world = w
 	kubelet := testkit.NewSteppedKubelet(node{w}, sc.Pods)
 	p.run = testkit.Simulated(namespace, w.Client("user"), w.Now, kubelet.Kubelet)
-	w.Controllers = []Controller{NewCollector(w.Server), kubelet}
+	w.Controllers = []Controller{NewCollector(w.Server)}
+	if !sc.OwnNodes {
+		w.Controllers = append(w.Controllers, kubelet)
+	}
 	if p.Controllers != nil {
 		w.Controllers = append(w.Controllers, p.Controllers(w, p.run)...)
 	}

@@ -77,6 +77,9 @@ type World struct {
 	Server *Server
 	// Controllers act besides the operator and the user.
 	Controllers []Controller
+	// Context, if set, adds to the context of the operators: what tells those who stand in for
+	// some server outside which world a request is of.
+	Context func(context.Context) context.Context
 	// Logs are what the containers of a pod have written, by its name.
 	Logs map[string]string
 	// Writes are those of the operators so far.
@@ -132,6 +135,15 @@ type History struct {
 
 // Now is the time of the cluster's clock.
 func (w *World) Now() time.Time { return w.now }
+
+// Changed says that something has changed that is not on the server, such as what a container
+// says: those who wait for news look again.
+func (w *World) Changed() {
+	for i := range w.slow {
+		w.slow[i].seen = -1
+	}
+	w.user.asked = false
+}
 
 // Latest is the latest time that the clock has shown: it may be set back.
 func (w *World) Latest() time.Time {

@@ -17,7 +17,11 @@ import (
 // testkit.Sweep wants it.
 func Start(operator run.Operator) func(ctx context.Context, cfg *rest.Config, namespace string) error {
 	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
-		mgr, err := run.New(cfg, run.Options{Namespaces: []string{namespace}}, operator)
+		base := context.WithoutCancel(ctx) // what comes by the context, such as the calls outside
+		mgr, err := run.New(cfg, run.Options{
+			Namespaces:  []string{namespace},
+			BaseContext: func() context.Context { return base },
+		}, operator)
 		if err != nil {
 			return err
 		}

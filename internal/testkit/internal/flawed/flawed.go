@@ -5,6 +5,8 @@ package flawed
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,11 +56,34 @@ func Forgetful(ctx context.Context, c client.Client, order *example.Order) error
 // Hasty looks into its cache to see whether a pod runs, and starts one under a new
 // name if it sees none.
 func Hasty(ctx context.Context, c client.Client, order *example.Order) error {
+	return hasty(ctx, c, order, func() {})
+}
+
+// HastyPair is Hasty with two leaders that both look before either starts a pod: who has
+// looked waits until another has, too, for at most 5 s. Without it, whether they meet
+// depends on how long each takes to come up.
+func HastyPair() Step {
+	var firsts sync.Map // by UID of the Order, what ends the wait of who looked first
+	return func(ctx context.Context, c client.Client, order *example.Order) error {
+		return hasty(ctx, c, order, func() {
+			alone, met := context.WithTimeout(ctx, 5*time.Second)
+			defer met()
+			if first, isSecond := firsts.LoadOrStore(order.UID, met); isSecond {
+				first.(context.CancelFunc)()
+				return
+			}
+			<-alone.Done()
+		})
+	}
+}
+
+func hasty(ctx context.Context, c client.Client, order *example.Order, think func()) error {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(order.Namespace)); err != nil {
 		return err
 	}
 	if len(pods.Items) == 0 {
+		think()
 		pod := podOf(order)
 		pod.Name, pod.GenerateName = "", order.Name+"-"
 		return c.Create(ctx, pod)
