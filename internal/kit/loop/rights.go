@@ -52,7 +52,7 @@ func (k Kind[T, S, P]) Rights(scheme *runtime.Scheme) (Rights, error) {
 		verb, what, _ := strings.Cut(write, " ")
 		kind, _, _ := strings.Cut(what, "/")
 		name, ok := names[kind]
-		if !ok {
+		if !ok && !strings.HasPrefix(verb, string(Call)+"/") {
 			return nil, fmt.Errorf("%q: %s is neither a child nor watched", write, kind)
 		}
 		switch Verb(verb) {

@@ -3,7 +3,10 @@
 // a change can be cut, delayed or refused like any other write.
 package outside
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Call is what is about to be done: "add", "members", "10.0.0.7".
 type Call struct{ Verb, What, Name string }
@@ -24,4 +27,20 @@ func Do(ctx context.Context, call Call, do func() error) error {
 		return way(ctx, call, do)
 	}
 	return do()
+}
+
+// Each does n things at the same time, and waits until all are done. Where calls take a way,
+// one is done after the other: tests that get in between have no goroutines.
+func Each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
+	if _, ok := ctx.Value(wayKey{}).(Way); ok {
+		for i := range n {
+			do(ctx, i)
+		}
+		return
+	}
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(ctx, i) })
+	}
+	all.Wait()
 }

@@ -62,6 +62,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                 scheme,
+		BaseContext:            options.BaseContext,
 		Cache:                  cacheOptions(options.Namespaces, operators),
 		HealthProbeBindAddress: options.ProbeAddress,
 		Metrics: metricsserver.Options{

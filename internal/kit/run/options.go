@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,6 +41,9 @@ type Options struct {
 	// ProbeAddress is where /healthz and /readyz are served, such as ":8081";
 	// "" or "0" for nowhere.
 	ProbeAddress string
+	// BaseContext gives the values of the contexts that reconciliations have, their
+	// logger among them; nil for none. Tests get in between by them.
+	BaseContext func() context.Context
 }
 
 // bind registers the flags that set o, with their defaults.
