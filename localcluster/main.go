@@ -22,6 +22,8 @@ import (
 const usage = `localcluster runs a real single-node Kubernetes, as root, on Linux.
 
   localcluster assets [--dir DIR]                   build kube-apiserver, etcd, kubectl, ...; prints their folder
+  localcluster etcd   [--dir DIR] [VERSION...]      build etcd, etcdctl and etcdutl of versions, such as v3.6.16, or of those
+                                                    that the tests use; prints the folder that has a folder for each
   localcluster up     [--dir DIR] [--images all]    start a cluster in the background
   localcluster down   [--dir DIR]                   end it and remove its folder
   localcluster run    [--dir DIR] [--images all] -- COMMAND [ARG...]
@@ -31,7 +33,7 @@ const usage = `localcluster runs a real single-node Kubernetes, as root, on Linu
   localcluster image  [--dir DIR] NAME...           make images of the list below and load them
 
 DIR is .cluster unless given; run takes a temporary folder, and the parts of .cluster (--cache DIR).
-Images: `
+Images, and etcd by the tag of any other version: `
 
 func main() {
 	// The program calls itself by these two.
@@ -91,6 +93,15 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 			return 1, err
 		}
 		fmt.Println(c.Built())
+		return 0, nil
+	case command == "etcd":
+		if len(rest) == 0 {
+			rest = images.EtcdVersions
+		}
+		if err := c.Etcd(ctx, rest); err != nil {
+			return 1, err
+		}
+		fmt.Println(c.BuiltEtcd())
 		return 0, nil
 	case command == "up" && len(rest) == 0:
 		return 0, c.Up(ctx, names, true)

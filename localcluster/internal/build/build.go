@@ -48,7 +48,7 @@ func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
 		}
 	}
 	title := fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version)
-	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version), tags(version)); err != nil {
+	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version), "-tags", tags(version)); err != nil {
 		return err
 	}
 	if err := b.Component(ctx, "volume-provisioner", filepath.Join(bin, "volume-provisioner")); err != nil {
@@ -69,7 +69,7 @@ func (b Builder) Component(ctx context.Context, name, file string) error {
 	if err != nil {
 		return err
 	}
-	return b.build(ctx, "building "+name, source, "./components/"+name, file, "", "")
+	return b.build(ctx, "building "+name, source, "./components/"+name, file, "")
 }
 
 // Version is the version of a module that this one is built with.
@@ -100,25 +100,25 @@ func stamp(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// build links a package of the module in a folder into a file. The go command sees
-// for itself when the file is up to date.
-func (b Builder) build(ctx context.Context, title, source, component, file, ldflags, tag string) error {
+// build links a package, as the module in a folder has it, into a file. The go
+// command sees for itself when the file is up to date.
+func (b Builder) build(ctx context.Context, title, source, pkg, file, ldflags string, flags ...string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	building, done := context.WithCancel(ctx)
 	defer done()
-	go b.tell(building, title, filepath.Base(component))
-	_, err := b.command(ctx, source, "build",
+	go b.tell(building, title, filepath.Base(file))
+	args := append([]string{"build",
 		"-buildvcs=false", // or every commit would mean linking again
-		"-tags", tag,
-		"-ldflags", strings.TrimSpace("-s -w "+ldflags), "-o", file, component)
+		"-ldflags", strings.TrimSpace("-s -w " + ldflags), "-o", file}, flags...)
+	_, err := b.command(ctx, source, append(args, pkg)...)
 	return err
 }
 
 // tell says that a build is going on, unless it is up to date and over before
 // anybody wonders, and how long it has been.
-func (b Builder) tell(building context.Context, title, component string) {
+func (b Builder) tell(building context.Context, title, program string) {
 	start := time.Now()
 	for wait := time.Second; ; wait = 15 * time.Second {
 		select {
@@ -129,7 +129,7 @@ func (b Builder) tell(building context.Context, title, component string) {
 		if wait == time.Second {
 			fmt.Fprintln(b.Progress, title)
 		} else {
-			fmt.Fprintf(b.Progress, "  still building %s, %s\n", component, time.Since(start).Round(time.Second))
+			fmt.Fprintf(b.Progress, "  still building %s, %s\n", program, time.Since(start).Round(time.Second))
 		}
 	}
 }

@@ -2,6 +2,8 @@ package build
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,6 +50,32 @@ replace k8s.io/api => k8s.io/api v0.31.0
 	}
 	if _, err := moduleFor("1.31", theirs); err == nil || !strings.Contains(err.Error(), "v1.<minor>.<patch>") {
 		t.Errorf("1.31: %v", err)
+	}
+}
+
+func TestEtcdModuleFor(t *testing.T) {
+	const want = `module etcd
+
+go 1.26.0
+
+require go.etcd.io/etcd/server/v3 v3.6.16
+require go.etcd.io/etcd/etcdctl/v3 v3.6.16
+require go.etcd.io/etcd/etcdutl/v3 v3.6.16
+`
+	if got := string(etcdModuleFor("v3.6.16", goMod{Go: "1.26.0"})); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestEtcdRefuses(t *testing.T) {
+	for _, version := range []string{"", "3.6.16", "v3.6", "v3.06.16", "v3.4.33", "v4.0.0", "v3.6.16-rc.0", "v3.6.16/../x"} {
+		folder := filepath.Join(t.TempDir(), "etcd")
+		if err := (Builder{}).Etcd(t.Context(), folder, version); err == nil || !strings.Contains(err.Error(), "v3.<minor>.<patch>") {
+			t.Errorf("%q: %v", version, err)
+		}
+		if _, err := os.Stat(folder + "-source"); !os.IsNotExist(err) {
+			t.Errorf("%q has left a folder (%v)", version, err)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (b Builder) makeModule(ctx context.Context, folder, release, source string)
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
-	theirs, err := b.goMod(ctx, source, release)
+	theirs, err := b.goMod(ctx, source, "k8s.io/kubernetes@"+release)
 	if err != nil {
 		return err
 	}
@@ -52,21 +52,15 @@ func (b Builder) makeModule(ctx context.Context, folder, release, source string)
 	return os.WriteFile(done, nil, 0o644)
 }
 
-// goMod fetches a release's go.mod.
-func (b Builder) goMod(ctx context.Context, source, release string) (goMod, error) {
-	var fetched struct{ GoMod, Error string }
+// goMod fetches the go.mod of a version of a module, such as
+// k8s.io/kubernetes@v1.31.0.
+func (b Builder) goMod(ctx context.Context, source, module string) (goMod, error) {
 	var mod goMod
-	out, err := b.command(ctx, source, "mod", "download", "-json", "k8s.io/kubernetes@"+release)
+	out, err := b.command(ctx, source, "list", "-m", "-f", "{{.GoMod}}", module)
 	if err != nil {
 		return mod, err
 	}
-	if err := json.Unmarshal(out, &fetched); err != nil {
-		return mod, err
-	}
-	if fetched.Error != "" {
-		return mod, errors.New(fetched.Error)
-	}
-	if out, err = b.command(ctx, source, "mod", "edit", "-json", fetched.GoMod); err != nil {
+	if out, err = b.command(ctx, source, "mod", "edit", "-json", strings.TrimSpace(string(out))); err != nil {
 		return mod, err
 	}
 	return mod, json.Unmarshal(out, &mod)

@@ -8,6 +8,7 @@
 //	packages/   Debian's packages, as fetched    parts
 //	debian/     and unpacked                     parts
 //	images/     programs that go into images     parts
+//	etcd/       versions of etcd, a folder each  parts
 //	kubeconfig  the administrator's              state
 //	log/        a file per component, audit.log  state
 //	node/       disks of the node                state
@@ -56,6 +57,7 @@ const (
 	debianDir   = node.DebianDir
 	packagesDir = "packages"
 	imagesDir   = "images"
+	etcdDir     = "etcd"
 )
 
 // Bin is where kubectl, kube-apiserver and etcd are.
@@ -82,6 +84,21 @@ func (c *Cluster) Built() string {
 	}
 	return filepath.Join(c.Cache, binDir+"-"+c.Kubernetes)
 }
+
+// Etcd builds versions of etcd, such as v3.6.16, where they are not up to date.
+func (c *Cluster) Etcd(ctx context.Context, versions []string) error {
+	return locked(c.Cache, func() error {
+		for _, version := range versions {
+			if err := c.builder().Etcd(ctx, filepath.Join(c.BuiltEtcd(), version), version); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BuiltEtcd is where versions of etcd are built: each has a folder, named by it.
+func (c *Cluster) BuiltEtcd() string { return filepath.Join(c.Cache, etcdDir) }
 
 // parts makes everything that a cluster is started from.
 func (c *Cluster) parts(ctx context.Context) error {
@@ -151,7 +168,9 @@ func (c *Cluster) debian() debian.Store {
 }
 
 func (c *Cluster) maker() *images.Maker {
-	return &images.Maker{Dir: filepath.Join(c.Cache, imagesDir), Build: c.builder(), Debian: c.debian()}
+	return &images.Maker{
+		Dir: filepath.Join(c.Cache, imagesDir), Etcd: c.BuiltEtcd(), Build: c.builder(), Debian: c.debian(),
+	}
 }
 
 // locked runs f while no other process makes parts in the same folder.

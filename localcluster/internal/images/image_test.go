@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -164,8 +165,17 @@ func TestNames(t *testing.T) {
 	if got, want := Names(false), []string{"busybox", "coredns", "pause"}; !slices.Equal(got, want) {
 		t.Errorf("the basic images are %q, want %q", got, want)
 	}
-	if all := Names(true); len(all) != len(recipes) {
+	all := Names(true)
+	if len(all) != len(recipes)+len(EtcdVersions) {
 		t.Errorf("Names(true) = %q, lacks some of the list", all)
+	}
+	for _, name := range all {
+		if _, err := find(name); err != nil {
+			t.Errorf("an image of the list cannot be made: %v", err)
+		}
+	}
+	if _, err := find("etcd"); err == nil || !strings.Contains(err.Error(), EtcdImage("v3.6.16")) {
+		t.Errorf("an image that cannot be made: %v, want what can", err)
 	}
 }
 

@@ -42,12 +42,18 @@ var recipes = map[string]recipe{
 		"libssl3t64", "libzstd1", "zlib1g")},
 }
 
-// Names lists the images that can be made, the basic ones or all.
+// Names lists the images that can be made, the basic ones or all. Other versions of
+// etcd can be made, too.
 func Names(all bool) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(recipes)) {
 		if all || recipes[name].basic {
 			names = append(names, name)
+		}
+	}
+	if all {
+		for _, version := range EtcdVersions {
+			names = append(names, EtcdImage(version))
 		}
 	}
 	return names
@@ -56,22 +62,34 @@ func Names(all bool) []string {
 // Maker makes images of the list.
 type Maker struct {
 	// Dir is where the programs that go into images are built.
-	Dir    string
+	Dir string
+	// Etcd is where versions of etcd are built, each in a folder of its name.
+	Etcd   string
 	Build  build.Builder
 	Debian debian.Store
 }
 
-// Make makes an image of the list.
+// Make makes an image of the list, or one of another version of etcd.
 func (m *Maker) Make(ctx context.Context, name string) (Image, error) {
-	recipe, ok := recipes[name]
-	if !ok {
-		return Image{}, fmt.Errorf("no image %q; there are %s", name, strings.Join(Names(true), ", "))
+	recipe, err := find(name)
+	if err != nil {
+		return Image{}, err
 	}
 	image, err := recipe.make(ctx, m)
 	if err != nil {
 		return Image{}, fmt.Errorf("make the image %s: %w", name, err)
 	}
 	return image, nil
+}
+
+func find(name string) (recipe, error) {
+	if recipe, ok := recipes[name]; ok {
+		return recipe, nil
+	}
+	if version, ok := etcdVersion(name); ok {
+		return recipe{make: etcd(name, version)}, nil
+	}
+	return recipe{}, fmt.Errorf("no image %q; there are %s, and etcd by the tag of any other version", name, strings.Join(Names(true), ", "))
 }
 
 func pause(ctx context.Context, m *Maker) (Image, error) {
