@@ -1,0 +1,156 @@
+// Package members is how the operator talks to the members of an etcd cluster.
+//
+// Every request goes to one member, at its address, and never to another one: an answer is
+// worth nothing if it is not known whose it is. No request waits for long: each has a timeout
+// of its own, shorter than that of the context, and is not repeated.
+package members
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Endpoint is where a member serves clients.
+type Endpoint struct {
+	// Address is its host and port, such as 10.0.0.7:2379. The host is the pod's IP address, so
+	// that a problem with DNS is none of the operator's.
+	Address string
+	// ServerName is the name that its certificate has to have.
+	ServerName string
+}
+
+// ID is the ID of a member or cluster. 0 is none.
+type ID uint64
+
+// String is the ID in hexadecimal, as etcd writes it; empty for none.
+func (id ID) String() string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(id), 16)
+}
+
+// ParseID reads what String wrote; 0 for anything else.
+func ParseID(s string) ID {
+	id, err := strconv.ParseUint(s, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return ID(id)
+}
+
+// Member is an entry of a member list.
+type Member struct {
+	ID ID
+	// Name is empty until the member has started once.
+	Name       string
+	PeerURLs   []string
+	ClientURLs []string
+	IsLearner  bool
+}
+
+// List is a member list as one member has it.
+type List struct {
+	ClusterID ID
+	// By is the member that answered.
+	By      ID
+	Members []Member
+}
+
+// Alarm is an alarm that a member has raised: NOSPACE or CORRUPT.
+type Alarm struct {
+	Member ID
+	Type   string
+}
+
+// The types of alarms.
+const (
+	NoSpace = "NOSPACE"
+	Corrupt = "CORRUPT"
+)
+
+// Status is what a member says of itself.
+type Status struct {
+	ClusterID ID
+	ID        ID
+	// Version is that of its binary, such as 3.6.16.
+	Version string
+	// Leader is who leads as it knows; 0 if nobody does.
+	Leader    ID
+	IsLearner bool
+	// RaftTerm and RaftIndex are those of its log, and Applied what of it is applied.
+	RaftTerm, RaftIndex, Applied uint64
+	// Revision is that of the store.
+	Revision int64
+	// DBSize and DBSizeInUse are in bytes. The difference is what defragmentation frees.
+	DBSize, DBSizeInUse int64
+	// StorageVersion is that of the data, such as 3.6; empty before etcd 3.6.
+	StorageVersion string
+	// Downgrading is the version that a downgrade is enabled to; empty if none.
+	Downgrading string
+	// Alarms are those of all members that it knows of.
+	Alarms []Alarm
+}
+
+// Client makes requests to the members of one cluster. An error is one of those in errors.go,
+// or it is not known what became of the request.
+type Client interface {
+	// Status and Alarms are answered by the member from what it has, also without quorum.
+	Status(ctx context.Context, at Endpoint) (Status, error)
+	// List is the member list as the member at the endpoint has it, also without quorum. It may
+	// be an old one.
+	List(ctx context.Context, at Endpoint) (List, error)
+	// Serves asks for a linearizable read: it succeeds only if the member is part of a quorum.
+	Serves(ctx context.Context, at Endpoint) error
+
+	// Add adds a member that has not started, as a learner or a voter.
+	Add(ctx context.Context, at Endpoint, peerURLs []string, learner bool) (Member, error)
+	// Promote makes a voter of a learner; ErrLearnerNotReady if it is too far behind.
+	Promote(ctx context.Context, at Endpoint, id ID) error
+	// Remove removes a member. ErrMemberNotFound if it is gone.
+	Remove(ctx context.Context, at Endpoint, id ID) error
+	// UpdatePeers changes the peer URLs of a member.
+	UpdatePeers(ctx context.Context, at Endpoint, id ID, peerURLs []string) error
+	// MoveLeader has the leader, which must be at the endpoint, hand over to a voter.
+	MoveLeader(ctx context.Context, at Endpoint, to ID) error
+
+	// Compact drops the history before a revision. ErrCompacted if it is dropped already.
+	Compact(ctx context.Context, at Endpoint, revision int64) error
+	// Defragment makes the member's database file as small as it can be. The member does not
+	// serve meanwhile.
+	Defragment(ctx context.Context, at Endpoint) error
+	// Disarm ends an alarm.
+	Disarm(ctx context.Context, at Endpoint, alarm Alarm) error
+	// Downgrade enables a downgrade to a minor version such as 3.5, or with an empty one cancels
+	// it. ErrDowngradeRefused with etcd's reason, ErrNoDowngrade if there is none to cancel.
+	Downgrade(ctx context.Context, at Endpoint, to string) error
+
+	// Close frees the connections.
+	Close() error
+}
+
+// Connect makes the client of a cluster, with TLS where the cluster has it. Tests give another
+// than [Dial].
+type Connect func(config *tls.Config) (Client, error)
+
+// The timeouts of requests.
+const (
+	// Patience is for what a healthy member answers at once.
+	Patience = 2 * time.Second
+	// ChangePatience is for what a quorum has to agree to.
+	ChangePatience = 5 * time.Second
+	// DefragmentPatience is for a defragmentation, which takes some seconds for each GiB.
+	DefragmentPatience = 60 * time.Second
+)
+
+// PeerURL is where other members find a member, by the scheme, and the host's name.
+func PeerURL(scheme, host string) string { return fmt.Sprintf("%s://%s:%d", scheme, host, PeerPort) }
+
+// The ports of a member.
+const (
+	ClientPort = 2379
+	PeerPort   = 2380
+)

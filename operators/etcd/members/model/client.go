@@ -1,0 +1,228 @@
+package model
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"slices"
+
+	"example.com/fairlead/internal/kit/outside"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// errCorrupt is how requests for keys are answered as long as there is an alarm CORRUPT.
+var errCorrupt = errors.New("etcdserver: corrupt cluster")
+
+type client struct{ w *World }
+
+// Connect is a members.Connect to the members of the world.
+func (w *World) Connect(*tls.Config) (members.Client, error) { return client{w}, nil }
+
+func (w *World) at(address string) (*Process, error) {
+	w.Tick()
+	for _, p := range w.processes {
+		if p.running && p.config.Address == address {
+			if p.paused {
+				return nil, ErrNoAnswer
+			}
+			if p.cut {
+				return nil, members.ErrUnreachable
+			}
+			return p, nil
+		}
+	}
+	return nil, members.ErrUnreachable
+}
+
+func (c client) do(ctx context.Context, verb string, at members.Endpoint, needsLeader bool, do func(*Process) error) error {
+	return outside.Do(ctx, outside.Call{Verb: verb, What: "members", Name: at.Address}, func() error {
+		p, err := c.w.at(at.Address)
+		if err != nil {
+			return err
+		}
+		if needsLeader && p.leader == nil {
+			return members.ErrNoLeader
+		}
+		err = do(p)
+		c.w.Tick()
+		return err
+	})
+}
+
+// Put writes something by way of a member. It is acknowledged if there is no error.
+func (w *World) Put(address string) (int64, error) {
+	p, err := w.at(address)
+	if err != nil {
+		return 0, err
+	}
+	if p.leader == nil {
+		return 0, members.ErrNoLeader
+	}
+	next := *p.leader.state()
+	if next.hasAlarm(members.Corrupt) {
+		return 0, errCorrupt
+	}
+	if next.hasAlarm(members.NoSpace) {
+		return 0, members.ErrNoSpace
+	}
+	quota := p.config.Quota
+	if quota == 0 {
+		quota = defaultQuota
+	}
+	if next.dbTotal+bytesPerWrite-p.config.Disk.freed > quota {
+		next.alarms = append(slices.Clip(next.alarms), members.Alarm{Member: p.id(), Type: members.NoSpace})
+		_ = w.propose(p.leader, &next, 0) // the answer is the same
+		return 0, members.ErrNoSpace
+	}
+	next.revision++
+	next.dbTotal += bytesPerWrite
+	next.dbInUse += bytesPerWrite
+	w.lastWrite++
+	if !w.propose(p.leader, &next, w.lastWrite) {
+		return 0, ErrNoAnswer
+	}
+	w.acked = append(w.acked, w.lastWrite)
+	return next.revision, nil
+}
+
+// Bloat has the files of all members grow by bytes that are not in use, as after many deletions.
+func (w *World) Bloat(address string, bytes int64) error {
+	p, err := w.at(address)
+	if err != nil {
+		return err
+	}
+	if p.leader == nil {
+		return members.ErrNoLeader
+	}
+	next := *p.leader.state()
+	next.dbTotal += bytes
+	return w.commit(p, &next)
+}
+
+func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Status, err error) {
+	err = c.do(ctx, "get", at, false, func(p *Process) error {
+		d, now := p.config.Disk, p.state()
+		m := now.member(d.member)
+		s = members.Status{
+			ClusterID: d.cluster, ID: d.member, Version: p.version.text, IsLearner: m != nil && m.IsLearner,
+			RaftTerm: d.term, RaftIndex: d.head.index, Applied: d.head.index, Revision: now.revision,
+			DBSize: now.dbTotal - d.freed, DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
+			Downgrading: minor(now.target),
+		}
+		if p.version.minor >= 6 {
+			s.StorageVersion = minor(d.storage)
+		}
+		if p.leader != nil {
+			s.Leader = p.leader.id()
+		}
+		if p.lie != nil && p.lie.ClusterID != 0 {
+			s.ClusterID = p.lie.ClusterID
+		}
+		return nil
+	})
+	return s, err
+}
+
+func (c client) List(ctx context.Context, at members.Endpoint) (l members.List, err error) {
+	err = c.do(ctx, "get", at, false, func(p *Process) error {
+		if p.isLearner() {
+			return members.ErrIsLearner
+		}
+		l = members.List{ClusterID: p.config.Disk.cluster, By: p.id(), Members: slices.Clone(p.state().members)}
+		if p.lie != nil && p.lie.ClusterID != 0 {
+			l.ClusterID = p.lie.ClusterID
+		}
+		if p.lie != nil && p.lie.Members != nil {
+			l.Members = slices.Clone(p.lie.Members)
+		}
+		return nil
+	})
+	return l, err
+}
+
+func (c client) Serves(ctx context.Context, at members.Endpoint) error {
+	return c.do(ctx, "get", at, true, func(p *Process) error {
+		switch {
+		case p.isLearner():
+			return members.ErrIsLearner
+		case p.state().hasAlarm(members.Corrupt):
+			return errCorrupt
+		}
+		return nil
+	})
+}
+
+func (c client) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (m members.Member, err error) {
+	err = c.do(ctx, "add", at, true, func(p *Process) (err error) {
+		m, err = c.w.add(p, urls, learner)
+		return err
+	})
+	return m, err
+}
+
+func (c client) Promote(ctx context.Context, at members.Endpoint, id members.ID) error {
+	return c.do(ctx, "promote", at, true, func(p *Process) error { return c.w.promote(p, id) })
+}
+
+func (c client) Remove(ctx context.Context, at members.Endpoint, id members.ID) error {
+	return c.do(ctx, "remove", at, true, func(p *Process) error { return c.w.remove(p, id) })
+}
+
+func (c client) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {
+	return c.do(ctx, "update", at, true, func(p *Process) error { return c.w.updatePeers(p, id, urls) })
+}
+
+func (c client) MoveLeader(ctx context.Context, at members.Endpoint, to members.ID) error {
+	return c.do(ctx, "move", at, true, func(p *Process) error { return c.w.moveLeader(p, to) })
+}
+
+func (c client) Compact(ctx context.Context, at members.Endpoint, revision int64) error {
+	return c.do(ctx, "compact", at, true, func(p *Process) error {
+		next := *p.leader.state()
+		if next.hasAlarm(members.Corrupt) {
+			return errCorrupt
+		}
+		if revision <= next.compacted {
+			return members.ErrCompacted
+		}
+		next.dbInUse -= min(next.dbInUse, (revision-next.compacted)*bytesPerWrite)
+		next.compacted = revision
+		return c.w.commit(p, &next)
+	})
+}
+
+func (c client) Defragment(ctx context.Context, at members.Endpoint) error {
+	return c.do(ctx, "defragment", at, false, func(p *Process) error {
+		p.config.Disk.freed = p.state().dbTotal - p.state().dbInUse
+		return nil
+	})
+}
+
+func (c client) Disarm(ctx context.Context, at members.Endpoint, alarm members.Alarm) error {
+	return c.do(ctx, "disarm", at, true, func(p *Process) error {
+		next := *p.leader.state()
+		next.alarms = slices.DeleteFunc(slices.Clone(next.alarms), func(a members.Alarm) bool { return a == alarm })
+		return c.w.commit(p, &next)
+	})
+}
+
+func (c client) Downgrade(ctx context.Context, at members.Endpoint, to string) error {
+	return c.do(ctx, "downgrade", at, true, func(p *Process) error {
+		next := *p.leader.state()
+		switch {
+		case p.version.minor < 6:
+			return members.ErrUnsupported
+		case to == "" && next.target == 0:
+			return members.ErrNoDowngrade
+		case to == "":
+			next.target = 0
+		case next.target != 0 || parse(to).minor != next.version-1:
+			return members.ErrDowngradeRefused
+		default:
+			next.target = parse(to).minor
+		}
+		return c.w.commit(p, &next)
+	})
+}
+
+func (c client) Close() error { return nil }

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// stage is where a script of requests is played: on the model, or on real members.
+type stage struct {
+	client members.Client
+	on     func(name string) members.Endpoint
+	url    func(name string) string
+	kill   func(name string)
+	pass   func(time.Duration)
+}
+
+func (s stage) add(at, name string, learner bool) error {
+	_, err := s.client.Add(context.Background(), s.on(at), []string{s.url(name)}, learner)
+	return err
+}
+
+func (s stage) id(name string) members.ID {
+	list, _ := s.client.List(context.Background(), s.on("a")) // an ID of 0 is nobody's
+	for _, m := range list.Members {
+		if len(m.PeerURLs) > 0 && m.PeerURLs[0] == s.url(name) {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// requests are scripts for clusters of some members that have run for ten seconds, with what they
+// end with.
+var requests = map[string]struct {
+	names string
+	do    func(context.Context, stage) error
+	want  error
+}{
+	"a voter with all alive": {"abc", func(_ context.Context, s stage) error { return s.add("a", "d", false) }, nil},
+	"a voter with one dead": {"abc", func(_ context.Context, s stage) error {
+		s.kill("c")
+		s.pass(2 * time.Second)
+		return s.add("a", "d", false)
+	}, members.ErrUnhealthy},
+	"a learner with one dead": {"abc", func(_ context.Context, s stage) error {
+		s.kill("c")
+		s.pass(2 * time.Second)
+		return s.add("a", "d", true)
+	}, members.ErrUnhealthy},
+	"a second learner": {"a", func(_ context.Context, s stage) error {
+		return errors.Join(s.add("a", "d", true), s.add("a", "e", true))
+	}, members.ErrTooManyLearners},
+	"the same URL again": {"a", func(_ context.Context, s stage) error { return s.add("a", "a", true) }, members.ErrMemberExists},
+	"promote one not started": {"a", func(ctx context.Context, s stage) error {
+		_ = s.add("a", "d", true)
+		return s.client.Promote(ctx, s.on("a"), s.id("d"))
+	}, members.ErrLearnerNotReady},
+	"promote a voter": {"abc", func(ctx context.Context, s stage) error { return s.client.Promote(ctx, s.on("a"), s.id("b")) }, members.ErrNotLearner},
+	"remove one dead": {"abc", func(ctx context.Context, s stage) error {
+		s.kill("c")
+		s.pass(2 * time.Second)
+		return s.client.Remove(ctx, s.on("a"), s.id("c"))
+	}, nil},
+	"remove one alive, one dead": {"abc", func(ctx context.Context, s stage) error {
+		s.kill("c")
+		s.pass(2 * time.Second)
+		return s.client.Remove(ctx, s.on("a"), s.id("b"))
+	}, members.ErrUnhealthy},
+	"remove nobody":              {"abc", func(ctx context.Context, s stage) error { return s.client.Remove(ctx, s.on("a"), 7) }, members.ErrMemberNotFound},
+	"downgrade by two":           {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "3.4") }, members.ErrDowngradeRefused},
+	"downgrade by one":           {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "3.5") }, nil},
+	"cancel without a downgrade": {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "") }, members.ErrNoDowngrade},
+	"a dead member":              {"abc", func(ctx context.Context, s stage) error { s.kill("c"); return s.client.Serves(ctx, s.on("c")) }, members.ErrUnreachable},
+	"reads with one of three dead": {"abc", func(ctx context.Context, s stage) error {
+		s.kill("c")
+		s.pass(3 * time.Second)
+		return s.client.Serves(ctx, s.on("a"))
+	}, nil},
+}
+
+func TestRequests(t *testing.T) {
+	for name, tc := range requests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, tc.names)
+			err := tc.do(context.Background(), stage{
+				client: p.client, on: on, kill: p.Kill, pass: p.pass,
+				url: func(name string) string { return "http://" + name + ":2380" },
+			})
+			p.want("the model", err, tc.want)
+		})
+	}
+}

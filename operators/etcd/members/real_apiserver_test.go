@@ -1,0 +1,222 @@
+//go:build apiserver
+
+package members_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/members/etcdtest"
+)
+
+const version = "v3.6.16"
+
+func at(m *etcdtest.Member) members.Endpoint { return members.Endpoint{Address: m.Client} }
+
+func dialed(t *testing.T) members.Client {
+	t.Helper()
+	c, err := members.Dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func wants(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: the error is %v, want %v", what, err, want)
+	}
+}
+
+// TestReal makes every request to a real cluster.
+func TestReal(t *testing.T) {
+	ctx, c := t.Context(), dialed(t)
+	all := etcdtest.NewCluster(t, 3, version)
+	_, err := c.Status(ctx, at(all[0]))
+	wants(t, "a member that has not started", err, members.ErrUnreachable)
+	ids := map[string]members.ID{}
+	for _, m := range all {
+		m.Start(t)
+	}
+	for _, m := range all {
+		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
+	}
+	for _, m := range all {
+		s, err := c.Status(ctx, at(m))
+		if err != nil || s.ID == 0 || s.Leader == 0 || "v"+s.Version != version || s.DBSize == 0 {
+			t.Fatalf("the status of %s is %+v (%v)", m.Name, s, err)
+		}
+		ids[m.Name] = s.ID
+	}
+	var leader, follower *etcdtest.Member
+	for _, m := range all {
+		if s, err := c.Status(ctx, at(m)); err == nil && s.Leader == s.ID {
+			leader = m
+		} else {
+			follower = m
+		}
+	}
+
+	wants(t, "a follower that is to hand over", c.MoveLeader(ctx, at(follower), ids[follower.Name]), members.ErrNotLeader)
+	if err := c.MoveLeader(ctx, at(leader), ids[follower.Name]); err != nil {
+		t.Errorf("hand over: %v", err)
+	}
+	leader, follower = follower, leader
+
+	// A learner that does not run is not in sync, and there is only one at a time.
+	extra, other := etcdtest.New(t, "x", version), etcdtest.New(t, "y", version)
+	var added members.Member
+	_, err = c.Add(ctx, at(leader), []string{all[0].PeerURL()}, true)
+	if !errors.Is(err, members.ErrUnhealthy) {
+		wants(t, "a peer URL that is known", err, members.ErrMemberExists)
+	}
+	etcdtest.Eventually(t, 30*time.Second, "add a learner", func() error {
+		added, err = c.Add(ctx, at(leader), []string{extra.PeerURL()}, true)
+		if err != nil && !errors.Is(err, members.ErrUnhealthy) {
+			t.Fatal(err)
+		}
+		return err
+	})
+	_, err = c.Add(ctx, at(leader), []string{extra.PeerURL()}, true)
+	wants(t, "the peer URL of the learner", err, members.ErrMemberExists)
+	_, err = c.Add(ctx, at(leader), []string{other.PeerURL()}, true)
+	wants(t, "a second learner", err, members.ErrTooManyLearners)
+	wants(t, "a learner that does not run", c.Promote(ctx, at(leader), added.ID), members.ErrLearnerNotReady)
+	wants(t, "a voter", c.Promote(ctx, at(leader), ids[leader.Name]), members.ErrNotLearner)
+	wants(t, "nobody", c.Promote(ctx, at(leader), 1), members.ErrMemberNotFound)
+
+	extra.Env = []string{
+		"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(append(all, extra)...), "ETCD_INITIAL_CLUSTER_STATE=existing",
+	}
+	extra.Start(t)
+	etcdtest.Eventually(t, time.Minute, "the learner's status", func() error {
+		s, err := c.Status(ctx, at(extra))
+		if err == nil && !s.IsLearner {
+			t.Errorf("the learner is a voter: %+v", s)
+		}
+		return err
+	})
+	_, err = c.List(ctx, at(extra))
+	wants(t, "the list of a learner", err, members.ErrIsLearner)
+	wants(t, "a read of a learner", c.Serves(ctx, at(extra)), members.ErrIsLearner)
+	etcdtest.Eventually(t, time.Minute, "promote", func() error { return c.Promote(ctx, at(follower), added.ID) })
+	if list, err := c.List(ctx, at(leader)); err != nil || len(list.Members) != 4 || list.By != ids[leader.Name] || list.ClusterID == 0 {
+		t.Errorf("the list is %+v (%v)", list, err)
+	}
+
+	if err := c.UpdatePeers(ctx, at(leader), added.ID, []string{extra.PeerURL(), "http://127.0.0.1:1"}); err != nil {
+		t.Errorf("update the peer URLs: %v", err)
+	}
+	wants(t, "the peer URLs of nobody", c.UpdatePeers(ctx, at(leader), 1, []string{other.PeerURL()}), members.ErrMemberNotFound)
+	extra.Kill(t)
+	etcdtest.Eventually(t, 30*time.Second, "remove", func() error { return c.Remove(ctx, at(leader), added.ID) })
+	wants(t, "one that is removed", c.Remove(ctx, at(leader), added.ID), members.ErrMemberNotFound)
+
+	wants(t, "a downgrade by two", c.Downgrade(ctx, at(leader), "3.4"), members.ErrDowngradeRefused)
+	wants(t, "no downgrade", c.Downgrade(ctx, at(leader), ""), members.ErrNoDowngrade)
+	if err := c.Downgrade(ctx, at(leader), "3.5"); err != nil {
+		t.Errorf("enable a downgrade: %v", err)
+	}
+	if s, err := c.Status(ctx, at(leader)); err != nil || s.Downgrading != "3.5" {
+		t.Errorf("the status during a downgrade is %+v (%v)", s, err)
+	}
+	wants(t, "a second downgrade", c.Downgrade(ctx, at(leader), "3.5"), members.ErrDowngradeRefused)
+	if err := c.Downgrade(ctx, at(leader), ""); err != nil {
+		t.Errorf("cancel a downgrade: %v", err)
+	}
+	if s, err := c.Status(ctx, at(leader)); err != nil || s.Downgrading != "" {
+		t.Errorf("the status after a downgrade is %+v (%v)", s, err)
+	}
+	if err := c.Defragment(ctx, at(leader)); err != nil {
+		t.Errorf("defragment: %v", err)
+	}
+
+	// Without quorum, a member still says what it has. A member that is paused does not.
+	all[1].Kill(t)
+	all[2].Pause(t)
+	if _, err := c.Status(ctx, at(all[2])); err == nil {
+		t.Error("a paused member answers")
+	}
+	all[2].Kill(t)
+	etcdtest.Eventually(t, 30*time.Second, "no leader", func() error {
+		s, err := c.Status(ctx, at(all[0]))
+		if err == nil && s.Leader != 0 {
+			err = fmt.Errorf("%s leads", s.Leader)
+		}
+		return err
+	})
+	if list, err := c.List(ctx, at(all[0])); err != nil || len(list.Members) != 3 {
+		t.Errorf("without quorum, the list is %+v (%v)", list, err)
+	}
+	if err := c.Serves(ctx, at(all[0])); err == nil {
+		t.Error("a member without quorum serves")
+	}
+	if err := c.Remove(ctx, at(all[0]), ids["c"]); err == nil {
+		t.Error("a member is removed without quorum")
+	}
+}
+
+// TestRealAlarm fills a database.
+func TestRealAlarm(t *testing.T) {
+	ctx, c := t.Context(), dialed(t)
+	m := etcdtest.NewCluster(t, 1, version)[0]
+	m.Flags = []string{"--quota-backend-bytes=1000000"}
+	m.Start(t)
+	etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
+	conn, err := grpc.NewClient(m.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	put := func(ctx context.Context) (*pb.PutResponse, error) {
+		return pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("k"), Value: []byte(strings.Repeat("x", 100_000))})
+	}
+	var revision int64
+	for range 100 {
+		done, err := put(ctx)
+		if err != nil {
+			break
+		}
+		revision = done.GetHeader().GetRevision()
+	}
+	s, err := c.Status(ctx, at(m))
+	if err != nil || len(s.Alarms) != 1 || s.Alarms[0] != (members.Alarm{Member: s.ID, Type: members.NoSpace}) {
+		t.Fatalf("the status of a full member is %+v (%v)", s, err)
+	}
+	if err := c.Compact(ctx, at(m), revision); err != nil {
+		t.Errorf("compact: %v", err)
+	}
+	wants(t, "a compacted revision", c.Compact(ctx, at(m), revision), members.ErrCompacted)
+	// What is in use is known only after the next write, which a full member refuses. A compaction
+	// goes on after its answer.
+	before := s.DBSize
+	etcdtest.Eventually(t, time.Minute, "defragment", func() error {
+		if err := c.Defragment(ctx, at(m)); err != nil {
+			return err
+		}
+		if s, err = c.Status(ctx, at(m)); err == nil && s.DBSize > before/2 {
+			err = fmt.Errorf("the database still has %d bytes of %d", s.DBSize, before)
+		}
+		return err
+	})
+	if err := c.Disarm(ctx, at(m), members.Alarm{Member: s.ID, Type: members.NoSpace}); err != nil {
+		t.Errorf("disarm: %v", err)
+	}
+	if s, err = c.Status(ctx, at(m)); err != nil || len(s.Alarms) != 0 || s.DBSize >= before {
+		t.Errorf("the status afterwards is %+v (%v)", s, err)
+	}
+	if _, err := put(ctx); err != nil {
+		t.Errorf("write: %v", err)
+	}
+}

@@ -1,0 +1,181 @@
+package members
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"example.com/fairlead/internal/kit/outside"
+)
+
+// call makes a request that tests can get in between.
+func (c *client) call(ctx context.Context, verb, what string, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
+	return outside.Do(ctx, outside.Call{Verb: verb, What: what, Name: at.Address}, func() error {
+		return c.do(ctx, at, patience, request)
+	})
+}
+
+// Status takes the alarms from the errors of the status: the request for alarms needs a quorum.
+func (c *client) Status(ctx context.Context, at Endpoint) (Status, error) {
+	var got *pb.StatusResponse
+	err := c.call(ctx, "get", "status", at, Patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		got, err = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+		return err
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{
+		ClusterID: ID(got.GetHeader().GetClusterId()), ID: ID(got.GetHeader().GetMemberId()),
+		Version: got.GetVersion(), Leader: ID(got.GetLeader()), IsLearner: got.GetIsLearner(),
+		RaftTerm: got.GetRaftTerm(), RaftIndex: got.GetRaftIndex(), Applied: got.GetRaftAppliedIndex(),
+		Revision: got.GetHeader().GetRevision(),
+		DBSize:   got.GetDbSize(), DBSizeInUse: got.GetDbSizeInUse(),
+		StorageVersion: minor(got.GetStorageVersion()),
+		Alarms:         alarmsOf(got.GetErrors()),
+	}
+	if d := got.GetDowngradeInfo(); d.GetEnabled() {
+		s.Downgrading = minor(d.GetTargetVersion())
+	}
+	return s, nil
+}
+
+// alarmText is an alarm in the errors of a status. Etcd 3.7 writes one space or two, by chance.
+var alarmText = regexp.MustCompile(`^memberID:(\d+)\s+alarm:([A-Z]+)\s*$`)
+
+func alarmsOf(texts []string) []Alarm {
+	var alarms []Alarm
+	for _, text := range texts {
+		if found := alarmText.FindStringSubmatch(text); found != nil {
+			if id, err := strconv.ParseUint(found[1], 10, 64); err == nil {
+				alarms = append(alarms, Alarm{Member: ID(id), Type: found[2]})
+			}
+		}
+	}
+	return alarms
+}
+
+var minorText = regexp.MustCompile(`^\d+\.\d+`)
+
+// minor is 3.6 of 3.6.0.
+func minor(version string) string { return minorText.FindString(version) }
+
+// List does not ask for a linearizable list. Etcd before 3.5 does not know the field: its
+// lists are always those that the member has.
+func (c *client) List(ctx context.Context, at Endpoint) (List, error) {
+	var got *pb.MemberListResponse
+	err := c.call(ctx, "get", "members", at, Patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		got, err = pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: false})
+		return err
+	})
+	if err != nil {
+		return List{}, err
+	}
+	list := List{ClusterID: ID(got.GetHeader().GetClusterId()), By: ID(got.GetHeader().GetMemberId())}
+	for _, m := range got.GetMembers() {
+		list.Members = append(list.Members, memberOf(m))
+	}
+	return list, nil
+}
+
+func memberOf(m *pb.Member) Member {
+	return Member{
+		ID: ID(m.GetID()), Name: m.GetName(), IsLearner: m.GetIsLearner(),
+		PeerURLs: m.GetPeerURLs(), ClientURLs: m.GetClientURLs(),
+	}
+}
+
+// Serves reads what etcd's own health check reads.
+func (c *client) Serves(ctx context.Context, at Endpoint) error {
+	return c.call(ctx, "get", "health", at, Patience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("health"), Limit: 1, KeysOnly: true})
+		return err
+	})
+}
+
+func (c *client) Add(ctx context.Context, at Endpoint, peerURLs []string, learner bool) (Member, error) {
+	var got *pb.MemberAddResponse
+	err := c.call(ctx, "add", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		got, err = pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: peerURLs, IsLearner: learner})
+		return err
+	})
+	if err != nil {
+		return Member{}, err
+	}
+	return memberOf(got.GetMember()), nil
+}
+
+func (c *client) Promote(ctx context.Context, at Endpoint, id ID) error {
+	return c.call(ctx, "promote", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewClusterClient(conn).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(id)})
+		return err
+	})
+}
+
+func (c *client) Remove(ctx context.Context, at Endpoint, id ID) error {
+	return c.call(ctx, "remove", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(id)})
+		return err
+	})
+}
+
+func (c *client) UpdatePeers(ctx context.Context, at Endpoint, id ID, peerURLs []string) error {
+	return c.call(ctx, "update", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewClusterClient(conn).MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: uint64(id), PeerURLs: peerURLs})
+		return err
+	})
+}
+
+func (c *client) MoveLeader(ctx context.Context, at Endpoint, to ID) error {
+	return c.call(ctx, "move", "leader", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(to)})
+		return err
+	})
+}
+
+func (c *client) Compact(ctx context.Context, at Endpoint, revision int64) error {
+	return c.call(ctx, "compact", "history", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: revision})
+		return err
+	})
+}
+
+func (c *client) Defragment(ctx context.Context, at Endpoint) error {
+	return c.call(ctx, "defragment", "members", at, DefragmentPatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
+		return err
+	})
+}
+
+func (c *client) Disarm(ctx context.Context, at Endpoint, alarm Alarm) error {
+	return c.call(ctx, "disarm", "alarms", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
+			Action: pb.AlarmRequest_DEACTIVATE, MemberID: uint64(alarm.Member),
+			Alarm: pb.AlarmType(pb.AlarmType_value[alarm.Type]),
+		})
+		return err
+	})
+}
+
+// Downgrade asks for the status before it cancels: from 3.6 on, etcd answers a request to cancel
+// with success, whether it could or not.
+func (c *client) Downgrade(ctx context.Context, at Endpoint, to string) error {
+	request, verb := &pb.DowngradeRequest{Action: pb.DowngradeRequest_ENABLE, Version: to}, "enable"
+	if to == "" {
+		request, verb = &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL}, "cancel"
+		switch s, err := c.Status(ctx, at); {
+		case err != nil:
+			return err
+		case s.StorageVersion != "" && s.Downgrading == "":
+			return ErrNoDowngrade
+		}
+	}
+	return c.call(ctx, verb, "downgrade", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewMaintenanceClient(conn).Downgrade(ctx, request)
+		return err
+	})
+}
