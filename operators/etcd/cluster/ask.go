@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/outside"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// answer is what a member said when it was asked last.
+type answer struct {
+	status members.Status
+	list   members.List
+	// err is why it did not answer.
+	err error
+}
+
+// isOf says whether the member answered, and as one of the cluster with that ID.
+func (a *answer) isOf(cluster members.ID) bool {
+	return a.err == nil && a.status.ClusterID == cluster && cluster != 0
+}
+
+// hasList says whether the answer has a member list, of the same cluster and by the same
+// member as the rest of the answer, and with that member in it.
+func (a *answer) hasList() bool {
+	if a.err != nil || a.list.ClusterID != a.status.ClusterID || a.list.By != a.status.ID {
+		return false
+	}
+	for _, m := range a.list.Members {
+		if m.ID == a.status.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoAddress is the answer of a pod that has no address yet.
+var errNoAddress = errors.New("its pod has no address yet")
+
+// asker asks the members. It has one client for each cluster.
+type asker struct {
+	connect members.Connect
+
+	mu      sync.Mutex
+	clients map[types.NamespacedName]connection
+	last    map[types.NamespacedName]asked
+}
+
+// asked are the answers of a cluster that was asked before.
+type asked struct {
+	answers map[string]answer
+	// listed is when the members were asked for their lists.
+	listed time.Time
+	// emptied is the revision at which the history of a full database was dropped, and emptiedAt when.
+	emptied   int64
+	emptiedAt time.Time
+}
+
+// connection is a client, and the hash of the certificates that it was made with.
+type connection struct {
+	client members.Client
+	hash   string
+}
+
+func newAsker(connect members.Connect) *asker {
+	return &asker{connect: connect, clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}}
+}
+
+// client is the client of a cluster, with the present certificates.
+func (a *asker) client(ec *v1beta2.EtcdCluster, certs certificates) (members.Client, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, ok := a.clients[key(ec)]
+	if ok && known.hash == certs.clientHash {
+		return known.client, nil
+	}
+	if ok {
+		_ = known.client.Close()
+		delete(a.clients, key(ec))
+	}
+	made, err := a.connect(certs.client)
+	if err != nil {
+		return nil, err
+	}
+	a.clients[key(ec)] = connection{made, certs.clientHash}
+	return made, nil
+}
+
+// forget drops the client of a cluster that is gone.
+func (a *asker) forget(ec types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.clients[ec]; ok {
+		_ = known.client.Close()
+		delete(a.clients, ec)
+	}
+	delete(a.last, ec)
+}
+
+// listsLast is how long member lists of a cluster at rest are taken for the present ones.
+const listsLast = 5 * time.Minute
+
+// ask asks the members of all pods at the same time, how they are, and whom they have for
+// members. The second is left out where nothing hints at a change.
+func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
+	names := sortedKeys(pods)
+	answers := make([]answer, len(names))
+	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
+		pod := pods[names[i]]
+		if pod.Status.PodIP == "" {
+			answers[i].err = errNoAddress
+			return
+		}
+		answers[i].status, answers[i].err = client.Status(ctx, endpointOf(ec, pod))
+	})
+	before := a.before(key(ec))
+	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
+	rests := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation &&
+		now.Sub(before.listed) < listsLast && len(before.answers) == len(names)
+	for i, name := range names {
+		rests = rests && answers[i].isAs(before.answers[name])
+	}
+	if rests {
+		for i, name := range names {
+			answers[i].list = before.answers[name].list
+		}
+	} else {
+		before.listed = now
+		outside.Each(ctx, len(names), func(ctx context.Context, i int) {
+			if answers[i].err != nil {
+				return
+			}
+			list, err := client.List(ctx, endpointOf(ec, pods[names[i]]))
+			if !errors.Is(err, members.ErrIsLearner) { // which has none to tell
+				answers[i].list, answers[i].err = list, err
+			}
+		})
+	}
+	before.answers = make(map[string]answer, len(names))
+	for i, name := range names {
+		before.answers[name] = answers[i]
+	}
+	a.mu.Lock()
+	a.last[key(ec)] = before
+	a.mu.Unlock()
+	return before
+}
+
+func (a *asker) before(ec types.NamespacedName) asked {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last[ec]
+}
+
+// emptied remembers that the history of a full database was dropped.
+func (a *asker) emptied(ec types.NamespacedName, revision int64, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.last[ec]
+	last.emptied, last.emptiedAt = revision, now
+	a.last[ec] = last
+}
+
+// isAs says whether a member is in the state that it was in before, as far as that hints at a
+// change of the members, and has no part in one that is under way.
+func (a *answer) isAs(before answer) bool {
+	is, was := a.status, before.status
+	return a.err == nil && before.hasList() && is.ID == was.ID && is.ClusterID == was.ClusterID &&
+		is.Leader != 0 && is.Leader == was.Leader && is.RaftTerm == was.RaftTerm && !is.IsLearner && is.Version == was.Version
+}
+
+// How soon a cluster is looked at again.
+const (
+	// restingWake is for one that is as it should be.
+	restingWake = 30 * time.Second
+	// busyWake is for one in which something is under way, and waitingWake for one that waits for
+	// something that may take long.
+	busyWake    = 250 * time.Millisecond
+	waitingWake = 2 * time.Second
+)

@@ -1,0 +1,351 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file changes which members there are, one at a time: a change waits until the one before
+// it is complete.
+
+// restore creates the pods of members that have none: of those that have their data on a volume,
+// and of those that have not started yet.
+func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		switch {
+		case m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod):
+			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "") // whoever stopped it is gone
+		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m.name, wanted).String()):
+			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
+		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
+		case m.pod != nil && isOver(m.pod):
+			p.delete(m.pod, "it has ended")
+		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
+			p.delete(m.pod, "the members have changed before it started")
+		case m.neverRan(ec) && (m.pod == nil || m.data == ""):
+			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), foundingOf(ec))
+		case m.pod != nil && isGated(m.pod) && m.recorded != "" && m.recorded == m.data:
+			p.letGo(m.pod)
+		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
+			s := p.joining(ec)
+			s.isSealed = m.isStarted()
+			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), s)
+		}
+	}
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
+			p.patch(m.pod, "sealed", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
+		}
+	}
+}
+
+// lacksImage says whether a member does not run because its image cannot be pulled.
+func lacksImage(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == containerName && pods.ObstacleOf(c) == pods.NoImage
+	})
+}
+
+// joining is how a member starts that belongs to a cluster which is there.
+func (p *plan) joining(ec *v1beta2.EtcdCluster) start {
+	s := start{token: string(ec.UID)}
+	for _, m := range p.view.members {
+		switch {
+		case m.isForeign():
+			s.initial = append(s.initial, founder{m.Name, m.PeerURLs[0]})
+		default:
+			s.initial = append(s.initial, founder{m.name, peerURLOf(ec, m.name)})
+		}
+	}
+	return s
+}
+
+// isOutdated says whether a member that has not started would refuse to, because the member list
+// that its pod has is not that of the cluster.
+func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
+	has := strings.Split(m.pod.Annotations[initialAnnotation], ",")
+	want := strings.Split(p.joining(ec).list(), ",")
+	slices.Sort(has)
+	slices.Sort(want)
+	return !slices.Equal(has, want)
+}
+
+// versionFor is the version that a member is created with: the one that it had, or that the
+// others have.
+func (p *plan) versionFor(ec *v1beta2.EtcdCluster, name string, wanted versions.Version) versions.Version {
+	for _, known := range ec.Status.MemberList {
+		if v, err := versions.Parse(known.Version); known.Name == name && err == nil {
+			return v
+		}
+	}
+	if v, err := versions.Parse(ec.Status.CurrentVersion); err == nil {
+		return v
+	}
+	return wanted
+}
+
+// awaitQuorum waits while there is no quorum: nothing can be changed then.
+func (p *plan) awaitQuorum(seen observation) bool {
+	if p.view.hasQuorum {
+		return false
+	}
+	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
+	p.soon(seen)
+	return true
+}
+
+// settleLearner promotes a learner that has caught up, and removes one that is lost. While there
+// is one, nothing else is changed of the members.
+func (p *plan) settleLearner(ec *v1beta2.EtcdCluster, seen observation) bool {
+	m := p.view.find(func(m *member) bool { return !m.isForeign() && (m.IsLearner || !m.isStarted()) })
+	if m == nil {
+		return false
+	}
+	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.name)
+	p.soon(seen)
+	switch {
+	case p.isLost(ec, m):
+		p.remove(ec, seen, m, "its data is lost")
+	case len(p.view.members) > int(ec.Spec.Size):
+		p.remove(ec, seen, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+	case m.IsLearner && m.follows:
+		p.promote(ec, seen, m)
+	case m.pod != nil && !p.repairImage(ec, seen, m):
+		p.later(seen)
+	}
+	return true
+}
+
+func (p *plan) promote(ec *v1beta2.EtcdCluster, seen observation, m *member) {
+	at, ok := p.leadingEndpoint(ec)
+	if !ok {
+		return
+	}
+	id := m.ID
+	p.change("promote", "", func(ctx context.Context) error {
+		err := seen.client.Promote(ctx, at, id)
+		if errors.Is(err, members.ErrLearnerNotReady) || errors.Is(err, members.ErrNotLearner) || errors.Is(err, members.ErrUnhealthy) {
+			return errLater
+		}
+		return err
+	})
+}
+
+// isLost says whether the data of a member is gone: with its pod, where that had no volume, with
+// its volume, or by a defect of the disk. That it cannot be reached says nothing.
+func (p *plan) isLost(ec *v1beta2.EtcdCluster, m *member) bool {
+	switch {
+	case m.isForeign() || !m.isStarted():
+		return false
+	case m.claim != nil && isEnding(m.claim) && m.pod == nil:
+		return true
+	case m.pod == nil && m.claim == nil:
+		return !m.neverRan(ec)
+	case m.recorded != "" && m.data != m.recorded:
+		return true // what is there is not what had its data
+	case m.pod == nil:
+		return false
+	case isOver(m.pod) && !hasVolumes(ec):
+		return true
+	}
+	return isCorrupt(p.view, m) || saysLost(m.pod)
+}
+
+// isCorrupt says whether etcd has found that a member's data is not that of the others.
+func isCorrupt(v view, m *member) bool {
+	for i := range v.members {
+		if other := &v.members[i]; other.follows {
+			for _, alarm := range other.answer.status.Alarms {
+				if alarm.Type == members.Corrupt && alarm.Member == m.ID {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// removeLost removes a member whose data is lost, if the others are a quorum. Its replacement is
+// added later, as one that is missing.
+func (p *plan) removeLost(ec *v1beta2.EtcdCluster, seen observation) bool {
+	m := p.view.find(func(m *member) bool { return p.isLost(ec, m) })
+	if m == nil {
+		return false
+	}
+	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.name)
+	p.soon(seen)
+	if p.view.survivesWithout(m, true) {
+		p.remove(ec, seen, m, "its data is lost")
+	}
+	return true
+}
+
+// remove removes a member from the cluster. Its pod and its volume are deleted once the cluster
+// does not have it any more.
+func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why string) {
+	at, ok := p.leadingEndpoint(ec)
+	if !ok || !p.view.isCurrent {
+		return
+	}
+	if m.ID == p.view.leader {
+		p.moveLeader(seen, at)
+		return
+	}
+	id, listed := m.ID, ids(p.view.members)
+	p.change("remove", fmt.Sprintf("member %s removed: %s", m.name, why), func(ctx context.Context) error {
+		list, err := seen.client.List(ctx, at)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(listed, idsOf(list.Members)) {
+			return errLater // somebody else has changed it
+		}
+		err = seen.client.Remove(ctx, at, id)
+		if errors.Is(err, members.ErrMemberNotFound) || errors.Is(err, members.ErrUnhealthy) {
+			return errLater
+		}
+		return err
+	})
+}
+
+// moveLeader has the leader hand over to the voter that has applied the most.
+func (p *plan) moveLeader(seen observation, at members.Endpoint) bool {
+	var to *member
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if m.isVoter() && m.follows && m.ID != p.view.leader && (to == nil || m.answer.status.Applied > to.answer.status.Applied) {
+			to = m
+		}
+	}
+	if to == nil {
+		return false
+	}
+	id := to.ID
+	p.change("move leader", "", func(ctx context.Context) error {
+		err := seen.client.MoveLeader(ctx, at, id)
+		if errors.Is(err, members.ErrNotLeader) {
+			return errLater
+		}
+		return err
+	})
+	p.soon(seen)
+	return true
+}
+
+// removeSurplus removes a member if there are more than the spec requests: the one that is
+// missed least.
+func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster, seen observation) bool {
+	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
+	if ours <= int(ec.Spec.Size) {
+		return false
+	}
+	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
+	p.soon(seen)
+	victim := p.view.find(func(m *member) bool { return !m.isForeign() && !m.follows })
+	for i := len(p.view.members) - 1; i >= 0 && victim == nil; i-- {
+		if m := &p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
+			victim = m
+		}
+	}
+	if victim != nil && p.view.survivesWithout(victim, true) {
+		p.remove(ec, seen, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+	}
+	return true
+}
+
+// addMissing adds a member if there are fewer than the spec requests: as a learner, which does
+// not count for the quorum until it has the data. It is named in status before.
+func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
+	if ec.Status.Adding != "" && p.view.isCurrent && p.view.byName(ec.Status.Adding) != nil {
+		p.memory.adding = "" // done
+	}
+	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
+	if ours >= int(ec.Spec.Size) {
+		p.memory.adding = ""
+		return false
+	}
+	if p.activity == "" {
+		p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
+	}
+	p.soon(seen)
+	if !p.view.isWhole() || !p.view.isCurrent {
+		return false // etcd refuses it, and rightly
+	}
+	if p.memory.adding == "" {
+		p.memory.adding = p.nextName(ec, seen)
+		p.claim("member")
+		return true
+	}
+	at, ok := p.leadingEndpoint(ec)
+	if !ok {
+		return true
+	}
+	name, listed := p.memory.adding, ids(p.view.members)
+	asLearner := p.lowest().HasLearners()
+	p.change("add", fmt.Sprintf("member %s added", name), func(ctx context.Context) error {
+		list, err := seen.client.List(ctx, at)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(listed, idsOf(list.Members)) {
+			return errLater
+		}
+		_, err = seen.client.Add(ctx, at, []string{peerURLOf(ec, name)}, asLearner)
+		if errors.Is(err, members.ErrMemberExists) || errors.Is(err, members.ErrTooManyLearners) || errors.Is(err, members.ErrUnhealthy) {
+			return errLater
+		}
+		return err
+	})
+	return true
+}
+
+// removeStrays deletes pods and volumes that are no member's: what is left of those that were
+// removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
+// then somebody is wrong about who is a member.
+func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
+	if !p.view.isCurrent {
+		return
+	}
+	for _, name := range p.view.strays {
+		a, pod := seen.answers[name], seen.pods[name]
+		if isEnding(pod) || a.isOf(members.ParseID(ec.Status.ClusterID)) && a.hasList() && a.status.Leader != 0 {
+			continue
+		}
+		p.delete(pod, "it is no member of the cluster any more")
+	}
+	for _, name := range p.view.unused {
+		if claim := seen.claims[name]; !isEnding(claim) && seen.pods[name] == nil {
+			p.delete(claim, "its member is no member of the cluster any more")
+		}
+	}
+}
+
+func ids(all []member) []members.ID {
+	listed := make([]members.ID, 0, len(all))
+	for _, m := range all {
+		listed = append(listed, m.ID)
+	}
+	slices.Sort(listed)
+	return listed
+}
+
+func idsOf(all []members.Member) []members.ID {
+	listed := make([]members.ID, 0, len(all))
+	for _, m := range all {
+		listed = append(listed, m.ID)
+	}
+	slices.Sort(listed)
+	return listed
+}

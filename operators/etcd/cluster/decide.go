@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// plan is what to do now, and what status reports of it.
+type plan struct {
+	loop.Plan
+	view view
+	// memory is what status remembers for later.
+	memory memory
+	// problem is what keeps the cluster from being as requested, the first that was found.
+	problem *problem
+	// activity is what is under way: the type of a condition and, in words, what.
+	activity, doing string
+	// target is the version that members are being changed to; empty if none.
+	target string
+}
+
+// memory is what later steps depend on. It is stored in status before anything is done that
+// depends on it.
+type memory struct {
+	clusterID  string
+	made       int64
+	founders   []string
+	adding     string
+	changing   string
+	prepared   string
+	quorumLoss *v1beta2.QuorumLoss
+	recovered  *v1beta2.Recovered
+}
+
+func memoryOf(ec *v1beta2.EtcdCluster) memory {
+	st := ec.Status.DeepCopy()
+	return memory{st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.QuorumLoss, st.Recovered}
+}
+
+// decide is the next step. At most one thing is changed of the members at a time; what comes
+// first is the order of the steps.
+func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
+	next := &plan{view: viewOf(ec, seen), memory: memoryOf(ec)}
+	if ec.Spec.Paused {
+		next.Wake(seen.now.Add(restingWake))
+		return next, nil
+	}
+	wanted, err := versions.Parse(ec.Spec.Version)
+	if err != nil {
+		next.stall(reasonInvalidVersion, "spec.version: %v", err)
+		return next, nil
+	}
+	next.children(ec, seen)
+	next.relabel(ec, seen)
+	switch {
+	case seen.taken != nil:
+		next.stall(reasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
+	case seen.certs.problem != nil:
+		next.report(*seen.certs.problem)
+	case ec.Status.ClusterID == "":
+		next.found(ec, seen, wanted)
+	case next.recoverQuorum(ec, seen, wanted):
+	default:
+		next.restore(ec, seen, wanted)
+		next.removeStrays(ec, seen)
+		_ = next.awaitQuorum(seen) ||
+			next.settleLearner(ec, seen) ||
+			next.removeLost(ec, seen) ||
+			next.disarmOld(ec, seen) ||
+			next.removeSurplus(ec, seen) ||
+			next.addMissing(ec, seen) ||
+			next.rollOut(ec, seen, wanted) ||
+			next.keepUp(ec, seen)
+	}
+	next.Wake(seen.now.Add(restingWake))
+	return next, nil
+}
+
+// children are the objects beside the members.
+func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
+	p.apply(seen.peers, peerService(ec))
+	p.apply(seen.clients, clientService(ec))
+	p.apply(seen.budget(), disruptionBudget(ec, p.budgeted(ec)))
+	for _, s := range seen.certs.stale {
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: s.seen, Want: s.want, Private: true})
+	}
+	p.growVolumes(ec, seen)
+}
+
+// budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
+// available for Kubernetes, and is no voter: while there is one, nobody may be evicted.
+func (p *plan) budgeted(ec *v1beta2.EtcdCluster) int {
+	if all := len(p.view.members); p.view.voters() < all {
+		return 2*all - 1
+	}
+	return max(p.view.voters(), int(ec.Spec.Size))
+}
+
+func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
+}
+
+// relabel gives back the labels of pods and volumes that have lost them.
+func (p *plan) relabel(ec *v1beta2.EtcdCluster, seen observation) {
+	for _, obj := range seen.unlabelled {
+		p.patch(obj, "labels", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": labels(ec, obj.GetName())}})
+	}
+}
+
+// patch changes a part of an object, if it is still the very object that was seen.
+func (p *plan) patch(obj client.Object, part, why string, change map[string]any) {
+	w := patchOf(obj, part, why, change)
+	w.IfCurrent = slices.Contains([]string{"force", "image", "restart"}, part) // what stops a member must not be done twice
+	p.Writes = append(p.Writes, w)
+}
+
+func patchOf(obj client.Object, part, why string, change map[string]any) loop.Write {
+	metadata, ok := change["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"] = obj.GetUID()
+	data, _ := json.Marshal(change) // of strings only
+	return loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data}
+}
+
+// delete deletes an object.
+func (p *plan) delete(obj client.Object, why string) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: why, IfCurrent: true})
+}
+
+// change requests a change of the cluster from a member.
+func (p *plan) change(part, why string, do func(ctx context.Context) error) {
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
+		if err := do(ctx); errors.Is(err, errLater) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		memberChanges.WithLabelValues(part).Inc()
+		if why != "" {
+			log.FromContext(ctx).Info(why)
+		}
+		return nil
+	}})
+}
+
+// errLater says that a change was not made, because it was not time: it is looked at again soon.
+var errLater = errors.New("not now")
+
+// claim has status written before anything else is done: what it remembers now, later steps
+// depend on.
+func (p *plan) claim(name string) { p.Claim = name }
+
+// soon looks again soon, because what is under way brings no event.
+func (p *plan) soon(seen observation) { p.Wake(seen.now.Add(busyWake)) }
+
+// later looks again a little later.
+func (p *plan) later(seen observation) { p.Wake(seen.now.Add(waitingWake)) }
+
+// create creates the pod of a member, with its volume.
+func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, name string, version versions.Version, s start) {
+	if hasVolumes(ec) && seen.claims[name] == nil {
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, name), IfCurrent: true})
+	}
+	if seen.pods[name] == nil {
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, name, version.String(), s, seen.certs), IfCurrent: true})
+	}
+}
+
+// leadingEndpoint is where changes of the cluster are requested: at the leader.
+func (p *plan) leadingEndpoint(ec *v1beta2.EtcdCluster) (members.Endpoint, bool) {
+	if m := p.view.leading(); m != nil && m.pod != nil {
+		return endpointOf(ec, m.pod), true
+	}
+	return members.Endpoint{}, false
+}
+
+// isOver says that a pod has ended, and does not start again: it was evicted, for example.
+func isOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// isEnding says that an object is being deleted.
+func isEnding(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil }

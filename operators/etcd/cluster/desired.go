@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// The names of a member's ports.
+const (
+	clientPortName  = "client"
+	peerPortName    = "peer"
+	metricsPortName = "metrics"
+)
+
+// metricsPort is where a member serves metrics and its health, without TLS.
+const metricsPort = 2381
+
+var clusterKind = v1beta2.GroupVersion.WithKind("EtcdCluster")
+
+func ownedBy(ec *v1beta2.EtcdCluster) *metav1ac.OwnerReferenceApplyConfiguration {
+	return apply.OwnerReference(ec, clusterKind)
+}
+
+// controlledBy is the owner reference of objects that are created and not applied.
+func controlledBy(ec *v1beta2.EtcdCluster) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(ec, clusterKind)}
+}
+
+// peerService gives the members their names. They have to find each other before any of them is
+// ready: readiness takes a quorum.
+func peerService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+	return service(ec, ec.Name).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithClusterIP(corev1.ClusterIPNone).
+		WithPublishNotReadyAddresses(true).
+		WithSelector(selector(ec)).
+		WithPorts(port(clientPortName, members.ClientPort), port(peerPortName, members.PeerPort)))
+}
+
+// clientService is the Service for clients, of the members that serve.
+func clientService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+	return service(ec, clientServiceName(ec)).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(selector(ec)).
+		WithPorts(port(clientPortName, members.ClientPort)))
+}
+
+func service(ec *v1beta2.EtcdCluster, name string) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name, ec.Namespace).
+		WithLabels(commonLabels(ec)).
+		WithOwnerReferences(ownedBy(ec))
+}
+
+func port(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().
+		WithName(name).
+		WithProtocol(corev1.ProtocolTCP).
+		WithPort(number).
+		WithTargetPort(intstr.FromInt32(number))
+}
+
+// disruptionBudget says how many members a drain may take at a time, see [evictable]. A member
+// that is not ready may be evicted only while enough others are: without a quorum none of them is
+// ready, and without volumes each of them may have the last copy of the data.
+func disruptionBudget(ec *v1beta2.EtcdCluster, voters int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(ec.Name, ec.Namespace).
+		WithLabels(commonLabels(ec)).
+		WithOwnerReferences(ownedBy(ec)).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMinAvailable(intstr.FromInt(voters - evictable(ec, voters))).
+			WithUnhealthyPodEvictionPolicy(policyv1.IfHealthyBudget).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ec))))
+}
+
+// evictable is how many members may be away at a time. With volumes it is as many as leave a
+// quorum, and one of a cluster of one or two, which does not serve until the member is back with
+// its data. Without volumes a member that is evicted is lost and has to be replaced, so it is one,
+// and none of a cluster of one or two: that blocks a drain until somebody decides.
+func evictable(ec *v1beta2.EtcdCluster, voters int) int {
+	spare := voters - majority(voters)
+	if hasVolumes(ec) {
+		return max(spare, min(voters, 1))
+	}
+	return max(min(spare, 1), 0)
+}

@@ -1,0 +1,60 @@
+// Package cluster is the operator of EtcdClusters: a cluster of etcd members that keeps every
+// acknowledged write while a quorum of its disks survives.
+//
+// # The promise
+//
+//   - The operator takes no member away that the others cannot do without: before it removes,
+//     restarts or replaces one, the rest has quorum.
+//   - One thing at a time is changed of the members, and the next when the one before is
+//     complete.
+//   - A pod that is deleted comes back as the same member, with the same data where there are
+//     volumes. A member whose data is lost is replaced. One that is slow, paused, pending or
+//     cannot be reached is not lost, whatever the time it takes.
+//   - No second cluster begins under the name of one that was there. The loss of a quorum's
+//     data is reported, and what happens then is the user's decision.
+//   - An upgrade of the operator restarts no member.
+//   - No finalizer: owner references delete everything, also when no operator runs.
+//
+// # What is known, and from whom
+//
+// The members know who is a member: etcd's member list is the truth, and the operator keeps
+// no other one (view.go). It asks all members, and believes the list of the one that the
+// others follow. Names join a member to its pod: the peer URL of a member is the name of its
+// pod's host. Status remembers what etcd cannot know (memory in decide.go): the cluster's ID,
+// so that members of another cluster are never taken for this one's; how many members were
+// ever named, so that no two have the same name; and decisions that were made, before anything
+// is done that depends on them.
+//
+// # How a cluster is formed
+//
+// All founders start at once, with an empty disk and the list of all founders (form.go). A
+// founder whose data is lost must not be created again, because a majority of empty founders
+// is a new cluster. So a founder's pod is created with a scheduling gate, status counts it,
+// and then the gate is removed: one that status counts, and whose data is not there, is lost.
+//
+// # The steps
+//
+// While there is a quorum, the first of these that has anything to do is done (decide.go):
+//
+//	promote a learner that has caught up    or remove one whose data is lost
+//	remove a member whose data is lost      if the rest has quorum
+//	end the alarm of one that was removed   nobody can write until then
+//	remove one if there are too many        one that is down first, the leader never: it hands
+//	                                        over before
+//	add one if there are too few            as a learner, when all members are there
+//	delete what is left of removed members  pods first, then volumes
+//	change versions and pods                one at a time, the leader last (upgrade.go,
+//	                                        rollout.go)
+//	free space in databases                 one at a time, the leader last (upkeep.go)
+//
+// Without quorum, pods of members that have their data are created, and those whose image is
+// gone get one: nothing else. What happens when quorum is lost for good is in recovery.go.
+//
+// # Changes in the pod
+//
+// A pod without a volume is its data, so what can be is changed in the pod: the image, upon
+// which the kubelet restarts the container, and everything else that etcd needs to know at its
+// next start by annotations, of which its environment is made. Everything that etcd is told is
+// told by its environment, because it ignores variables that it does not know, and refuses
+// flags that it does not know: the same pod runs all versions.
+package cluster

@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// This file has what etcd is told by its environment. There are no flags: the image of a member
+// is changed in place between versions, and etcd refuses to start with a flag that it does not
+// know, but only warns about such a variable. A value that a version does not understand keeps it
+// from starting, though. Of the variables here that is ETCD_AUTO_COMPACTION_RETENTION, which takes
+// nothing but hours before 3.3.
+
+// start is how a member starts that has no data yet, and whether one with data starts alone.
+type start struct {
+	// isNew is true for a founder: the members of initial make a new cluster.
+	isNew bool
+	// initial are all members, this one among them.
+	initial []founder
+	// token keeps members apart that were founded as different clusters.
+	token string
+	// isSealed says that it has started before, see [sealed].
+	isSealed bool
+	// force makes a cluster of this member alone, with its data.
+	force bool
+}
+
+// founder is a member in the list that a member starts with.
+type founder struct{ name, peerURL string }
+
+// list is the members as ETCD_INITIAL_CLUSTER has them.
+func (s start) list() string {
+	if s.isSealed {
+		return sealed
+	}
+	var all []string
+	for _, f := range s.initial {
+		all = append(all, f.name+"="+f.peerURL)
+	}
+	return strings.Join(all, ",")
+}
+
+// reserved are the variables that a user cannot set: those that the operator sets in any case or
+// as the spec says, those that have etcd not read its environment at all, and those that have it
+// look for its members elsewhere.
+var reserved = []string{
+	"ETCD_NAME", "ETCD_DATA_DIR", "ETCD_LISTEN_PEER_URLS", "ETCD_LISTEN_CLIENT_URLS", "ETCD_LISTEN_METRICS_URLS",
+	"ETCD_INITIAL_ADVERTISE_PEER_URLS", "ETCD_ADVERTISE_CLIENT_URLS",
+	"ETCD_INITIAL_CLUSTER", "ETCD_INITIAL_CLUSTER_STATE", "ETCD_INITIAL_CLUSTER_TOKEN", "ETCD_FORCE_NEW_CLUSTER",
+	"ETCD_FORCE_NEW_CLUSTER_BUMP_AMOUNT", "ETCD_STRICT_RECONFIG_CHECK", "ETCD_LOGGER",
+	"ETCD_CERT_FILE", "ETCD_KEY_FILE", "ETCD_TRUSTED_CA_FILE", "ETCD_CLIENT_CERT_AUTH", "ETCD_AUTO_TLS",
+	"ETCD_PEER_CERT_FILE", "ETCD_PEER_KEY_FILE", "ETCD_PEER_TRUSTED_CA_FILE", "ETCD_PEER_CLIENT_CERT_AUTH", "ETCD_PEER_AUTO_TLS",
+	"ETCD_CONFIG_FILE", "ETCD_PROXY",
+}
+
+// isReserved says whether the operator decides about a variable.
+func isReserved(ec *v1beta2.EtcdCluster, variable string) bool {
+	return slices.Contains(reserved, variable) || strings.HasPrefix(variable, "ETCD_DISCOVERY") ||
+		keepsHistory(ec) > 0 && strings.HasPrefix(variable, "ETCD_AUTO_COMPACTION_")
+}
+
+// usersVariables are those of spec.pod.etcdEnv that count.
+func usersVariables(ec *v1beta2.EtcdCluster) []corev1.EnvVar {
+	if ec.Spec.Pod == nil {
+		return nil
+	}
+	var all []corev1.EnvVar
+	for _, v := range ec.Spec.Pod.EtcdEnv {
+		if !isReserved(ec, v.Name) {
+			all = append(all, *v.DeepCopy())
+		}
+	}
+	return all
+}
+
+// variables are the environment of a member.
+func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) []corev1.EnvVar {
+	state := "existing"
+	if s.isNew {
+		state = "new"
+	}
+	everywhere := func(port int) string { return fmt.Sprintf("%s://0.0.0.0:%d", scheme(ec), port) }
+	all := append(usersVariables(ec), []corev1.EnvVar{
+		{Name: "ETCD_NAME", Value: member},
+		{Name: "ETCD_DATA_DIR", Value: dataPath + "/data"},
+		{Name: "ETCD_LISTEN_PEER_URLS", Value: everywhere(members.PeerPort)},
+		{Name: "ETCD_LISTEN_CLIENT_URLS", Value: everywhere(members.ClientPort)},
+		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: peerURLOf(ec, member)},
+		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, member), members.ClientPort)},
+		fromAnnotation("ETCD_INITIAL_CLUSTER", initialAnnotation),
+		{Name: "ETCD_INITIAL_CLUSTER_STATE", Value: state},
+		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.token},
+		{Name: "ETCD_STRICT_RECONFIG_CHECK", Value: "true"},
+		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", forceAnnotation),
+	}...)
+	if servesMetrics(version) {
+		all = append(all, corev1.EnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: fmt.Sprintf("http://0.0.0.0:%d", metricsPort)})
+	}
+	if minorOf(version) == 4 {
+		// Later versions have no other logger, and 3.4 writes what status looks for on many lines.
+		all = append(all, corev1.EnvVar{Name: "ETCD_LOGGER", Value: "zap"})
+	}
+	if kept := keepsHistory(ec); kept > 0 {
+		all = append(all, compaction(kept, version)...)
+	}
+	if ec.Spec.TLS != nil {
+		all = append(all, tlsVariables(certs)...)
+	}
+	return all
+}
+
+// fromAnnotation is a variable that may have another value when the container is started again.
+// Without the annotation it is empty, which for etcd is as if it were not there.
+func fromAnnotation(variable, annotation string) corev1.EnvVar {
+	return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+		APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']",
+	}}}
+}
+
+func keepsHistory(ec *v1beta2.EtcdCluster) time.Duration {
+	if ec.Spec.KeepHistory == nil {
+		return 0
+	}
+	return ec.Spec.KeepHistory.Duration
+}
+
+// compaction has etcd drop what is older. Before 3.3 it counts in whole hours, and knows no mode.
+func compaction(kept time.Duration, version string) []corev1.EnvVar {
+	if !servesMetrics(version) {
+		hours := (kept + time.Hour - 1) / time.Hour
+		return []corev1.EnvVar{{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: strconv.Itoa(int(hours))}}
+	}
+	return []corev1.EnvVar{
+		{Name: "ETCD_AUTO_COMPACTION_MODE", Value: "periodic"},
+		{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: fmt.Sprintf("%dm", kept/time.Minute)},
+	}
+}
+
+// servesMetrics says whether a version can serve metrics and health at an address of their own:
+// 3.3 and later.
+func servesMetrics(version string) bool { return minorOf(version) >= 3 }
+
+// minorOf is the minor version of a version such as 3.6.16; 0 if it is none.
+func minorOf(version string) int {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return 0
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0
+	}
+	return minor
+}
+
+// environment is the value of a variable of the container etcd in a pod.
+func environment(pod *corev1.Pod, variable string) string {
+	for _, c := range pod.Spec.Containers {
+		if c.Name != containerName {
+			continue
+		}
+		for _, v := range c.Env {
+			if v.Name == variable {
+				return v.Value
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons of the CoreOS operator's events.
+const (
+	eventAdded     = "New Member Added"
+	eventRemoved   = "Member Removed"
+	eventReplacing = "Replacing Dead Member"
+	eventUpgraded  = "Member Upgraded"
+)
+
+// announce is about a change of status, when it is one to report.
+func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Event {
+	events := announceMembers(before, after)
+	if before.Status.Recovered.IDOf() != after.Status.Recovered.IDOf() {
+		r := after.Status.Recovered
+		note := "Started an empty cluster: the data of all members was lost"
+		if r.Member != "" {
+			note = fmt.Sprintf("Started again from member %s at revision %d", r.Member, r.Revision)
+		}
+		log.FromContext(ctx).Info("quorum recovered", "member", r.Member, "revision", r.Revision)
+		events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "QuorumRecovered", Action: "Recover", Note: note})
+	}
+	if before.Status.ObservedGeneration != after.Status.ObservedGeneration {
+		if ignored := ignoredFields(after); len(ignored) > 0 {
+			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "FieldIgnored", Action: "Read",
+				Note: fmt.Sprintf("These fields of spec are of earlier versions of the API, and have no effect: %s", strings.Join(ignored, ", "))})
+		}
+	}
+	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
+	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return events
+	}
+	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
+	switch {
+	case is.Status == metav1.ConditionTrue:
+		return append(events, loop.Event{Reason: is.Reason, Action: "Serve", Note: is.Message})
+	case meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reasonPaused:
+		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
+	}
+	return events
+}
+
+// announceMembers reports members that came, went or changed their version.
+func announceMembers(before, after *v1beta2.EtcdCluster) []loop.Event {
+	var events []loop.Event
+	was := map[string]v1beta2.MemberStatus{}
+	for _, m := range before.Status.MemberList {
+		was[m.Name] = m
+	}
+	for _, m := range after.Status.MemberList {
+		old := was[m.Name]
+		delete(was, m.Name)
+		if m.ID != "" && old.ID == "" {
+			events = append(events, loop.Event{Reason: eventAdded, Action: "Add", Note: fmt.Sprintf("New member %s added to cluster", m.Name)})
+		}
+		if old.Version != "" && m.Version != "" && old.Version != m.Version {
+			events = append(events, loop.Event{Reason: eventUpgraded, Action: "Upgrade", Note: fmt.Sprintf("Member %s upgraded from %s to %s", m.Name, old.Version, m.Version)})
+		}
+	}
+	if after.Status.ClusterID == "" {
+		return events
+	}
+	for _, m := range before.Status.MemberList {
+		if _, gone := was[m.Name]; !gone {
+			continue
+		}
+		if before.Status.Size <= after.Spec.Size {
+			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: eventReplacing, Action: "Replace", Note: fmt.Sprintf("The data of member %s was lost: it is replaced", m.Name)})
+		}
+		events = append(events, loop.Event{Reason: eventRemoved, Action: "Remove", Note: fmt.Sprintf("Existing member %s removed from the cluster", m.Name)})
+	}
+	return events
+}
+
+// ignoredFields are the fields of earlier versions of the API that are set.
+func ignoredFields(ec *v1beta2.EtcdCluster) []string {
+	var all []string
+	for field, isSet := range map[string]bool{
+		"baseImage": ec.Spec.BaseImage != "", "backup": ec.Spec.Backup != nil, "restore": ec.Spec.Restore != nil, "selfHosted": ec.Spec.SelfHosted != nil,
+		"pod.busyboxImage":       ec.Spec.Pod != nil && ec.Spec.Pod.BusyboxImage != "",
+		"pod.DNSTimeoutInSecond": ec.Spec.Pod != nil && ec.Spec.Pod.DNSTimeoutInSecond != 0,
+	} {
+		if isSet {
+			all = append(all, field)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func byType(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) }
+
+// sentence begins with a capital letter.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+const theCluster = members.ID(0xc1)
+
+type ecOption func(*v1beta2.EtcdCluster)
+
+// anEtcd is an EtcdCluster of three members that has been formed of the first three names.
+func anEtcd(options ...ecOption) *v1beta2.EtcdCluster {
+	ec := &v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "example", Namespace: "ns", UID: "uid-of-example", Generation: 1},
+		Spec:       v1beta2.EtcdClusterSpec{Size: 3, Repository: "quay.io/coreos/etcd", Version: "3.6.16"},
+	}
+	ec.Status.ClusterID, ec.Status.Made, ec.Status.CurrentVersion = theCluster.String(), 3, "3.6.16"
+	for n := range int64(3) {
+		ec.Status.Founders = append(ec.Status.Founders, memberName(ec, n+1))
+		ec.Status.MemberList = append(ec.Status.MemberList, v1beta2.MemberStatus{Name: memberName(ec, n+1), ID: members.ID(n + 1).String(), Version: "3.6.16"})
+	}
+	for _, option := range options {
+		option(ec)
+	}
+	return ec
+}
+
+func notFormed(ec *v1beta2.EtcdCluster) { ec.Status = v1beta2.EtcdClusterStatus{} }
+
+func size(n int32) ecOption { return func(ec *v1beta2.EtcdCluster) { ec.Spec.Size = n } }
+
+func version(v string) ecOption { return func(ec *v1beta2.EtcdCluster) { ec.Spec.Version = v } }
+
+func onVolumes(ec *v1beta2.EtcdCluster) {
+	ec.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+}
+
+// world is what is observed, as a test builds it up.
+type world struct {
+	ec   *v1beta2.EtcdCluster
+	seen observation
+	list []members.Member
+}
+
+// healthy is a world in which the members with these numbers are there, and the first leads.
+func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
+	w := &world{ec: ec, seen: observation{
+		now: noon, children: loop.Children{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}},
+		peers: &corev1.Service{}, clients: &corev1.Service{},
+		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, answers: map[string]answer{},
+	}}
+	for _, n := range numbers {
+		name := memberName(ec, n)
+		w.list = append(w.list, members.Member{ID: members.ID(n), Name: name, PeerURLs: []string{peerURLOf(ec, name)}})
+	}
+	for i := range ec.Status.MemberList {
+		uid := fmt.Sprintf("pod-%d", i+1)
+		if hasVolumes(ec) {
+			uid = fmt.Sprintf("claim-%d", i+1)
+		}
+		ec.Status.MemberList[i].DataUID = uid
+	}
+	for _, n := range numbers {
+		w.addPod(n, "3.6.16")
+		w.answer(n, func(*answer) {})
+	}
+	return w
+}
+
+func (w *world) name(n int64) string { return memberName(w.ec, n) }
+
+func (w *world) addPod(n int64, version string) {
+	p := pod(w.ec, w.name(n), version, start{isSealed: true}, certificates{})
+	p.UID = types.UID(fmt.Sprintf("pod-%d", n))
+	p.Status.PodIP = fmt.Sprintf("10.0.0.%d", n)
+	p.Spec.NodeName = "node"
+	w.seen.pods[p.Name] = p
+	if hasVolumes(w.ec) {
+		c := claim(w.ec, p.Name)
+		c.UID = types.UID(fmt.Sprintf("claim-%d", n))
+		w.seen.claims[p.Name] = c
+	}
+}
+
+// answer is that of a member which follows the first, but for what change changes.
+func (w *world) answer(n int64, change func(*answer)) {
+	a := answer{
+		status: members.Status{
+			ClusterID: theCluster, ID: members.ID(n), Version: w.seen.pods[w.name(n)].Annotations[versionAnnotation],
+			Leader: w.list[0].ID, RaftTerm: 2, RaftIndex: 100, Applied: 100, Revision: 50, DBSize: 1 << 20, DBSizeInUse: 1 << 20, StorageVersion: "3.6.0",
+		},
+		list: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},
+	}
+	change(&a)
+	w.seen.answers[w.name(n)] = a
+}
+
+// loses takes a member's pod away, with what it says, and its volume.
+func (w *world) loses(numbers ...int64) *world {
+	for _, n := range numbers {
+		delete(w.seen.pods, w.name(n))
+		delete(w.seen.claims, w.name(n))
+		delete(w.seen.answers, w.name(n))
+	}
+	return w
+}
+
+// silences has members not answer.
+func (w *world) silences(numbers ...int64) *world {
+	for _, n := range numbers {
+		w.seen.answers[w.name(n)] = answer{err: errors.New("timeout")}
+	}
+	return w
+}
+
+// leaderless has all members know no leader.
+func (w *world) leaderless() *world {
+	for name, a := range w.seen.answers {
+		a.status.Leader = 0
+		w.seen.answers[name] = a
+	}
+	return w
+}
+
+// doing is what a plan does, in words: its writes, but for those of the objects beside the
+// members, and its claim. Names of members are their numbers.
+func (w *world) doing(p *plan) string {
+	var all []string
+	for _, write := range p.Writes {
+		if write.Verb == loop.Apply {
+			continue
+		}
+		text := strings.TrimPrefix(write.Name(), "call/")
+		if write.Object != nil {
+			text += " " + write.Object.GetName()
+		}
+		if write.Verb == loop.Call && write.Why != "" {
+			text += ": " + write.Why
+		}
+		all = append(all, text)
+	}
+	if p.Claim != "" {
+		all = append(all, "status/"+p.Claim)
+	}
+	said := strings.Join(all, "; ")
+	for n := int64(1); n < 12; n++ {
+		said = strings.ReplaceAll(said, w.name(n), fmt.Sprintf("#%d", n))
+	}
+	return said
+}

@@ -1,0 +1,234 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file forms a cluster: the founders are named, created with a scheduling gate, counted,
+// and let go. A founder starts with an empty disk and the list of all founders, and a majority
+// of such founders is a cluster. So a founder that was lost must never be created again: with
+// others that were, it would be a second, empty cluster under the name of the first. That
+// status counts a founder before its gate is removed is what tells one that never ran from one
+// that was lost.
+
+// The list of members that a member starts with is an annotation of its pod, and once it has
+// started it is sealed: replaced by one without the member. With data etcd does not look at it;
+// without, it does not start. So a member whose disk was emptied does not come back as one that
+// has forgotten what it had acknowledged, nor take part in founding another cluster.
+const (
+	initialAnnotation = "etcd-operator/initial-cluster"
+	sealed            = "data-lost=http://data-lost:2380"
+)
+
+// found takes a cluster that has no ID yet one step on.
+func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+	p.activity, p.doing = v1beta2.ConditionScaling, "the cluster is being created"
+	p.memory.quorumLoss = nil
+	switch {
+	case len(ec.Status.Founders) > 0:
+	case len(seen.pods)+len(seen.claims) > 0:
+		p.takeIn(seen)
+		return
+	default:
+		p.nameFounders(ec, seen)
+		return
+	}
+	p.removeOthers(ec, seen)
+	if id := formedBy(ec, seen); id != 0 {
+		p.memory.clusterID = id.String()
+		p.claim("cluster")
+		return
+	}
+	lost := p.createFounders(ec, seen, wanted)
+	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
+		p.reportLoss(ec, lost, nil)
+		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID {
+			p.startAnew(ec, seen)
+		}
+		return
+	}
+	p.mend(ec, seen, wanted)
+	p.soon(seen)
+}
+
+// takeIn finds out which cluster it is whose members are there although status knows of none:
+// somebody has emptied it. What is there may have the only data, so nothing is created or deleted
+// until a member that has a leader says which cluster it is of.
+func (p *plan) takeIn(seen observation) {
+	var cluster members.ID
+	for _, name := range sortedKeys(seen.answers) {
+		a := seen.answers[name]
+		switch {
+		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
+		case cluster != 0:
+			p.stall(reasonForgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
+			return
+		default:
+			cluster = a.status.ClusterID
+		}
+	}
+	p.soon(seen)
+	if cluster == 0 {
+		p.stall(reasonForgotten, "Status was emptied, and no member that has a leader says which cluster it is of. Nothing is created or deleted until one does, or status.clusterID is restored")
+		return
+	}
+	p.memory.clusterID = cluster.String()
+	p.claim("cluster")
+}
+
+// nameFounders names the founders. Nothing is created before they are stored.
+func (p *plan) nameFounders(ec *v1beta2.EtcdCluster, seen observation) {
+	p.memory.founders = nil
+	for range ec.Spec.Size {
+		p.memory.founders = append(p.memory.founders, p.nextName(ec, seen))
+	}
+	p.claim("founders")
+}
+
+// nextName is a name that no member has had or, if status was emptied, that none has.
+func (p *plan) nextName(ec *v1beta2.EtcdCluster, seen observation) string {
+	for {
+		p.memory.made++
+		name := memberName(ec, p.memory.made)
+		if seen.pods[name] == nil && seen.claims[name] == nil && p.view.byName(name) == nil {
+			return name
+		}
+	}
+}
+
+// createFounders creates those that are not there yet, and lets those go that status counts. It
+// returns those that are lost: they were let go, or might have been, and their data is gone.
+func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) (lost []string) {
+	for _, name := range ec.Status.Founders {
+		counted := recordedData(ec, name)
+		pod, has := seen.pods[name], dataOf(ec, seen, name)
+		switch {
+		case pod != nil && isOver(pod):
+			p.delete(pod, "it has ended")
+		case pod != nil && isEnding(pod):
+			// what becomes of it is seen when it is gone
+		case counted != "" && counted != has:
+			lost = append(lost, name)
+		case pod != nil && isGated(pod) && counted != "":
+			p.letGo(pod)
+		case pod == nil || has == "":
+			p.create(ec, seen, name, wanted, foundingOf(ec))
+		}
+	}
+	return lost
+}
+
+// foundingOf is how a founder starts.
+func foundingOf(ec *v1beta2.EtcdCluster) start {
+	s := start{isNew: true, token: string(ec.UID) + "-" + ec.Status.Founders[0]}
+	for _, name := range ec.Status.Founders {
+		s.initial = append(s.initial, founder{name, peerURLOf(ec, name)})
+	}
+	return s
+}
+
+// neverRan says that a member is a founder that was not let go before the others formed the
+// cluster.
+func (m *member) neverRan(ec *v1beta2.EtcdCluster) bool {
+	return m.recorded == "" && slices.Contains(ec.Status.Founders, m.name)
+}
+
+// recordedData is the UID of what has the data of a member, as status has recorded it; empty if it
+// has not.
+func recordedData(ec *v1beta2.EtcdCluster, name string) string {
+	for _, m := range ec.Status.MemberList {
+		if m.Name == name {
+			return m.DataUID
+		}
+	}
+	return ""
+}
+
+// dataOf is the UID of what has the data of a member; empty if that is not there.
+func dataOf(ec *v1beta2.EtcdCluster, seen observation, name string) string {
+	switch pod, claim := seen.pods[name], seen.claims[name]; {
+	case hasVolumes(ec) && claim != nil:
+		return string(claim.UID)
+	case !hasVolumes(ec) && pod != nil:
+		return string(pod.UID)
+	}
+	return ""
+}
+
+// isGated says whether a pod waits for its scheduling gate to be removed.
+func isGated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+}
+
+// letGo removes the scheduling gate.
+func (p *plan) letGo(pod *corev1.Pod) {
+	p.patch(pod, "gate", "", map[string]any{"spec": map[string]any{
+		"schedulingGates": []any{map[string]any{"$patch": "delete", "name": gate}},
+	}})
+}
+
+// formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
+func formedBy(ec *v1beta2.EtcdCluster, seen observation) members.ID {
+	following := map[members.ID]int{}
+	for _, name := range ec.Status.Founders {
+		a, ok := seen.answers[name]
+		if !ok || !a.hasList() || a.status.Leader == 0 || len(a.list.Members) != len(ec.Status.Founders) {
+			continue
+		}
+		id := a.status.ClusterID
+		if following[id]++; following[id] >= majority(len(ec.Status.Founders)) {
+			return id
+		}
+	}
+	return 0
+}
+
+// removeOthers removes what is left of an earlier try: pods and volumes of members that are no
+// founders. Nothing of them is kept, because the user has accepted that.
+func (p *plan) removeOthers(ec *v1beta2.EtcdCluster, seen observation) {
+	for _, name := range sortedKeys(seen.pods) {
+		if pod := seen.pods[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(pod) {
+			p.delete(pod, "it is no member of the cluster")
+		}
+	}
+	for _, name := range sortedKeys(seen.claims) {
+		if claim := seen.claims[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(claim) {
+			p.delete(claim, "its member is no member of the cluster")
+		}
+	}
+}
+
+// startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user
+// has accepted that.
+func (p *plan) startAnew(ec *v1beta2.EtcdCluster, seen observation) {
+	p.memory.clusterID, p.memory.adding, p.memory.changing, p.memory.prepared = "", "", "", ""
+	p.memory.recovered = &v1beta2.Recovered{ID: p.memory.quorumLoss.ID, Time: timeOf(seen.now)}
+	p.memory.quorumLoss = nil
+	p.nameFounders(ec, seen)
+	p.claim("anew")
+}
+
+// mend changes the image of founders that cannot start, and creates those anew that cannot be
+// scheduled as they are: none of them has run.
+func (p *plan) mend(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+	image := imageOf(ec, wanted.String())
+	for _, name := range ec.Status.Founders {
+		pod := seen.pods[name]
+		if pod == nil || isEnding(pod) || seen.answers[name].err == nil {
+			continue
+		}
+		switch {
+		case imageIn(pod) != image:
+			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
+		case pod.Spec.NodeName == "" && !isGated(pod) && pod.Annotations[templateAnnotation] != templateHash(ec):
+			p.delete(pod, "it could not be scheduled, and spec.pod has changed")
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/pki"
+)
+
+// never returns what must never be so after a change of the cluster: that there are two clusters,
+// that an operator has taken away a member that the others cannot do without, or data of one that
+// is a member still. Once the user has accepted the loss of data, all of it may be.
+func never(c sim.Change, r *testkit.Run) error {
+	n := r.Own.(*modelNodes)
+	if n.hasAccepted() {
+		return nil
+	}
+	if err := n.isOne(); err != nil || !strings.HasPrefix(c.By, "operator") {
+		return err
+	}
+	switch now := c.New.(type) {
+	case *corev1.Secret:
+		return n.areTrusted(now)
+	case *corev1.Pod:
+		old, _ := c.Old.(*corev1.Pod)
+		isEnd := old != nil && old.DeletionTimestamp == nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted)
+		isRestart := old != nil && imageOfContainer(old) != imageOfContainer(now)
+		p := n.pods[now.UID]
+		if p == nil {
+			return nil
+		}
+		if isEnd && p.claim == "" {
+			if err := n.isSpare(now.Name, p.disk); err != nil {
+				return err
+			}
+		}
+		if isEnd || isRestart {
+			return n.canDoWithout(now)
+		}
+	case *corev1.PersistentVolumeClaim:
+		if disk := n.disks[now.UID]; disk != nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted) {
+			return n.isSpare(now.Name, disk)
+		}
+	}
+	return nil
+}
+
+// areTrusted returns an error if a certificate is signed by a CA that a member has not started with:
+// the member would not talk to who shows it.
+func (n *modelNodes) areTrusted(secret *corev1.Secret) error {
+	for _, role := range []pki.Role{pki.Peer, pki.Server, pki.Client} {
+		cert, err := pki.Parse(secret.Data[role.Files.Cert])
+		if err != nil {
+			continue // it is for another role
+		}
+		for _, p := range n.pods {
+			if !p.runs {
+				continue
+			}
+			trusted := x509.NewCertPool()
+			trusted.AppendCertsFromPEM(p.trusts)
+			_, err := cert.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: n.world.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			if err != nil {
+				return fmt.Errorf("the certificate in %s is of a CA that %s has not started with: %w", secret.Name, p.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isOne returns an error if there are leaders of two clusters.
+func (n *modelNodes) isOne() error {
+	leading := n.model.Leading()
+	for _, disk := range leading {
+		if disk.Cluster() != leading[0].Cluster() {
+			return fmt.Errorf("there is a second cluster: %s leads %s, and %s leads %s", leading[0].Member(), leading[0].Cluster(), disk.Member(), disk.Cluster())
+		}
+	}
+	return nil
+}
+
+// isSpare returns an error if data that the operator deletes is of a member that is one still, or
+// has the last copy of what was acknowledged.
+func (n *modelNodes) isSpare(name string, disk *model.Disk) error {
+	for _, leading := range n.model.Leading() {
+		for _, m := range leading.Members() {
+			if m.ID == disk.Member() && m.Name != "" {
+				return fmt.Errorf("the operator deletes the data of %s, which is a member", name)
+			}
+		}
+	}
+	for _, write := range n.model.Acknowledged() {
+		if holders := n.model.Holders(write); len(holders) == 1 && holders[0] == disk {
+			return fmt.Errorf("the operator deletes the data of %s, which has the last copy of a write that was acknowledged", name)
+		}
+	}
+	return nil
+}
+
+// changesOne returns an error if the members are to be changed while another change is not complete:
+// while there is a member that has not started, or is a learner, besides the one that is changed.
+func (n *modelNodes) changesOne(changed members.ID) error {
+	for _, leading := range n.model.Leading() {
+		for _, m := range leading.Members() {
+			if m.ID != changed && (m.IsLearner || m.Name == "") {
+				return fmt.Errorf("the operator changes the members while %s is being added", m.PeerURLs[0])
+			}
+		}
+	}
+	return nil
+}
+
+// hasAccepted says whether the user has ever accepted a loss of data.
+func (n *modelNodes) hasAccepted() bool {
+	accepted := false
+	sim.Each(n.world.Server, func(ec *v1beta2.EtcdCluster) { accepted = accepted || ec.Spec.AcceptDataLoss != "" })
+	return accepted
+}
+
+// canDoWithout returns an error if a pod's member is one of a quorum that is none without it.
+func (n *modelNodes) canDoWithout(pod *corev1.Pod) error {
+	p := n.pods[pod.UID]
+	if p == nil || !p.runs {
+		return nil
+	}
+	c, _ := n.model.Connect(nil)
+	status := func(p *modelPod) (members.Status, members.List) {
+		s, err := c.Status(context.Background(), members.Endpoint{Address: p.ip + ":2379"})
+		if err != nil {
+			return members.Status{}, members.List{}
+		}
+		list, _ := c.List(context.Background(), members.Endpoint{Address: p.ip + ":2379"})
+		return s, list
+	}
+	mine, list := status(p)
+	if mine.Leader == 0 || len(list.Members) == 1 {
+		return nil // there is no quorum to lose, or it is the whole cluster
+	}
+	voters, following := 0, 0
+	isVoter := map[members.ID]bool{}
+	for _, m := range list.Members {
+		if !m.IsLearner {
+			voters++
+			isVoter[m.ID] = true
+		}
+	}
+	for _, other := range n.pods {
+		if other == p || !other.runs {
+			continue
+		}
+		if s, _ := status(other); s.Leader == mine.Leader && isVoter[s.ID] {
+			following++
+		}
+	}
+	if isVoter[mine.ID] && following+1 >= majority(voters) && following < majority(voters) {
+		return fmt.Errorf("the operator takes %s away, without which %d of %d voters are left", pod.Name, following, voters)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters/status;etcdclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Kind is the kind EtcdCluster, with members that are reached by network.
+var Kind = Declare(members.Dial)
+
+// Declare is the kind EtcdCluster, whose members are reached by a connect of the caller's.
+func Declare(connect members.Connect) run.Kind {
+	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
+		made := kind
+		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, now: parts.Now}
+		made.Observe, made.Forget = o.observe, o.forget
+		return made, run.Register(collectors...)
+	})
+}
+
+// kind is what the loop has to know about EtcdClusters, but for the functions that have a state.
+var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
+	Operator: name,
+	Empty:    &v1beta2.EtcdCluster{},
+	Children: []loop.Child[*v1beta2.EtcdCluster]{
+		{Empty: &policyv1.PodDisruptionBudget{}, Name: func(ec *v1beta2.EtcdCluster) string { return ec.Name }},
+		{Empty: &corev1.Service{}},
+		{Empty: &corev1.Pod{}},
+		{Empty: &corev1.PersistentVolumeClaim{}},
+	},
+	Watches: []loop.Watch[*v1beta2.EtcdCluster]{
+		{
+			Object: contents.Metadata(contents.Secret),
+			Index:  "secrets",
+			Value:  client.Object.GetName,
+			Values: secretsOf,
+		},
+	},
+	Writes: []string{
+		"apply Service", "apply PodDisruptionBudget", "apply Secret",
+		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
+		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
+		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow",
+		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
+		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",
+		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",
+		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared",
+	},
+	Decide: decide,
+	Summarize: func(ec *v1beta2.EtcdCluster, seen observation, next *plan, did loop.Did) {
+		ec.Status = summarize(ec, seen, next, did.Failure)
+	},
+	Conditions: func(ec *v1beta2.EtcdCluster) *[]metav1.Condition { return &ec.Status.Conditions },
+	Announce:   announce,
+	Retry:      loop.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second},
+	Refusals:   loop.Backoff{First: time.Second, Longest: 15 * time.Second},
+}

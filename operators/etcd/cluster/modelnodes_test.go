@@ -1,0 +1,424 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/pki"
+)
+
+// modelNodes are the nodes of a simulated cluster: they run etcd pods, with a model of etcd.
+type modelNodes struct {
+	world *sim.World
+	model *model.World
+	pods  map[types.UID]*modelPod
+	disks map[types.UID]*model.Disk // by the UID of a claim
+	ips   int
+	// gone is the registry that has no images any more.
+	gone string
+	// next is when something will change in the model by itself.
+	next time.Time
+	// steady is when members will have run for long enough; zero if they have.
+	steady time.Time
+}
+
+// modelPod is a pod on a node.
+type modelPod struct {
+	name    string
+	claim   types.UID
+	disk    *model.Disk
+	image   string // that its container was started with, or could not be
+	runs    bool
+	waits   bool // for an image
+	ip      string
+	trusts  []byte // the CAs that it was started with
+	started time.Time
+	retry   time.Time
+	crashes int
+}
+
+// tags are the versions that there are images of.
+var tags = []string{"3.5.35", "3.6.15", "3.6.16", "3.7.3"}
+
+func newModelNodes(w *sim.World, r *testkit.Run) *modelNodes {
+	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}}
+	r.Own = n
+	w.Context = func(ctx context.Context) context.Context { return context.WithValue(ctx, nodesKey{}, n) }
+	return n
+}
+
+func (*modelNodes) Name() string { return "nodes" }
+
+// Act does the first thing that is to be done.
+func (n *modelNodes) Act() (did bool, wake time.Time) {
+	sim.Each(n.world.Server, func(claim *corev1.PersistentVolumeClaim) {
+		if !did && claim.Status.Phase != corev1.ClaimBound {
+			bound := claim.DeepCopy()
+			bound.Status.Phase = corev1.ClaimBound
+			n.world.Fail(n.world.Server.Report(bound, n.Name()))
+			did = true
+		}
+	})
+	sim.Each(n.world.Server, func(pod *corev1.Pod) {
+		if did {
+			return
+		}
+		var at time.Time
+		did, at = n.care(pod)
+		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	})
+	if did {
+		return true, time.Time{}
+	}
+	for _, due := range []*time.Time{&n.steady, &n.next} {
+		if !due.IsZero() && !n.world.Now().Before(*due) {
+			*due = time.Time{}
+			n.world.Changed()
+		}
+	}
+	n.next = n.model.Next()
+	for _, at := range []time.Time{n.steady, n.next} {
+		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	}
+	return false, wake
+}
+
+// inOrder are the pods in the order of their names: what is done to them is the same each time.
+func (n *modelNodes) inOrder() []*modelPod {
+	return slices.SortedFunc(maps.Values(n.pods), func(a, b *modelPod) int { return strings.Compare(a.name, b.name) })
+}
+
+func (n *modelNodes) isSteady() bool { return n.steady.IsZero() }
+
+// care does the next thing for a pod, or says when there will be something to do.
+func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
+	p := n.pods[pod.UID]
+	switch {
+	case p == nil && pod.DeletionTimestamp != nil:
+		n.world.Fail(n.world.Server.Remove(pod, n.Name()))
+		return true, wake
+	case p == nil:
+		return n.bind(pod), wake
+	case pod.DeletionTimestamp != nil:
+		n.end(p)
+		n.forget(p)
+		delete(n.pods, pod.UID)
+		n.world.Fail(n.world.Server.Remove(pod, n.Name()))
+		n.world.Changed()
+		return true, wake
+	case p.image != imageOfContainer(pod):
+		n.end(p)
+		p.image, p.retry, p.waits = imageOfContainer(pod), n.world.Now().Add(100*time.Millisecond), false
+		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, nil)
+		return true, wake
+	case p.runs:
+		if running, exit := n.model.IsRunning(p.name); !running {
+			p.runs = false
+			n.crash(pod, p, exit)
+			return true, wake
+		}
+		return false, wake
+	case p.waits:
+		return false, wake
+	case n.world.Now().Before(p.retry):
+		return false, p.retry
+	}
+	n.start(pod, p)
+	return true, wake
+}
+
+// bind puts a pod on a node, once its volume is there.
+func (n *modelNodes) bind(pod *corev1.Pod) bool {
+	if len(pod.Spec.SchedulingGates) > 0 {
+		return false
+	}
+	p := &modelPod{name: pod.Name, image: imageOfContainer(pod)}
+	if volume := pod.Spec.Volumes[0].PersistentVolumeClaim; volume != nil {
+		claim, isThere := sim.Find[*corev1.PersistentVolumeClaim](n.world.Server, types.NamespacedName{Namespace: pod.Namespace, Name: volume.ClaimName})
+		if !isThere || claim.DeletionTimestamp != nil {
+			return false
+		}
+		if p.claim = claim.UID; n.disks[p.claim] == nil {
+			n.disks[p.claim] = n.model.NewDisk()
+		}
+		p.disk = n.disks[p.claim]
+	} else {
+		p.disk = n.model.NewDisk()
+	}
+	n.ips++
+	p.ip = fmt.Sprintf("10.%d.%d.%d", n.ips>>16, n.ips>>8&255, n.ips&255)
+	n.pods[pod.UID] = p
+	n.world.Fail(n.world.Server.Bind(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, "pretend", "scheduler"))
+	return true
+}
+
+// start starts the container.
+func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
+	_, version, _ := strings.Cut(p.image, ":v")
+	if !slices.Contains(tags, version) || n.gone != "" && strings.HasPrefix(p.image, n.gone) {
+		p.waits = true
+		reason := "ErrImagePull"
+		if p.image == noImage {
+			reason = "InvalidImageName"
+		}
+		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}, nil)
+		return
+	}
+	p.started, p.trusts = n.world.Now(), n.inSecret(pod.Namespace, "example-peer-tls", pki.Peer.Files.CA)
+	running, exit := n.model.Start(model.Config{
+		Name: pod.Name, PeerURL: environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
+		InitialCluster: pod.Annotations[initialAnnotation], Existing: environment(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
+		Token: environment(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: pod.Annotations[forceAnnotation] == "true", Disk: p.disk,
+		Quota: n.quota(pod),
+	})
+	if !running {
+		n.crash(pod, p, exit)
+		return
+	}
+	p.runs, n.steady = true, n.world.Now().Add(6*time.Second)
+	n.report(pod, p, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(p.started)}}, nil)
+}
+
+// quota is the size that the database of a pod may have.
+func (n *modelNodes) quota(pod *corev1.Pod) int64 {
+	bytes, err := strconv.ParseInt(environment(pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64)
+	if err != nil {
+		return 256 << 10 // not much, so that it is soon full
+	}
+	return bytes
+}
+
+// inSecret is what a Secret has under a key; nil if there is no such Secret.
+func (n *modelNodes) inSecret(namespace, name, key string) []byte {
+	secret, isThere := sim.Find[*corev1.Secret](n.world.Server, types.NamespacedName{Namespace: namespace, Name: name})
+	if !isThere {
+		return nil
+	}
+	return secret.Data[key]
+}
+
+// crash is for a container that has ended by itself. It is started again, later each time.
+func (n *modelNodes) crash(pod *corev1.Pod, p *modelPod, exit string) {
+	p.crashes++
+	p.retry = n.world.Now().Add(min(5*time.Second<<min(p.crashes, 10), 5*time.Minute))
+	n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, &corev1.ContainerStateTerminated{
+		ExitCode: 1, Message: exit, StartedAt: second(p.started), FinishedAt: second(n.world.Now()),
+	})
+	n.world.Changed()
+}
+
+func (n *modelNodes) end(p *modelPod) {
+	if p.runs {
+		n.model.Stop(p.name)
+		p.runs = false
+		n.world.Changed()
+	}
+}
+
+// forget loses the data of a pod that is gone, unless it has a volume that is there.
+func (n *modelNodes) forget(p *modelPod) {
+	if p.claim == "" {
+		p.disk.Wipe()
+		return
+	}
+	isThere := false
+	sim.Each(n.world.Server, func(claim *corev1.PersistentVolumeClaim) { isThere = isThere || claim.UID == p.claim })
+	if !isThere {
+		p.disk.Wipe()
+		delete(n.disks, p.claim)
+	}
+}
+
+// report stores the status of a pod.
+func (n *modelNodes) report(pod *corev1.Pod, p *modelPod, state corev1.ContainerState, last *corev1.ContainerStateTerminated) {
+	told := pod.DeepCopy()
+	told.Status.Phase, told.Status.PodIP = corev1.PodRunning, p.ip
+	c := corev1.ContainerStatus{Name: containerName, Image: p.image, State: state, RestartCount: int32(p.crashes), Ready: state.Running != nil}
+	if last != nil {
+		c.LastTerminationState.Terminated = last
+	}
+	told.Status.ContainerStatuses = []corev1.ContainerStatus{c}
+	ready := corev1.ConditionFalse
+	if c.Ready {
+		ready = corev1.ConditionTrue
+	}
+	n.world.Server.SetPodCondition(&told.Status, corev1.PodReady, ready, "")
+	n.world.Fail(n.world.Server.Report(told, n.Name()))
+}
+
+func second(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
+// put puts a key through the first member that takes it.
+func (n *modelNodes) put(*testkit.Run) error {
+	err := errors.New("no pod runs")
+	sim.Each(n.world.Server, func(pod *corev1.Pod) {
+		if p := n.pods[pod.UID]; err != nil && p != nil && p.runs {
+			_, err = n.model.Put(p.ip + ":2379")
+		}
+	})
+	return err
+}
+
+func (n *modelNodes) lost(*testkit.Run) error {
+	lost := len(n.model.Lost())
+	for _, leading := range n.model.Leading() {
+		missing := 0
+		for _, write := range n.model.Acknowledged() {
+			if !leading.Has(write) {
+				missing++
+			}
+		}
+		lost = max(lost, missing)
+	}
+	if lost > 0 {
+		return fmt.Errorf("%d writes that were acknowledged are lost", lost)
+	}
+	return nil
+}
+
+func (n *modelNodes) corrupt(_ *testkit.Run, member string) error {
+	defer n.world.Changed()
+	return n.model.Diverge(member)
+}
+
+func (n *modelNodes) damage(_ *testkit.Run, member string) error {
+	for _, p := range n.inOrder() {
+		if p.name == member {
+			p.disk.Corrupt()
+			n.model.Kill(member)
+			n.world.Changed()
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no member %s", member)
+}
+
+func (n *modelNodes) fill(r *testkit.Run) error {
+	for range 100000 {
+		if err := n.put(r); errors.Is(err, members.ErrNoSpace) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return errors.New("the database is not full")
+}
+
+func (n *modelNodes) bloat(*testkit.Run) error {
+	defer n.world.Changed()
+	err := errors.New("no pod runs")
+	for _, p := range n.inOrder() {
+		if p.runs && err != nil {
+			err = n.model.Bloat(p.ip+":2379", 2*worthFreeing)
+		}
+	}
+	return err
+}
+
+func (n *modelNodes) loseImages(*testkit.Run) error {
+	n.gone = "quay.io/"
+	for _, p := range n.inOrder() {
+		if p.runs {
+			n.model.Kill(p.name)
+		}
+	}
+	n.world.Changed()
+	return nil
+}
+
+func (n *modelNodes) byHand(*testkit.Run) (c members.Client, at members.Endpoint, err error) {
+	c, err = n.model.Connect(nil)
+	for _, p := range n.inOrder() {
+		if p.runs && err == nil {
+			here := members.Endpoint{Address: p.ip + ":2379"}
+			if s, wrong := c.Status(context.Background(), here); wrong == nil && s.ID == s.Leader {
+				return c, here, nil
+			}
+		}
+	}
+	return c, at, errors.Join(err, errors.New("nobody leads"))
+}
+
+type nodesKey struct{}
+
+// routed is a client of whichever model the world of a request has.
+type routed struct{}
+
+func route(*tls.Config) (members.Client, error) { return routed{}, nil }
+
+func to(ctx context.Context) members.Client {
+	c, _ := ctx.Value(nodesKey{}).(*modelNodes).model.Connect(nil)
+	return c
+}
+
+// requireOne ends the history if an operator makes two changes of the members at once.
+func requireOne(ctx context.Context, changed members.ID) {
+	n := ctx.Value(nodesKey{}).(*modelNodes)
+	if !n.hasAccepted() {
+		n.world.Fail(n.changesOne(changed))
+	}
+}
+
+// changed has the nodes look again after a change that an operator has requested.
+func changed(ctx context.Context, err error) error {
+	ctx.Value(nodesKey{}).(*modelNodes).world.Changed()
+	return err
+}
+
+func (routed) Status(ctx context.Context, at members.Endpoint) (members.Status, error) {
+	return to(ctx).Status(ctx, at)
+}
+func (routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
+	return to(ctx).List(ctx, at)
+}
+func (routed) Serves(ctx context.Context, at members.Endpoint) error { return to(ctx).Serves(ctx, at) }
+func (routed) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (members.Member, error) {
+	requireOne(ctx, 0)
+	m, err := to(ctx).Add(ctx, at, urls, learner)
+	return m, changed(ctx, err)
+}
+func (routed) Promote(ctx context.Context, at members.Endpoint, id members.ID) error {
+	return changed(ctx, to(ctx).Promote(ctx, at, id))
+}
+func (routed) Remove(ctx context.Context, at members.Endpoint, id members.ID) error {
+	requireOne(ctx, id)
+	return changed(ctx, to(ctx).Remove(ctx, at, id))
+}
+func (routed) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {
+	return changed(ctx, to(ctx).UpdatePeers(ctx, at, id, urls))
+}
+func (routed) MoveLeader(ctx context.Context, at members.Endpoint, id members.ID) error {
+	return changed(ctx, to(ctx).MoveLeader(ctx, at, id))
+}
+func (routed) Compact(ctx context.Context, at members.Endpoint, revision int64) error {
+	return changed(ctx, to(ctx).Compact(ctx, at, revision))
+}
+func (routed) Defragment(ctx context.Context, at members.Endpoint) error {
+	return changed(ctx, to(ctx).Defragment(ctx, at))
+}
+func (routed) Disarm(ctx context.Context, at members.Endpoint, alarm members.Alarm) error {
+	return changed(ctx, to(ctx).Disarm(ctx, at, alarm))
+}
+func (routed) Downgrade(ctx context.Context, at members.Endpoint, version string) error {
+	return changed(ctx, to(ctx).Downgrade(ctx, at, version))
+}
+func (routed) Close() error { return nil }

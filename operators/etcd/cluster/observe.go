@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// observation is all that decide reads, besides the EtcdCluster.
+type observation struct {
+	now      time.Time
+	children loop.Children
+	// peers and clients are the two Services; empty objects where there is none.
+	peers, clients *corev1.Service
+	// pods and claims are those of the cluster, by name, also those that are ending.
+	pods   map[string]*corev1.Pod
+	claims map[string]*corev1.PersistentVolumeClaim
+	// unlabelled are pods and claims without the label by which the cache shows them.
+	unlabelled []client.Object
+	// taken is a pod or claim that has the name of a member, and is another owner's.
+	taken client.Object
+	// answers are what the members of the pods say, by the pods' names.
+	answers map[string]answer
+	// emptied is the revision at which the history of a full database was last dropped, emptiedAt
+	// when, and noteEmptied remembers that.
+	emptied     int64
+	emptiedAt   time.Time
+	noteEmptied func(revision int64)
+	// certs are the certificates of a cluster with TLS.
+	certs certificates
+	// client is what changes of the cluster are requested with.
+	client members.Client
+}
+
+func (o observation) budget() *policyv1.PodDisruptionBudget {
+	return loop.The[*policyv1.PodDisruptionBudget](o.children)
+}
+
+// observer reads what the next step depends on.
+type observer struct {
+	asker        *asker
+	certificates *knownCertificates
+	now          func() time.Time
+}
+
+// forget drops what is kept in memory about an EtcdCluster that is gone.
+func (o *observer) forget(ec types.NamespacedName) {
+	o.asker.forget(ec)
+	o.certificates.forget(ec)
+}
+
+func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (observation, error) {
+	seen := observation{
+		now: o.now().Round(0), children: r.Children,
+		peers: &corev1.Service{}, clients: &corev1.Service{},
+		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+	}
+	for _, service := range []struct {
+		name string
+		into *corev1.Service
+	}{{ec.Name, seen.peers}, {clientServiceName(ec), seen.clients}} {
+		err := r.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: service.name}, service.into)
+		if client.IgnoreNotFound(err) != nil {
+			return seen, err
+		}
+	}
+	if err := observeMembers(ctx, r, ec, &seen); err != nil {
+		return seen, err
+	}
+	var err error
+	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
+		return seen, err
+	}
+	if ec.Spec.TLS == nil || seen.certs.client != nil {
+		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
+			return seen, err
+		}
+		answered := o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
+		seen.answers, seen.emptied, seen.emptiedAt = answered.answers, answered.emptied, answered.emptiedAt
+		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
+	}
+	return seen, nil
+}
+
+// observeMembers reads the pods and volumes.
+func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; isOwned(ec, pod) {
+			seen.pods[pod.Name] = pod
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.List(ctx, &claims, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; isOwned(ec, claim) {
+			seen.claims[claim.Name] = claim
+		}
+	}
+	recorded := remembered(ec)
+	for _, name := range slices.Concat(recorded, ec.Status.Founders) {
+		isRecorded := slices.Contains(recorded, name)
+		if seen.pods[name] == nil {
+			pod := &corev1.Pod{}
+			if found, err := observeHidden(ctx, r, ec, name, isRecorded, pod, seen); err != nil {
+				return err
+			} else if found {
+				seen.pods[name] = pod
+			}
+		}
+		if seen.claims[name] == nil && hasVolumes(ec) {
+			claim := &corev1.PersistentVolumeClaim{}
+			if found, err := observeHidden(ctx, r, ec, name, isRecorded, claim, seen); err != nil {
+				return err
+			} else if found {
+				seen.claims[name] = claim
+			}
+		}
+	}
+	return nil
+}
+
+// observeHidden reads an object that the list of the cache does not show. One that was just created
+// the cache is given time for. A member is lost when its data is: before anybody concludes that
+// of one that is recorded, the API server is asked, because what has lost its labels is in no cache.
+func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
+	at := client.ObjectKey{Namespace: ec.Namespace, Name: name}
+	err := r.Get(ctx, at, obj)
+	if apierrors.IsNotFound(err) && isRecorded {
+		err = r.Live.Get(ctx, at, obj)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !isOwned(ec, obj):
+		seen.taken = obj
+		return false, nil
+	}
+	if obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name {
+		seen.unlabelled = append(seen.unlabelled, obj)
+	}
+	return true, nil
+}
+
+// remembered are the members that status has, also the one that is being added.
+func remembered(ec *v1beta2.EtcdCluster) []string {
+	var all []string
+	for _, m := range ec.Status.MemberList {
+		if m.Name != "" && isOurs(ec, m.Name) {
+			all = append(all, m.Name)
+		}
+	}
+	if ec.Status.Adding != "" {
+		all = append(all, ec.Status.Adding)
+	}
+	return all
+}
+
+func isOwned(ec *v1beta2.EtcdCluster, obj client.Object) bool { return apply.Owns(managedBy, ec, obj) }
+
+func key(ec *v1beta2.EtcdCluster) types.NamespacedName {
+	return types.NamespacedName{Namespace: ec.Namespace, Name: ec.Name}
+}
+
+// hasVolumes says whether members have volumes.
+func hasVolumes(ec *v1beta2.EtcdCluster) bool {
+	return ec.Spec.Pod != nil && ec.Spec.Pod.PersistentVolumeClaimSpec != nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/podsecurity"
+	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+const (
+	// containerName is the container that etcd runs in, as users of the CoreOS operator know it.
+	containerName = "etcd"
+	// volumeName and dataPath are where a member's data is; etcd makes a folder in it.
+	volumeName, dataPath = "etcd-data", "/var/etcd"
+	// etcdUser is the user and group that etcd runs as, unless spec.pod.securityContext says so.
+	etcdUser = 65532
+	// gate keeps a founder from being scheduled until status counts it.
+	gate = "etcd-operator/founders"
+)
+
+// The annotations of pods and volumes.
+const (
+	// versionAnnotation has the version that a pod is to run. CoreOS' operator wrote it as well.
+	versionAnnotation = "etcd.version"
+	// templateAnnotation has the hash of what the pod was made of, see [templateHash].
+	templateAnnotation = "etcd-operator/template"
+	// imageAnnotation has the image that the container is to have. What it has may be another one:
+	// admission webhooks rewrite images, to those of a mirror for example.
+	imageAnnotation = "etcd-operator/image"
+	// caAnnotation has the hash of the CAs that the pod started with.
+	caAnnotation = "etcd-operator/ca"
+	// forceAnnotation is true while a member is to start as a cluster of its own.
+	forceAnnotation = "etcd-operator/force-new-cluster"
+	// uidAnnotation has the UID of the EtcdCluster that a volume was made for.
+	uidAnnotation = "etcd-operator/cluster-uid"
+)
+
+// imageOf is the image of a version.
+func imageOf(ec *v1beta2.EtcdCluster, version string) string {
+	return ec.Spec.Repository + ":v" + version
+}
+
+// pod is the pod of a member.
+func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ec.Namespace, Name: member, OwnerReferences: controlledBy(ec),
+			Labels: labels(ec, member), Annotations: annotations(ec, version, s, certs),
+		},
+		Spec: corev1.PodSpec{
+			Hostname: member, Subdomain: ec.Name,
+			RestartPolicy:                 corev1.RestartPolicyAlways,
+			TerminationGracePeriodSeconds: new(int64(30)),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			Containers:                    []corev1.Container{container(ec, member, version, s, certs)},
+			Volumes:                       []corev1.Volume{dataVolume(ec, member)},
+		},
+	}
+	if s.isNew {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+	}
+	setPolicy(ec, &p.Spec)
+	isRestricted := !podsecurity.Restrict(&p.Spec, etcdUser, containerName)
+	if isRestricted {
+		p.Spec.SecurityContext.FSGroup = new(int64(etcdUser))
+		// Not at every start: that takes long for much data, and etcd wants its folder to itself.
+		p.Spec.SecurityContext.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
+	}
+	if ec.Spec.TLS != nil {
+		mountCertificates(&p.Spec, certs, isRestricted)
+	}
+	podtemplate.KeepLastWords(p.Spec.Containers...)
+	return p
+}
+
+func annotations(ec *v1beta2.EtcdCluster, version string, s start, certs certificates) map[string]string {
+	all := map[string]string{}
+	if ec.Spec.Pod != nil {
+		maps.Copy(all, ec.Spec.Pod.Annotations)
+	}
+	all[versionAnnotation], all[templateAnnotation] = version, templateHash(ec)
+	all[imageAnnotation] = imageOf(ec, version)
+	all[initialAnnotation] = s.list()
+	if s.force {
+		all[forceAnnotation] = "true"
+	}
+	if certs.caHash != "" {
+		all[caAnnotation] = certs.caHash
+	}
+	return all
+}
+
+// container is the container of etcd. It has no liveness probe: what a restart could mend, etcd
+// ends itself for, and while there is no quorum a restart would only take one more member away.
+func container(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) corev1.Container {
+	c := corev1.Container{
+		Name: containerName, Image: imageOf(ec, version), ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{"/usr/local/bin/etcd"},
+		Env:     variables(ec, member, version, s, certs),
+		Ports: []corev1.ContainerPort{
+			{Name: clientPortName, ContainerPort: members.ClientPort, Protocol: corev1.ProtocolTCP},
+			{Name: peerPortName, ContainerPort: members.PeerPort, Protocol: corev1.ProtocolTCP},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: volumeName, MountPath: dataPath}},
+		// A member that is new may need long for the data of the others, and one that was restarted
+		// for its log. Nobody waits for longer than a second once it serves.
+		StartupProbe:   probe(version, 1, math.MaxInt32),
+		ReadinessProbe: probe(version, 5, 3),
+	}
+	if servesMetrics(version) {
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: metricsPortName, ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
+	}
+	if ec.Spec.Pod != nil {
+		podtemplate.SetResources(&c, ec.Spec.Pod.Resources)
+	}
+	return c
+}
+
+// probe asks whether a member serves: reads, with a quorum. A full database serves reads. The
+// images have no shell, and before 3.3 etcd needs a client certificate to tell.
+func probe(version string, period, failures int32) *corev1.Probe {
+	p := &corev1.Probe{PeriodSeconds: period, FailureThreshold: failures, TimeoutSeconds: 3}
+	if servesMetrics(version) {
+		p.HTTPGet = &corev1.HTTPGetAction{Path: "/health?exclude=NOSPACE", Port: intstr.FromInt32(metricsPort)}
+	} else {
+		p.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(members.ClientPort)}
+	}
+	return p
+}
+
+// setPolicy sets what spec.pod says about where the pod runs, and as what.
+func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
+	policy := ec.Spec.Pod.DeepCopy()
+	if policy == nil {
+		policy = &v1beta2.PodPolicy{}
+	}
+	spec.NodeSelector, spec.Tolerations = policy.NodeSelector, policy.Tolerations
+	spec.Affinity, spec.SecurityContext = policy.Affinity, policy.SecurityContext
+	others := &metav1.LabelSelector{MatchLabels: selector(ec)}
+	switch {
+	case policy.AntiAffinity:
+		if spec.Affinity == nil {
+			spec.Affinity = &corev1.Affinity{}
+		}
+		if spec.Affinity.PodAntiAffinity == nil {
+			spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+		}
+		required := &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		*required = append(*required, corev1.PodAffinityTerm{LabelSelector: others, TopologyKey: corev1.LabelHostname})
+	case spec.Affinity == nil:
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: others,
+		}}
+	}
+}
+
+func dataVolume(ec *v1beta2.EtcdCluster, member string) corev1.Volume {
+	v := corev1.Volume{Name: volumeName}
+	if hasVolumes(ec) {
+		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(member)}
+	} else {
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	}
+	return v
+}
+
+// templateHash is the hash of what of spec.pod a running pod cannot take over. It is made of the
+// spec and not of the pod, so that another version of the operator, which makes other pods, does
+// not replace those that are there.
+func templateHash(ec *v1beta2.EtcdCluster) string {
+	policy := ec.Spec.Pod.DeepCopy()
+	if policy == nil {
+		policy = &v1beta2.PodPolicy{}
+	}
+	// What no pod is made of. A volume that grows does so while it is mounted.
+	policy.PersistentVolumeClaimSpec, policy.BusyboxImage, policy.DNSTimeoutInSecond = nil, "", 0
+	data, _ := json.Marshal(policy) // of plain data
+	return names.Hash(string(data))
+}
+
+// claim requests the volume of a member. Another EtcdCluster of the same name does not take it.
+func claim(ec *v1beta2.EtcdCluster, member string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ec.Namespace, Name: claimName(member), OwnerReferences: controlledBy(ec),
+			Labels: labels(ec, member), Annotations: map[string]string{uidAnnotation: string(ec.UID)},
+		},
+		Spec: *ec.Spec.Pod.PersistentVolumeClaimSpec.DeepCopy(),
+	}
+	if len(c.Spec.AccessModes) == 0 {
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	}
+	if c.Spec.VolumeMode == nil {
+		c.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+	}
+	return c
+}

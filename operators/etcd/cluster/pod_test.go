@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// environmentOf is the environment of a member, by name. A variable that is there twice counts as
+// Kubernetes has it: the last.
+func environmentOf(p *corev1.Pod) map[string]string {
+	all := map[string]string{}
+	for _, v := range p.Spec.Containers[0].Env {
+		all[v.Name] = v.Value
+		if v.ValueFrom != nil {
+			all[v.Name] = v.ValueFrom.FieldRef.FieldPath
+		}
+	}
+	return all
+}
+
+func TestAFounder(t *testing.T) {
+	want := map[string]string{
+		"ETCD_NAME":                        "example-abcde",
+		"ETCD_DATA_DIR":                    "/var/etcd/data",
+		"ETCD_LISTEN_PEER_URLS":            "http://0.0.0.0:2380",
+		"ETCD_LISTEN_CLIENT_URLS":          "http://0.0.0.0:2379",
+		"ETCD_LISTEN_METRICS_URLS":         "http://0.0.0.0:2381",
+		"ETCD_INITIAL_ADVERTISE_PEER_URLS": "http://example-abcde.example.shop.svc:2380",
+		"ETCD_ADVERTISE_CLIENT_URLS":       "http://example-abcde.example.shop.svc:2379",
+		"ETCD_INITIAL_CLUSTER":             "metadata.annotations['etcd-operator/initial-cluster']",
+		"ETCD_INITIAL_CLUSTER_STATE":       "new",
+		"ETCD_INITIAL_CLUSTER_TOKEN":       "t",
+		"ETCD_STRICT_RECONFIG_CHECK":       "true",
+		"ETCD_FORCE_NEW_CLUSTER":           "metadata.annotations['etcd-operator/force-new-cluster']",
+	}
+	p := aPod(aCluster())
+	if got, want := p.Annotations[initialAnnotation], "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
+		t.Errorf("the members are %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(want, environmentOf(p)); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	etcd := p.Spec.Containers[0]
+	if etcd.Image != "quay.io/coreos/etcd:v3.6.16" || len(etcd.Args) != 0 || len(etcd.Command) != 1 {
+		t.Errorf("image %s, command %v, arguments %v", etcd.Image, etcd.Command, etcd.Args)
+	}
+	if p.Spec.Hostname != "example-abcde" || p.Spec.Subdomain != "example" || p.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		t.Errorf("host %s.%s, restart policy %s", p.Spec.Hostname, p.Spec.Subdomain, p.Spec.RestartPolicy)
+	}
+	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || p.Annotations[forceAnnotation] != "" {
+		t.Errorf("annotations %v, gates %v", p.Annotations, p.Spec.SchedulingGates)
+	}
+}
+
+func TestAMemberThatJoins(t *testing.T) {
+	p := pod(aCluster(), "example-abcde", "3.6.16", start{token: "t", initial: founding.initial}, certificates{})
+	if got := environment(p, "ETCD_INITIAL_CLUSTER_STATE"); got != "existing" || len(p.Spec.SchedulingGates) != 0 {
+		t.Errorf("state %q, gates %v", got, p.Spec.SchedulingGates)
+	}
+	if got := environment(p, "ETCD_NO_SUCH"); got != "" {
+		t.Errorf("a variable that is not there: %q", got)
+	}
+}
+
+func TestAMemberThatStartsAlone(t *testing.T) {
+	p := pod(aCluster(), "example-abcde", "3.6.16", start{force: true}, certificates{})
+	if p.Annotations[forceAnnotation] != "true" {
+		t.Errorf("annotations %v", p.Annotations)
+	}
+}
+
+// TestVersions: what is particular about a version.
+func TestVersions(t *testing.T) {
+	for version, tc := range map[string]struct {
+		probe, logger, metrics bool
+		retention              string
+	}{
+		"3.2.13": {retention: "2"},
+		"3.3.27": {probe: true, metrics: true, retention: "90m"},
+		"3.4.37": {probe: true, metrics: true, retention: "90m", logger: true},
+		"3.5.33": {probe: true, metrics: true, retention: "90m"},
+		"3.7.0":  {probe: true, metrics: true, retention: "90m"},
+		"3.10.0": {probe: true, metrics: true, retention: "90m"},
+	} {
+		p := pod(aCluster(keeping(90*time.Minute)), "example-abcde", version, founding, certificates{})
+		etcd, env := p.Spec.Containers[0], environmentOf(p)
+		for kind, probe := range map[string]*corev1.Probe{"startup": etcd.StartupProbe, "readiness": etcd.ReadinessProbe} {
+			if (probe.HTTPGet != nil) != tc.probe || (probe.TCPSocket != nil) == tc.probe {
+				t.Errorf("%s: %s probe %+v", version, kind, probe.ProbeHandler)
+			}
+		}
+		_, serves := env["ETCD_LISTEN_METRICS_URLS"]
+		if serves != tc.metrics || (env["ETCD_LOGGER"] == "zap") != tc.logger || env["ETCD_AUTO_COMPACTION_RETENTION"] != tc.retention {
+			t.Errorf("%s: environment %v", version, env)
+		}
+		if etcd.LivenessProbe != nil || etcd.StartupProbe.PeriodSeconds != 1 || etcd.ReadinessProbe.PeriodSeconds != 5 || etcd.ReadinessProbe.FailureThreshold != 3 {
+			t.Errorf("%s: probes %+v, %+v, %+v", version, etcd.LivenessProbe, etcd.StartupProbe, etcd.ReadinessProbe)
+		}
+	}
+}
+
+// TestUsersVariables: those that the operator decides about are left out, all others count.
+func TestUsersVariables(t *testing.T) {
+	p := aPod(aCluster(withVariables(
+		"ETCD_QUOTA_BACKEND_BYTES", "8", "ETCD_NAME", "theirs", "ETCD_CONFIG_FILE", "theirs", "ETCD_DISCOVERY_SRV", "theirs",
+		"ETCD_CERT_FILE", "theirs", "ETCD_AUTO_COMPACTION_RETENTION", "1", "GODEBUG", "x=1",
+	)))
+	if first := p.Spec.Containers[0].Env[0]; first.Name != "ETCD_QUOTA_BACKEND_BYTES" || first.Value != "8" {
+		t.Errorf("the first variable is %+v", first)
+	}
+	env := environmentOf(p)
+	for variable, want := range map[string]string{"ETCD_NAME": "example-abcde", "ETCD_CONFIG_FILE": "", "ETCD_DISCOVERY_SRV": "", "ETCD_CERT_FILE": "", "ETCD_AUTO_COMPACTION_RETENTION": "1", "GODEBUG": "x=1"} {
+		if env[variable] != want {
+			t.Errorf("%s is %q, want %q", variable, env[variable], want)
+		}
+	}
+	p = aPod(aCluster(keeping(time.Hour), withVariables("ETCD_AUTO_COMPACTION_RETENTION", "1", "ETCD_AUTO_COMPACTION_MODE", "revision")))
+	if env := environmentOf(p); env["ETCD_AUTO_COMPACTION_RETENTION"] != "60m" || env["ETCD_AUTO_COMPACTION_MODE"] != "periodic" || len(usersVariables(aCluster(keeping(time.Hour)))) != 0 {
+		t.Errorf("spec.keepHistory does not count: %v", env)
+	}
+}
+
+func TestCertificatesOfPods(t *testing.T) {
+	p := aPod(aCluster(withTLS))
+	env := environmentOf(p)
+	for variable, want := range map[string]string{
+		"ETCD_LISTEN_CLIENT_URLS": "https://0.0.0.0:2379", "ETCD_LISTEN_PEER_URLS": "https://0.0.0.0:2380",
+		"ETCD_ADVERTISE_CLIENT_URLS": "https://example-abcde.example.shop.svc:2379", "ETCD_LISTEN_METRICS_URLS": "http://0.0.0.0:2381",
+		"ETCD_PEER_CLIENT_CERT_AUTH": "true", "ETCD_CLIENT_CERT_AUTH": "true",
+		"ETCD_PEER_CERT_FILE": "/etc/etcdtls/member/peer-tls/peer.crt", "ETCD_PEER_KEY_FILE": "/etc/etcdtls/member/peer-tls/peer.key",
+		"ETCD_PEER_TRUSTED_CA_FILE": "/etc/etcdtls/member/peer-tls/peer-ca.crt", "ETCD_CERT_FILE": "/etc/etcdtls/member/server-tls/tls.crt",
+		"ETCD_KEY_FILE": "/etc/etcdtls/member/server-tls/tls.key", "ETCD_TRUSTED_CA_FILE": "/etc/etcdtls/member/server-tls/ca.crt",
+	} {
+		if env[variable] != want {
+			t.Errorf("%s is %q, want %q", variable, env[variable], want)
+		}
+	}
+	secrets := map[string]string{}
+	for i, v := range p.Spec.Volumes {
+		if v.Secret != nil {
+			secrets[p.Spec.Containers[0].VolumeMounts[i].MountPath] = v.Secret.SecretName
+			if *v.Secret.DefaultMode != 0o440 {
+				t.Errorf("files of %s have mode %o", v.Secret.SecretName, *v.Secret.DefaultMode)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{peerTLSPath: "peers", serverTLSPath: "servers"}, secrets); diff != "" {
+		t.Errorf("Secrets (-want +got):\n%s", diff)
+	}
+	if p.Annotations[caAnnotation] != "1234" {
+		t.Errorf("annotations %v", p.Annotations)
+	}
+}
+
+// TestPodsAreUnprivileged: they meet the restricted Pod Security Standard, unless the spec says
+// otherwise for the pod.
+func TestPodsAreUnprivileged(t *testing.T) {
+	spec := aPod(aCluster()).Spec
+	if s := spec.SecurityContext; !*s.RunAsNonRoot || *s.RunAsUser != 65532 || *s.FSGroup != 65532 || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("security context of the pod %+v", s)
+	}
+	if *spec.AutomountServiceAccountToken || *spec.EnableServiceLinks {
+		t.Error("etcd has a token of the service account, or variables that are named after Services")
+	}
+	theirs := &corev1.PodSecurityContext{RunAsUser: new(int64(1000))}
+	own := aPod(aCluster(withTLS, withPolicy(func(p *policy) { p.SecurityContext = theirs }))).Spec
+	if diff := cmp.Diff(theirs, own.SecurityContext); diff != "" || own.Volumes[1].Secret.DefaultMode != nil {
+		t.Errorf("with a security context of the user's (-want +got):\n%s", diff)
+	}
+	for _, c := range append(spec.Containers, own.Containers...) {
+		if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" {
+			t.Errorf("security context of the container %+v", s)
+		}
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	theirs := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	for name, tc := range map[string]struct {
+		set              func(*policy)
+		spreads, excepts bool
+	}{
+		"nothing said":  {func(*policy) {}, true, false},
+		"affinity":      {func(p *policy) { p.Affinity = theirs }, false, false},
+		"anti-affinity": {func(p *policy) { p.AntiAffinity = true }, false, true},
+		"both":          {func(p *policy) { p.Affinity, p.AntiAffinity = theirs, true }, false, true},
+	} {
+		ec := aCluster(withPolicy(tc.set))
+		spec := aPod(ec).Spec
+		except := spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil && len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 1
+		if spreads := len(spec.TopologySpreadConstraints) == 1; spreads != tc.spreads || except != tc.excepts {
+			t.Errorf("%s: spread %v, kept off the same node %v", name, spreads, except)
+		}
+		if ec.Spec.Pod.Affinity != nil && (spec.Affinity.NodeAffinity == nil || ec.Spec.Pod.Affinity.PodAntiAffinity != nil) {
+			t.Errorf("%s: the user's affinity is lost, or was changed", name)
+		}
+	}
+}
+
+func TestDataVolumes(t *testing.T) {
+	if v := aPod(aCluster()).Spec.Volumes[0]; v.EmptyDir == nil || v.Name != "etcd-data" {
+		t.Errorf("without volumes: %+v", v)
+	}
+	if v := aPod(aCluster(withVolumes)).Spec.Volumes[0]; v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != "example-abcde" {
+		t.Errorf("with volumes: %+v", v)
+	}
+}
+
+// TestTemplateHash: pods are replaced for what they cannot take over while they run, and for
+// nothing else.
+func TestTemplateHash(t *testing.T) {
+	request := func(memory string) clusterOption {
+		return withPolicy(func(p *policy) {
+			p.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+		})
+	}
+	for name, tc := range map[string]struct {
+		before, after *etcdCluster
+		replaces      bool
+	}{
+		"nothing":                    {aCluster(), aCluster(withPolicy(func(*policy) {})), false},
+		"version, image, size":       {aCluster(), aCluster(func(ec *etcdCluster) { ec.Spec.Version, ec.Spec.Repository, ec.Spec.Size = "3.7.0", "r", 5 }), false},
+		"history":                    {aCluster(), aCluster(keeping(time.Hour)), false},
+		"a larger volume":            {aCluster(withPolicy(func(*policy) {})), aCluster(withVolumes), false},
+		"fields of no effect":        {aCluster(), aCluster(withPolicy(func(p *policy) { p.BusyboxImage, p.DNSTimeoutInSecond = "b", 5 })), false},
+		"another name for as much":   {aCluster(request("1024Mi")), aCluster(request("1Gi")), false},
+		"resources":                  {aCluster(request("1Gi")), aCluster(request("2Gi")), true},
+		"variables":                  {aCluster(), aCluster(withVariables("ETCD_QUOTA_BACKEND_BYTES", "8")), true},
+		"labels":                     {aCluster(), aCluster(withPolicy(func(p *policy) { p.Labels = map[string]string{"a": "b"} })), true},
+		"annotations":                {aCluster(), aCluster(withPolicy(func(p *policy) { p.Annotations = map[string]string{"a": "b"} })), true},
+		"tolerations":                {aCluster(), aCluster(withPolicy(func(p *policy) { p.Tolerations = []corev1.Toleration{{Key: "a"}} })), true},
+		"anti-affinity":              {aCluster(), aCluster(withPolicy(func(p *policy) { p.AntiAffinity = true })), true},
+		"the domain of its own name": {aCluster(), aCluster(inDomain("k.local")), true},
+	} {
+		if replaces := templateHash(tc.before) != templateHash(tc.after); replaces != tc.replaces {
+			t.Errorf("a change of %s replaces pods: %v", name, replaces)
+		}
+	}
+	// Written down, so that it is noticed when another version of the operator would replace pods.
+	for hash, ec := range map[string]*etcdCluster{"9acca9082e": aCluster(), "db62cd6657": aCluster(request("1Gi"), withVariables("A", "b"))} {
+		if got := templateHash(ec); got != hash {
+			t.Errorf("template hash %s, was %s", got, hash)
+		}
+	}
+}

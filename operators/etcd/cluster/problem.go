@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons in status and in events that are not Kubernetes' own.
+const (
+	reasonReady          = "Ready"
+	reasonCreating       = "Creating"
+	reasonScaling        = "Scaling"
+	reasonUpgrading      = "Upgrading"
+	reasonRecovering     = "Recovering"
+	reasonRollingOut     = "RollingOut"
+	reasonUnavailable    = "MembersNotReady"
+	reasonNoQuorum       = "NoQuorum"
+	reasonQuorumLost     = "QuorumLost"
+	reasonForgotten      = "StatusEmptied"
+	reasonPaused         = "Paused"
+	reasonConflict       = "NameConflict"
+	reasonRefused        = "Refused"
+	reasonRetrying       = "Retrying"
+	reasonInvalidVersion = "InvalidVersion"
+	reasonVersionRefused = "VersionRefused"
+	reasonNoSpace        = "DatabaseFull"
+	reasonNoSecret       = "SecretNotFound"
+	reasonBadSecret      = "InvalidSecret"
+	reasonServing        = "Serving"
+)
+
+// problem is something to report.
+type problem struct {
+	reason, message string
+	// passes is true when the operator works on it, or tries again, and false when
+	// nothing will happen until a user acts.
+	passes bool
+}
+
+// report reports a problem, unless there is one already.
+func (p *plan) report(what problem) {
+	if p.problem == nil {
+		p.problem = &what
+	}
+}
+
+// stall reports what only the user can end.
+func (p *plan) stall(reason, format string, args ...any) {
+	p.report(problem{reason: reason, message: fmt.Sprintf(format, args...)})
+}
+
+// writeProblem reports a write that failed.
+func writeProblem(failure error) *problem {
+	var conflict *apply.ConflictError
+	switch {
+	case failure == nil:
+		return nil
+	case errors.As(failure, &conflict):
+		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
+	case apply.AnyOf(failure, apply.IsRefusal):
+		return &problem{reason: reasonRefused, message: "The API server refuses what this EtcdCluster needs: " + status.Shortened(failure.Error())}
+	}
+	return &problem{reason: reasonRetrying, message: "A request failed and is retried: " + status.Shortened(failure.Error()), passes: true}
+}
+
+// lastWords is what etcd says of why it ends, in its log as JSON: the last line of the gravest level.
+func lastWords(c corev1.ContainerStatus, otherwise string) string {
+	last := c.LastTerminationState.Terminated
+	if c.State.Terminated != nil {
+		last = c.State.Terminated
+	}
+	if last == nil {
+		return otherwise
+	}
+	said := ""
+	for line := range strings.Lines(last.Message) {
+		var entry struct{ Level, Msg, Error string }
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Level != "fatal" && entry.Level != "panic" && entry.Level != "error" {
+			continue
+		}
+		said = entry.Msg
+		if entry.Error != "" {
+			said += ": " + entry.Error
+		}
+	}
+	switch {
+	case said != "":
+		return status.Shortened(said)
+	case strings.Contains(last.Message, "goroutine "):
+		return "a panic: kubectl logs --previous has it"
+	}
+	return otherwise
+}
+
+// problemOf is what keeps a member from serving, in words that do not change with every try.
+func problemOf(m *member, seen observation) string {
+	if m.isForeign() {
+		return ""
+	}
+	if m.pod == nil {
+		return "it has no pod"
+	}
+	for _, c := range m.pod.Status.ContainerStatuses {
+		crash, loops := pods.CrashLoop(c, seen.now)
+		switch wait := c.State.Waiting; {
+		case c.Name != containerName:
+		case loops:
+			// Not how often: what stays as it is, is not written again and again.
+			if words := lastWords(c, crash.LastWords); words != "" {
+				return "etcd is crash-looping: " + words
+			}
+			return "etcd is crash-looping"
+		case pods.ObstacleOf(c) == pods.NoImage:
+			return fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod))
+		case pods.ObstacleOf(c) == pods.NoStart:
+			return fmt.Sprintf("its container cannot start: %s", status.Shortened(wait.Message))
+		}
+	}
+	for _, condition := range m.pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return "its pod cannot be scheduled: " + status.Shortened(condition.Message)
+		}
+	}
+	switch {
+	case isEnding(m.pod):
+		return "its pod is ending"
+	case m.follows:
+		return ""
+	case m.answer == nil || errors.Is(m.answer.err, errNoAddress):
+		return "its pod is starting"
+	case m.answer.err != nil:
+		return "it does not answer: " + status.Shortened(m.answer.err.Error())
+	case m.ID != 0 && m.answer.status.ID != m.ID:
+		return fmt.Sprintf("it says that it is member %s of cluster %s, not member %s: its data is that of another member", m.answer.status.ID, m.answer.status.ClusterID, m.ID)
+	}
+	if seen.certs.doubt != "" {
+		return "it has no leader, or another one than the others; " + seen.certs.doubt
+	}
+	return "it has no leader, or another one than the others"
+}

@@ -1,0 +1,199 @@
+//go:build apiserver
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// each calls do for each member that runs, until it succeeds.
+func (n *realNodes) each(timeout time.Duration, do func(ctx context.Context, name string, conn grpc.ClientConnInterface) error) error {
+	n.mu.Lock()
+	serving := maps.Clone(n.serving)
+	n.mu.Unlock()
+	err := errors.New("no pod runs")
+	for _, name := range slices.Sorted(maps.Keys(serving)) {
+		if err = at(serving[name], timeout, func(ctx context.Context, conn grpc.ClientConnInterface) error { return do(ctx, name, conn) }); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// at makes requests to a member.
+func at(ip string, timeout time.Duration, do func(context.Context, grpc.ClientConnInterface) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s:%d", ip, members.ClientPort),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithDisableServiceConfig())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return do(ctx, conn)
+}
+
+const keyPrefix = "acknowledged/"
+
+func (n *realNodes) put(*testkit.Run) error {
+	n.mu.Lock()
+	n.puts++
+	key := fmt.Sprintf("%s%06d", keyPrefix, n.puts)
+	n.mu.Unlock()
+	return n.each(2*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
+		done, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte("x")})
+		if err != nil {
+			return err
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.keys = append(n.keys, key)
+		n.by[done.GetHeader().GetClusterId()] = true
+		return nil
+	})
+}
+
+// lost reads with a quorum.
+func (n *realNodes) lost(*testkit.Run) error {
+	n.mu.Lock()
+	acknowledged, clusters := slices.Clone(n.keys), len(n.by)
+	n.mu.Unlock()
+	if clusters > 1 {
+		return fmt.Errorf("%d clusters have acknowledged writes under the same name", clusters)
+	}
+	there := map[string]bool{}
+	err := n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
+		got, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(keyPrefix), RangeEnd: []byte(keyPrefix + "~"), KeysOnly: true})
+		for _, kv := range got.GetKvs() {
+			there[string(kv.GetKey())] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	lost := slices.DeleteFunc(acknowledged, func(key string) bool { return there[key] })
+	if len(lost) > 0 {
+		return fmt.Errorf("%d writes that were acknowledged are lost: %v", len(lost), lost)
+	}
+	return nil
+}
+
+// corrupt raises the alarm that etcd raises itself when it compares data.
+func (n *realNodes) corrupt(_ *testkit.Run, member string) error {
+	n.mu.Lock()
+	ip := n.serving[member]
+	n.mu.Unlock()
+	if ip == "" {
+		return fmt.Errorf("there is no member %s", member)
+	}
+	return at(ip, 5*time.Second, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		c := pb.NewMaintenanceClient(conn)
+		status, err := c.Status(ctx, &pb.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		_, err = c.Alarm(ctx, &pb.AlarmRequest{
+			Action: pb.AlarmRequest_ACTIVATE, MemberID: status.GetHeader().GetMemberId(), Alarm: pb.AlarmType_CORRUPT,
+		})
+		return err
+	})
+}
+
+// damage has the loop damage the data of a member.
+func (n *realNodes) damage(_ *testkit.Run, member string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving[member] == "" {
+		return fmt.Errorf("there is no member %s", member)
+	}
+	n.spoiled[member] = true
+	return nil
+}
+
+// isSpoiled says, once, that the data of a member is to be damaged.
+func (n *realNodes) isSpoiled(member string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	is := n.spoiled[member]
+	delete(n.spoiled, member)
+	return is
+}
+
+// spoil overwrites the pages by which a database is opened.
+func (n *realNodes) spoil(p *realPod) {
+	err := filepath.WalkDir(p.data, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "db" {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(make([]byte, 16<<10), 0)
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		p.failure = err
+	}
+}
+
+// fill writes to the same key, so that it is its history that fills the database.
+func (n *realNodes) loseImages(*testkit.Run) error {
+	return errors.New("there are programs here, and no images")
+}
+
+func (n *realNodes) bloat(*testkit.Run) error {
+	return errors.New("a file of that size takes too long to write")
+}
+
+func (n *realNodes) fill(*testkit.Run) error {
+	if n.quota == "" {
+		return errors.New("the database has room for everything")
+	}
+	for range 1000 {
+		err := n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
+			_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("large"), Value: make([]byte, 256<<10)})
+			return err
+		})
+		if grpcstatus.Code(err) == codes.ResourceExhausted {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return errors.New("the database is not full")
+}
+
+func (n *realNodes) byHand(*testkit.Run) (members.Client, members.Endpoint, error) {
+	c, err := members.Dial(nil)
+	if err != nil {
+		return nil, members.Endpoint{}, err
+	}
+	n.mu.Lock()
+	serving := maps.Clone(n.serving)
+	n.mu.Unlock()
+	for _, ip := range serving {
+		here := members.Endpoint{Address: fmt.Sprintf("%s:%d", ip, members.ClientPort)}
+		if s, err := c.Status(context.Background(), here); err == nil && s.ID == s.Leader {
+			return c, here, nil
+		}
+	}
+	return c, members.Endpoint{}, errors.New("nobody leads")
+}

@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file is about the loss of quorum: so many members have lost their data that the others
+// cannot go on. It is reported, with what survives. What happens then is the user's decision,
+// because writes that were acknowledged may be lost by it. On the user's word the cluster is
+// started again from the most advanced survivor:
+//
+//	the survivor is named in status
+//	the pods of the others are deleted     their volumes stay, until there is a quorum again
+//	the survivor starts alone              with ETCD_FORCE_NEW_CLUSTER, which is an annotation
+//	                                       of its pod, so that it does not need another pod
+//	it leads a cluster of one              the annotation is removed, status says from which
+//	                                       revision it started
+//	members are added                      as in any cluster that has too few
+
+// recoverQuorum takes a cluster without quorum one step on. It returns false if quorum is not
+// lost.
+func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
+	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
+		p.startFrom(ec, seen, loss, wanted)
+		return true
+	}
+	p.memory.quorumLoss = nil
+	if p.view.hasQuorum {
+		return false
+	}
+	var lost []string
+	var surviving []*member
+	voters := 0
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if !m.isVoter() || !m.isStarted() {
+			continue
+		}
+		voters++
+		if p.isLost(ec, m) {
+			lost = append(lost, m.name)
+		} else if !m.isForeign() {
+			surviving = append(surviving, m)
+		}
+	}
+	if len(lost) == 0 || voters-len(lost) >= majority(voters) {
+		return false
+	}
+	p.reportLoss(ec, lost, surviving)
+	p.restore(ec, seen, wanted) // what survives is needed, and may know more
+	if ec.Spec.AcceptDataLoss != p.memory.quorumLoss.ID {
+		p.later(seen)
+		return true
+	}
+	p.soon(seen)
+	p.activity, p.doing = v1beta2.ConditionRecovering, "starting again from what survives"
+	if len(surviving) == 0 {
+		p.startAnew(ec, seen)
+		return true
+	}
+	for _, m := range surviving {
+		if m.answer == nil || m.answer.err != nil {
+			p.report(problem{reason: reasonQuorumLost, passes: true, message: fmt.Sprintf(
+				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.name)})
+			return true
+		}
+	}
+	p.memory.quorumLoss.Accepted, p.memory.quorumLoss.From = true, surviving[0].name
+	p.claim("survivor")
+	return true
+}
+
+// reportLoss reports the loss of quorum. Its ID is that of what is lost: if more is, it is
+// another loss.
+func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*member) {
+	slices.Sort(lost)
+	slices.SortStableFunc(surviving, func(a, b *member) int { return -compareProgress(a, b) })
+	loss := &v1beta2.QuorumLoss{Lost: lost}
+	for _, m := range surviving {
+		loss.Surviving = append(loss.Surviving, m.name)
+	}
+	loss.ID = names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))
+	p.memory.quorumLoss = loss
+	p.activity, p.doing = "", ""
+	if len(surviving) == 0 {
+		p.stall(reasonQuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q", strings.Join(lost, ", "), loss.ID)
+		return
+	}
+	p.stall(reasonQuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q",
+		strings.Join(lost, ", "), strings.Join(loss.Surviving, ", "), loss.ID)
+}
+
+// compareProgress compares how far two members got.
+func compareProgress(a, b *member) int {
+	progress := func(m *member) []uint64 {
+		if m.answer == nil || m.answer.err != nil {
+			return nil
+		}
+		return []uint64{m.answer.status.RaftIndex, m.answer.status.Applied}
+	}
+	return slices.Compare(progress(a), progress(b))
+}
+
+// startFrom starts the cluster again from the survivor that was named.
+func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta2.QuorumLoss, wanted versions.Version) {
+	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
+	p.report(problem{reason: reasonRecovering, passes: true, message: fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)})
+	p.soon(seen)
+	pod, a := seen.pods[loss.From], seen.answers[loss.From]
+	others := false
+	for _, name := range sortedKeys(seen.pods) {
+		if name == loss.From {
+			continue
+		}
+		others = true
+		if !isEnding(seen.pods[name]) {
+			p.delete(seen.pods[name], "the cluster starts again from member "+loss.From)
+		}
+	}
+	switch {
+	case pod == nil && !hasVolumes(ec) || hasVolumes(ec) && seen.claims[loss.From] == nil:
+		p.memory.quorumLoss = nil // it is lost as well: what is left is looked at anew
+	case pod == nil:
+		p.create(ec, seen, loss.From, p.versionFor(ec, loss.From, wanted), start{force: true, token: string(ec.UID), isSealed: true})
+	case others || isEnding(pod):
+		// they must not vote
+	case a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID:
+		p.recovered(seen, pod, loss, a)
+	case pod.Annotations[forceAnnotation] != "true":
+		p.patch(pod, "force", "started alone, with its data", withImage(noImage, map[string]any{forceAnnotation: "true"}))
+	case imageIn(pod) == noImage && hasStopped(pod):
+		version := p.versionFor(ec, loss.From, wanted)
+		p.setImage(ec, pod, version, "")
+	}
+}
+
+// recovered ends a recovery: from the next start on the member is one like any other.
+func (p *plan) recovered(seen observation, pod *corev1.Pod, loss *v1beta2.QuorumLoss, a answer) {
+	if pod.Annotations[forceAnnotation] == "true" {
+		p.patch(pod, "force", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
+		return
+	}
+	p.memory.clusterID = a.status.ClusterID.String()
+	p.memory.adding, p.memory.changing = "", ""
+	p.memory.recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: a.status.Revision, Time: timeOf(seen.now)}
+	p.memory.quorumLoss = nil
+	p.claim("recovered")
+}
+
+// noImage is the name of no image: a container whose image is changed to it is stopped at once,
+// and nothing is pulled. It is how a container is restarted in its pod.
+const noImage = "RESTART"
+
+// isStopping says whether a container is to be restarted in its pod, and still runs.
+func isStopping(pod *corev1.Pod) bool { return imageIn(pod) == noImage && !hasStopped(pod) }
+
+// hasStopped says whether the container has been stopped for [noImage].
+func hasStopped(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == containerName && c.State.Running != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func timeOf(now time.Time) *metav1.Time {
+	t := metav1.NewTime(now.Truncate(time.Second))
+	return &t
+}
+
+// lostWords are what etcd says last when it cannot start because its data is not there, or is
+// not what it was.
+var lostWords = []string{
+	"couldn't find local name", // of a member that was sealed
+	"has already been bootstrapped",
+	"crc mismatch",
+	"walpb: crc",
+	"wal: crc",
+	"file is too small", // bbolt
+	"invalid database",
+	"failed to recover v3 backend from snapshot",
+}
+
+// saysLost says whether a container that cannot start says that its data is lost.
+func saysLost(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != containerName || c.State.Running != nil {
+			continue
+		}
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if state.Terminated == nil || state.Terminated.ExitCode == 0 {
+				continue
+			}
+			for _, words := range lostWords {
+				if strings.Contains(state.Terminated.Message, words) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isOurs says whether a name is one that a member of the cluster can have.
+func isOurs(ec *v1beta2.EtcdCluster, name string) bool { return strings.HasPrefix(name, ec.Name+"-") }
+
+// alarmsOf are the alarms that are raised for a member.
+func alarmsOf(v view, m *member) []string {
+	var alarms []string
+	for i := range v.members {
+		if other := &v.members[i]; other.follows {
+			for _, alarm := range other.answer.status.Alarms {
+				if alarm.Member == m.ID && !slices.Contains(alarms, alarm.Type) {
+					alarms = append(alarms, alarm.Type)
+				}
+			}
+		}
+	}
+	slices.Sort(alarms)
+	return alarms
+}

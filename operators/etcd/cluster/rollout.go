@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file changes members one at a time, each when all others follow the leader, and the
+// leader last, which hands over before: so there is always a quorum, and writes wait for no
+// election. The image is changed in the pod, so that a member keeps its data also where it has
+// no volume; other changes of a pod need another pod.
+
+// rollOut takes the members to the version and the pods that the spec requests.
+func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
+	if !p.view.isCurrent {
+		return false
+	}
+	step, err := p.step(wanted)
+	if err != nil {
+		p.stall(reasonVersionRefused, "%v", err)
+		step = p.lowest()
+	}
+	if (step != p.lowest() || step != p.highest()) && p.prepare(ec, seen, step) {
+		return true
+	}
+	return p.changeOne(ec, seen, step) || p.settleDowngrade(ec, seen, step)
+}
+
+// changeOne changes the next member that is not as it is to be. Which one that is, status remembers
+// before: no other is changed until it is complete, whatever late caches show of its pod.
+func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+	if m := p.view.byName(p.memory.changing); m == nil || p.isComplete(ec, seen, m, step) {
+		p.memory.changing = ""
+	}
+	next := p.nextToChange(ec, seen, step)
+	if next == nil {
+		return p.awaitChanged(seen, step)
+	}
+	if wasEdited(next) {
+		p.later(seen) // a webhook may make the same of it again
+	} else {
+		p.soon(seen)
+	}
+	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(seen, next, imageOf(ec, step.String()))))
+	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !p.isSettled(m) })
+	if others != nil {
+		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
+		return true
+	}
+	if p.memory.changing == "" {
+		p.memory.changing = next.name
+		p.claim("change")
+		return true
+	}
+	if at, ok := p.leadingEndpoint(ec); ok && next.ID == p.view.leader && p.moveLeader(seen, at) {
+		return true
+	}
+	isSame := next.version == step
+	switch image := imageOf(ec, step.String()); {
+	case needsRestart(seen, next):
+		p.restart(seen, next, "to trust another CA")
+	case isStopping(next.pod):
+	case wasEdited(next):
+		p.setImage(ec, next.pod, step, "")
+	case imageIn(next.pod) == image:
+		p.delete(next.pod, "spec.pod has changed")
+	case isSame && imageIn(next.pod) != noImage:
+		p.restart(seen, next, "with image "+image) // that it has would not tell when it runs
+	case isSame:
+		p.setImage(ec, next.pod, step, "")
+	default:
+		p.setImage(ec, next.pod, step, fmt.Sprintf("member %s changed from %s to %s", next.name, next.version, step))
+	}
+	return true
+}
+
+// rolling reports what of the members is changed, if that is not their version.
+func (p *plan) rolling(what string) {
+	if p.activity == "" {
+		p.report(problem{reason: reasonRollingOut, passes: true, message: "Members are changed one after the other, " + what})
+	}
+}
+
+// nextToChange is the member that is being changed or, if none is, the next that is not as it is to
+// be: one that is down anyway is first, the leader last.
+func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) *member {
+	var next *member
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		switch {
+		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, seen, m, step):
+		case p.memory.changing != "" && p.memory.changing != m.name:
+		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
+			next = m
+		}
+	}
+	return next
+}
+
+// isComplete says whether a member is as it is to be, and follows the leader.
+func (p *plan) isComplete(ec *v1beta2.EtcdCluster, seen observation, m *member, step versions.Version) bool {
+	return p.isSettled(m) && !p.differs(ec, seen, m, step)
+}
+
+// differs says whether a member's pod is not as it is to be.
+func (p *plan) differs(ec *v1beta2.EtcdCluster, seen observation, m *member, step versions.Version) bool {
+	if imageIn(m.pod) != imageOf(ec, step.String()) || needsRestart(seen, m) || wasEdited(m) {
+		return true
+	}
+	return hasVolumes(ec) && m.claim != nil && m.pod.Annotations[templateAnnotation] != templateHash(ec)
+}
+
+// whyChanged says why a member's pod is not as it is to be, if its version is.
+func whyChanged(seen observation, m *member, image string) string {
+	switch {
+	case needsRestart(seen, m) || imageIn(m.pod) == noImage:
+		return "it is restarted"
+	case imageIn(m.pod) != image || wasEdited(m):
+		return "its image is to be " + image
+	}
+	return "spec.pod has changed"
+}
+
+// wasEdited says whether the image of a member does not do, and is not the one that it is to have:
+// somebody has changed it in the pod. One that does is left as it is.
+func wasEdited(m *member) bool {
+	return imageOfContainer(m.pod) != imageIn(m.pod) && (lacksImage(m.pod) || m.follows && m.version.String() != m.pod.Annotations[versionAnnotation])
+}
+
+// needsRestart says whether a member has started with other CAs than there are now: etcd reads them
+// only then.
+func needsRestart(seen observation, m *member) bool {
+	return seen.certs.caHash != "" && m.pod.Annotations[caAnnotation] != seen.certs.caHash
+}
+
+// restart restarts the container of a member: it stops it here, and the next step has it start.
+func (p *plan) restart(seen observation, m *member, why string) {
+	annotations := map[string]any{}
+	if seen.certs.caHash != "" {
+		annotations[caAnnotation] = seen.certs.caHash
+	}
+	p.patch(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), withImage(noImage, annotations))
+}
+
+// isSettled says whether a member is as its pod says, and follows the leader.
+func (p *plan) isSettled(m *member) bool {
+	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == m.pod.Annotations[versionAnnotation]
+}
+
+// awaitChanged waits for the member that was changed last.
+func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
+	if p.memory.changing != "" {
+		p.soon(seen)
+		p.rolling("waiting for " + p.memory.changing)
+		return true
+	}
+	if p.view.find(func(m *member) bool { return !m.isForeign() && m.version != step }) == nil {
+		return false
+	}
+	p.soon(seen)
+	return true
+}
+
+// setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
+func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
+	annotations := map[string]any{versionAnnotation: version.String()}
+	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
+		annotations[forceAnnotation] = "false" // it would forget all other members
+	}
+	p.patch(pod, "image", why, withImage(imageOf(ec, version.String()), annotations))
+}
+
+// withImage changes the image of a pod's container, and annotations.
+func withImage(image string, annotations map[string]any) map[string]any {
+	annotations[imageAnnotation] = image
+	return map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
+	}
+}
+
+// repairImage gives a member that does not start the image that the others have.
+func (p *plan) repairImage(ec *v1beta2.EtcdCluster, seen observation, m *member) bool {
+	lowest := p.lowest()
+	if lowest.IsZero() || imageIn(m.pod) == imageOf(ec, lowest.String()) {
+		return false
+	}
+	p.setImage(ec, m.pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.name))
+	p.soon(seen)
+	return true
+}
+
+// imageIn is the image that a pod is to run: the operator's word, whatever a webhook made of it.
+func imageIn(pod *corev1.Pod) string {
+	if image := pod.Annotations[imageAnnotation]; image != "" {
+		return image
+	}
+	return imageOfContainer(pod)
+}
+
+// imageOfContainer is the image that the kubelet runs.
+func imageOfContainer(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == containerName {
+			return pod.Spec.Containers[i].Image
+		}
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/sim"
+)
+
+// TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
+func TestSimulation(t *testing.T) { simulation().Run(t, stories()...) }
+
+// TestSimulationIsDeterministic: what a seed finds can be told, and mended. Certificates are of true
+// randomness, which is no part of it.
+func TestSimulationIsDeterministic(t *testing.T) {
+	withoutTLS := slices.DeleteFunc(stories(), func(sc testkit.Scenario) bool { return slices.Contains([]string{"tls", "ca-replaced"}, sc.Name) })
+	simulation().RequireSame(t, 48, withoutTLS...)
+}
+
+func simulation() *sim.Simulation {
+	return &sim.Simulation{
+		Operator:  run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route)}},
+		Histories: 1000,
+		CRDs:      []string{"../config/crd"},
+		Kinds:     []client.Object{&v1beta2.EtcdCluster{}},
+		Resources: map[string][]string{"v1": {"pods Pod"}},
+		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
+			return []sim.Controller{newModelNodes(w, r)}
+		},
+		Always:   never,
+		Meddling: meddling(),
+	}
+}
+
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to fail.
+func TestSimulationFindsPlanted(t *testing.T) {
+	for patch, tc := range map[string]struct{ story, finds string }{
+		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
+		"two-at-once":     {"upgrades", "voters are left"},
+		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+	} {
+		t.Run(patch, func(t *testing.T) {
+			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
+		})
+	}
+}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// summarize is the status of an EtcdCluster after a step. failure is what went wrong with the
+// step's writes, if something did.
+func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure error) v1beta2.EtcdClusterStatus {
+	st := *ec.Status.DeepCopy()
+	m := next.memory
+	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
+	st.QuorumLoss, st.Recovered = m.quorumLoss, m.recovered
+
+	st.ObservedGeneration = ec.Generation
+	st.ControlPaused = ec.Spec.Paused
+	st.Selector = k8slabels.SelectorFromSet(selector(ec)).String()
+	st.ServiceName, st.ClientPort = clientServiceName(ec), members.ClientPort
+	st.MemberList = memberList(ec, seen, next)
+	st.Size, st.ReadyMembers = int32(len(st.MemberList)), 0
+	st.Members = v1beta2.MembersStatus{}
+	for _, m := range st.MemberList {
+		if m.Ready {
+			st.ReadyMembers++
+			st.Members.Ready = append(st.Members.Ready, m.Name)
+		} else {
+			st.Members.Unready = append(st.Members.Unready, m.Name)
+		}
+	}
+	if leader := next.view.leading(); leader != nil {
+		st.Leader = leader.shownName()
+	} else {
+		st.Leader = ""
+	}
+	if lowest := next.lowest(); !lowest.IsZero() {
+		st.CurrentVersion = lowest.String()
+	}
+	st.TargetVersion = next.target
+	setConditions(ec, &st, next, failure)
+	return st
+}
+
+// shownName is the name that status has for a member: the pod's, or for one that the operator
+// does not run the name or ID that etcd has.
+func (m *member) shownName() string {
+	switch {
+	case m.name != "":
+		return m.name
+	case m.Name != "":
+		return m.Name
+	}
+	return m.ID.String()
+}
+
+// memberList is what is known of the members, in the order in which they were added.
+func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2.MemberStatus {
+	known := map[string]v1beta2.MemberStatus{}
+	order := map[string]int{}
+	for i, m := range ec.Status.MemberList {
+		known[m.Name], order[m.Name] = m, i
+	}
+	var list []v1beta2.MemberStatus
+	if next.memory.clusterID == "" {
+		// Those that are there are counted: after that a founder is let go, and never created again.
+		for _, name := range next.memory.founders {
+			is := v1beta2.MemberStatus{Name: name, DataUID: known[name].DataUID}
+			if is.DataUID == "" {
+				is.DataUID = dataOf(ec, seen, name)
+			}
+			if is.DataUID != "" {
+				list = append(list, is)
+			}
+		}
+		return list
+	}
+	if len(next.view.members) == 0 {
+		return ec.Status.MemberList
+	}
+	for i := range next.view.members {
+		m := &next.view.members[i]
+		was := known[m.shownName()]
+		is := v1beta2.MemberStatus{Name: m.shownName(), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner}
+		if m.isStarted() && m.ID != 0 {
+			is.ID = m.ID.String()
+		}
+		if is.DataUID == "" || next.view.isKnown && !m.isStarted() {
+			is.DataUID = m.data
+		}
+		is.Ready = m.follows && !m.IsLearner
+		if m.answer != nil && m.answer.err == nil {
+			is.Version = m.answer.status.Version
+			is.DBSize = rounded(m.answer.status.DBSize)
+		}
+		is.Alarms = alarmsOf(next.view, m)
+		if !is.Ready {
+			is.Problem = problemOf(m, seen)
+			if m.IsLearner && m.follows {
+				is.Problem = "it is a learner"
+			}
+		}
+		if m.answer != nil && m.answer.err == nil && !same(was, is) {
+			is.Revision = m.answer.status.Revision
+		}
+		list = append(list, is)
+	}
+	slices.SortStableFunc(list, func(a, b v1beta2.MemberStatus) int {
+		i, isA := order[a.Name]
+		j, isB := order[b.Name]
+		switch {
+		case isA && isB:
+			return i - j
+		case isA:
+			return -1
+		case isB:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// same says whether what is known of a member is the same but for its revision, which changes
+// with every write.
+func same(was, is v1beta2.MemberStatus) bool {
+	return was.ID == is.ID && was.Version == is.Version && was.Ready == is.Ready && was.Learner == is.Learner &&
+		was.Problem == is.Problem && was.DBSize != nil && is.DBSize != nil && was.DBSize.Equal(*is.DBSize) && slices.Equal(was.Alarms, is.Alarms)
+}
+
+// setConditions sets the conditions, and the phase of the CoreOS operator's API.
+func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, next *plan, failure error) {
+	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
+	p := firstProblem(ec, next, st, failure)
+	switch {
+	case p == nil:
+		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers))
+	case p.passes:
+		conditions.MarkReconciling(p.reason, p.message)
+	default:
+		conditions.MarkStalled(p.reason, p.message)
+	}
+	switch {
+	case next.view.hasQuorum:
+		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+	case st.ClusterID == "":
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonCreating, "The cluster is being created")
+	case st.QuorumLoss != nil:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonQuorumLost, "So many members have lost their data that the others cannot go on")
+	default:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonNoQuorum, "No quorum of members serves")
+	}
+	for activity, reason := range map[string]string{
+		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
+	} {
+		if next.activity == activity {
+			conditions.Set(activity, true, reason, sentence(next.doing))
+		} else {
+			conditions.Set(activity, false, "No"+reason, "Nothing to do")
+		}
+	}
+	slices.SortFunc(st.Conditions, byType)
+	st.Phase, st.Reason = v1beta2.PhaseRunning, ""
+	switch {
+	case p != nil && !p.passes && !next.view.hasQuorum:
+		st.Phase, st.Reason = v1beta2.PhaseFailed, p.message
+	case st.ClusterID == "":
+		st.Phase = v1beta2.PhaseCreating
+	}
+}
+
+// firstProblem goes through what may be wrong, the worst first. The list is the specification of
+// the condition Ready.
+func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, failure error) *problem {
+	for _, check := range []func() *problem{
+		func() *problem { return paused(ec) },
+		func() *problem { return lossProblem(next) },
+		func() *problem { return writeProblem(failure) },
+		func() *problem { return next.problem },
+		func() *problem { return activityProblem(next, st) },
+		func() *problem { return unavailable(st) },
+		func() *problem { return full(next) },
+	} {
+		if p := check(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func paused(ec *v1beta2.EtcdCluster) *problem {
+	if !ec.Spec.Paused {
+		return nil
+	}
+	return &problem{reason: reasonPaused, message: "spec.paused is true: nothing of the cluster is changed"}
+}
+
+// lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then.
+func lossProblem(next *plan) *problem {
+	if next.problem != nil && next.problem.reason == reasonQuorumLost {
+		return next.problem
+	}
+	return nil
+}
+
+// activityProblem reports what is under way, with what it waits for.
+func activityProblem(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
+	reasons := map[string]string{
+		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
+	}
+	if next.activity == "" {
+		return nil
+	}
+	message := sentence(next.doing)
+	if waiting := firstUnready(st); waiting != "" {
+		message += "; " + waiting
+	}
+	return &problem{reason: reasons[next.activity], message: message, passes: true}
+}
+
+func unavailable(st *v1beta2.EtcdClusterStatus) *problem {
+	waiting := firstUnready(st)
+	if waiting == "" {
+		return nil
+	}
+	return &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), passes: true}
+}
+
+// firstUnready is what is wrong with the first member that does not serve.
+func firstUnready(st *v1beta2.EtcdClusterStatus) string {
+	for _, m := range st.MemberList {
+		if !m.Ready && m.Problem != "" {
+			return fmt.Sprintf("member %s: %s", m.Name, m.Problem)
+		}
+	}
+	return ""
+}
+
+func full(next *plan) *problem {
+	if len(next.alarms(members.NoSpace)) == 0 {
+		return nil
+	}
+	return &problem{reason: reasonNoSpace, passes: true, message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
+}

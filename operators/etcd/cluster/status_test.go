@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// TestStatus: what `kubectl get` and `kubectl describe` say about a cluster.
+func TestStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world *world
+		// want is the phase, then the conditions Ready and Available.
+		want string
+	}{
+		"as it should be": {
+			healthy(anEtcd(), 1, 2, 3),
+			"Running; Ready True Ready: All 3 members serve; Available True Serving",
+		},
+		"being created": {
+			healthy(anEtcd(notFormed)),
+			"Creating; Ready False Scaling: The cluster is being created; Available False Creating",
+		},
+		"paused": {
+			healthy(anEtcd(func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3),
+			"Running; Ready False Paused: spec.paused is true: nothing of the cluster is changed; Available True Serving",
+		},
+		"no version": {
+			healthy(anEtcd(version("latest")), 1, 2, 3),
+			"Running; Ready False InvalidVersion: spec.version: ",
+		},
+		"one is silent": {
+			healthy(anEtcd(), 1, 2, 3).silences(3),
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: it does not answer: ",
+		},
+		"one has another's data": {
+			healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ID, a.list.By = 8, 8 }),
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: it says that it is member 8 of cluster",
+		},
+		"one crash-loops": {
+			healthy(anEtcd(), 1, 2, 3).silences(3).crashes(3, `{"level":"fatal","msg":"failed to listen","error":"address in use"}`),
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: etcd is crash-looping: failed to listen: address in use",
+		},
+		"the image of one is not there": {
+			healthy(anEtcd(), 1, 2, 3).silences(3).waits(3, "ImagePullBackOff", ""),
+			`Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: the image "quay.io/coreos/etcd:v3.6.16" cannot be pulled`,
+		},
+		"the container of one cannot start": {
+			healthy(anEtcd(), 1, 2, 3).silences(3).waits(3, "CreateContainerConfigError", "no such Secret"),
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: its container cannot start: no such Secret",
+		},
+		"one has no node": {
+			healthy(anEtcd(), 1, 2, 3).silences(3).unschedulable(3, "0/1 nodes are available"),
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: its pod cannot be scheduled: 0/1 nodes are available",
+		},
+		"no quorum": {
+			healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless(),
+			"Running; Ready False Recovering: Waiting for a quorum of members; member #1: it has no leader, or another one than the others; Available False NoQuorum",
+		},
+		"no quorum, with certificates that may be refused": {
+			healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless().doubts("add the name *.example"),
+			"Running; Ready False Recovering: Waiting for a quorum of members; member #1: it has no leader, or another one than the others; add the name *.example",
+		},
+		"the data of a member is lost": {
+			healthy(anEtcd(), 1, 2, 3).loses(3),
+			"Running; Ready False Recovering: Replacing member #3, whose data is lost; member #3: it has no pod; Available True Serving",
+		},
+		"the data of two is lost": {
+			healthy(anEtcd(), 1, 2, 3).loses(2, 3).leaderless(),
+			"Failed; Ready False QuorumLost: Quorum is lost: the data of #2, #3 is lost, #1 survives. If more volumes can be brought back, do that. To start again from what survives",
+		},
+		"the data of all is lost": {
+			healthy(anEtcd(), 1, 2, 3).loses(1, 2, 3),
+			"Failed; Ready False QuorumLost: The data of all members is lost: #2, #1, #3. To start an empty cluster, set spec.acceptDataLoss to ",
+		},
+		"a member is to be added": {
+			healthy(anEtcd(size(4)), 1, 2, 3),
+			"Running; Ready False Scaling: 3 members are to become 4; Available True Serving",
+		},
+		"another version": {
+			healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3),
+			"Running; Ready False Upgrading: Members are changed from 3.6.16 to 3.6.15; Available True Serving",
+		},
+		"a version that etcd does not go to": {
+			healthy(anEtcd(version("3.4.37")), 1, 2, 3),
+			"Running; Ready False VersionRefused: etcd 3.6.16 cannot be downgraded to 3.4.37",
+		},
+		"another pod": {
+			healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(),
+			"Running; Ready False RollingOut: Members are changed one after the other, now #2: spec.pod has changed; Available True Serving",
+		},
+		"a full database": {
+			healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}),
+			"Running; Ready False DatabaseFull: The database is full, and takes no writes: ",
+		},
+		"a pod that is somebody else's": {
+			healthy(anEtcd(), 1, 2, 3).taken(3),
+			`Running; Ready False NameConflict: Pod "#3" has the name of a member, and is not owned by this EtcdCluster: delete or rename it`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.world
+			p, err := decide(w.ec, w.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ec := w.ec.DeepCopy()
+			ec.Status = summarize(ec, w.seen, p, nil)
+			got := string(ec.Status.Phase)
+			for _, kind := range []string{status.Ready, v1beta2.ConditionAvailable} {
+				c := meta.FindStatusCondition(ec.Status.Conditions, kind)
+				got += fmt.Sprintf("; %s %s %s", kind, c.Status, c.Reason)
+				if kind == status.Ready {
+					got += ": " + c.Message
+				}
+			}
+			for n := range int64(5) {
+				got = strings.ReplaceAll(got, memberName(ec, n), fmt.Sprintf("#%d", n))
+			}
+			if !strings.HasPrefix(got, tc.want) {
+				t.Errorf("status says\n%s, want\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRefusedWrite: what the API server does not let the operator do is for the user to see.
+func TestRefusedWrite(t *testing.T) {
+	w := healthy(anEtcd(), 1, 2, 3)
+	p, err := decide(w.ec, w.seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := summarize(w.ec, w.seen, p, errors.New("the wire is cut"))
+	c := meta.FindStatusCondition(st.Conditions, status.Ready)
+	if c.Reason != reasonRetrying || c.Message != "A request failed and is retried: the wire is cut" {
+		t.Errorf("Ready is %s: %s", c.Reason, c.Message)
+	}
+}
+
+func (w *world) container(n int64, state, last corev1.ContainerState) *world {
+	pod := w.seen.pods[w.name(n)]
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: state, LastTerminationState: last, RestartCount: 5}}
+	return w
+}
+
+func (w *world) waits(n int64, reason, message string) *world {
+	return w.container(n, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}, corev1.ContainerState{})
+}
+
+func (w *world) crashes(n int64, said string) *world {
+	return w.container(n, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: said}})
+}
+
+func (w *world) unschedulable(n int64, why string) *world {
+	pod := w.seen.pods[w.name(n)]
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}
+	return w
+}
+
+func (w *world) doubts(why string) *world {
+	w.seen.certs.doubt = why
+	return w
+}
+
+func (w *world) taken(n int64) *world {
+	w.seen.taken = w.seen.pods[w.name(n)]
+	return w
+}

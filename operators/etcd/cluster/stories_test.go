@@ -1,0 +1,472 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/pki"
+)
+
+// nodes are what runs the members of a story: kubelets with etcd, a model of it or a real one.
+type nodes interface {
+	// put has a client put a key, through whichever member serves, and remembers that it was
+	// acknowledged.
+	put(r *testkit.Run) error
+	// lost returns an error if a write that was acknowledged is not in the cluster any more.
+	lost(r *testkit.Run) error
+	// corrupt has etcd find that a member's data is not that of the others.
+	corrupt(r *testkit.Run, member string) error
+	// damage destroys a part of a member's data, so that it does not start again.
+	damage(r *testkit.Run, member string) error
+	// fill fills the database.
+	fill(r *testkit.Run) error
+	// bloat has the members' files grow until most of them is not in use.
+	bloat(r *testkit.Run) error
+	// loseImages has no image of quay.io to be had any more, and restarts all members.
+	loseImages(r *testkit.Run) error
+	// isSteady says that all members have run for so long that etcd lets their list be changed.
+	isSteady() bool
+	// byHand is a client of the members that a user has, and where the leader is.
+	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
+}
+
+func own(r *testkit.Run) nodes { return r.Own.(nodes) }
+
+// tale is a story that can be told in one line per step.
+type tale struct {
+	name    string
+	spec    []ecOption
+	steps   []testkit.Step
+	settled func(ctx context.Context, r *testkit.Run) error
+	// lossy is a story in which the user accepts that writes are lost.
+	lossy bool
+	// accepts is one in which the user answers each loss of quorum.
+	accepts bool
+}
+
+func stories() []testkit.Scenario {
+	var all []testkit.Scenario
+	for _, t := range tales() {
+		all = append(all, t.scenario())
+	}
+	return all
+}
+
+func tales() []tale {
+	return []tale{
+		{name: "one-member", spec: []ecOption{size(1)}},
+		{name: "three-members"},
+		{name: "scales", spec: []ecOption{size(1)}, steps: []testkit.Step{
+			whenReady(`{"size":3}`), whenReady(`{"size":2}`),
+		}},
+		{name: "scales-with-volumes", spec: []ecOption{size(2), stored}, steps: []testkit.Step{whenReady(`{"size":3}`), whenReady(`{"size":1}`)}},
+		{name: "pod-deleted", steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
+		{name: "pod-deleted-with-volumes", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
+		{name: "all-pods-deleted", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}},
+		{name: "volume-deleted", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a volume", When: ready, Do: deleteVolumes(1)}}},
+		{name: "quorum-lost", lossy: true, accepts: true, steps: []testkit.Step{
+			{Name: "deletes two pods", When: ready, Do: deletePods(2)}, {Name: "accepts it", When: lossEnds, Do: accept},
+		}},
+		{name: "quorum-lost-with-volumes", lossy: true, accepts: true, spec: []ecOption{stored}, steps: []testkit.Step{
+			{Name: "deletes two volumes", When: ready, Do: deleteVolumes(2)}, {Name: "accepts it", When: lossEnds, Do: accept},
+		}},
+		{name: "all-lost", lossy: true, accepts: true, steps: []testkit.Step{
+			{Name: "deletes all pods", When: ready, Do: deletePods(3)}, {Name: "accepts it", When: lossEnds, Do: accept},
+		}},
+		{name: "lost-at-once", lossy: true, settled: reportedOrKept, steps: []testkit.Step{{Name: "deletes all pods", When: writable, Do: deletePods(3)}}},
+		{name: "not-accepted", lossy: true, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}, settled: lossEnds},
+		{name: "upgrades", spec: []ecOption{version("3.5.35")}, steps: []testkit.Step{whenReady(`{"version":"3.7.3"}`)}},
+		{name: "downgrades", steps: []testkit.Step{whenReady(`{"version":"3.5.35"}`)}},
+		{name: "no-such-version", steps: []testkit.Step{whenReady(`{"version":"3.6.999"}`), {Name: "reverts", When: oneIsDown, Do: patched(`{"version":"3.6.16"}`)}}},
+		{name: "repository-changed", steps: []testkit.Step{whenReady(`{"repository":"registry.example.com/etcd"}`)}},
+		{name: "image-edited", steps: []testkit.Step{{Name: "edits the image of a pod", When: ready, Do: editImage}}},
+		{name: "registry-gone", steps: []testkit.Step{
+			{Name: "turns the registry off, and all nodes off and on", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).loseImages(r) }},
+			{Name: "takes another registry", Do: patched(`{"repository":"registry.example.com/etcd"}`)},
+		}},
+		{name: "upgrade-refused", steps: []testkit.Step{whenReady(`{"version":"3.4.37"}`)}, settled: stalled(reasonVersionRefused)},
+		{name: "pods-changed", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"nodeSelector":{"disk":"fast"}}}`)}},
+		{name: "corrupt", steps: []testkit.Step{{Name: "corrupts a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
+			return own(r).corrupt(r, aMember(r))
+		}}}},
+		{name: "damaged", steps: []testkit.Step{{Name: "damages the data of a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
+			return own(r).damage(r, aMember(r))
+		}}}},
+		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
+		{name: "file-bloated", spec: []ecOption{withVariables("ETCD_QUOTA_BACKEND_BYTES", "8589934592")}, steps: []testkit.Step{
+			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
+		}, settled: smallAgain},
+		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},
+		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: steady, Do: addByHand}}},
+		{name: "status-emptied", steps: []testkit.Step{{Name: "empties status", When: ready, Do: emptyStatus}, whenReady(`{"size":4}`)}},
+		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reasonPaused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
+		{name: "tls", spec: []ecOption{size(2), withTLS}, steps: []testkit.Step{whenReady(`{"size":3}`)}},
+		{name: "ca-replaced", spec: []ecOption{withTLS}, steps: []testkit.Step{{Name: "deletes the CA", When: ready, Do: deleteCA}}, settled: replacedCA},
+		{name: "volumes-grow", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"2Gi"}}}}}`)}},
+	}
+}
+
+func (t tale) scenario() testkit.Scenario {
+	settled := t.settled
+	if t.accepts {
+		// What the user has accepted may not be all that was lost by then.
+		settled = func(ctx context.Context, r *testkit.Run) error {
+			if err := ready(ctx, r); err != nil {
+				return errors.Join(err, again(ctx, r))
+			}
+			return nil
+		}
+	}
+	if settled == nil {
+		settled = func(ctx context.Context, r *testkit.Run) error {
+			if err := ready(ctx, r); err != nil {
+				return err
+			}
+			return own(r).put(r)
+		}
+	}
+	return testkit.Scenario{
+		Name:     t.name,
+		OwnNodes: true,
+		Arrange:  func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r, t.spec...)) },
+		Steps:    t.steps,
+		Settled:  settled,
+		Check: func(_ context.Context, r *testkit.Run) error {
+			if t.lossy {
+				return nil
+			}
+			return own(r).lost(r)
+		},
+	}
+}
+
+// story is an EtcdCluster called "example".
+func story(r *testkit.Run, options ...ecOption) *v1beta2.EtcdCluster {
+	ec := anEtcd(append([]ecOption{notFormed}, options...)...)
+	ec.Namespace, ec.UID, ec.Generation = r.Namespace, "", 0
+	return ec
+}
+
+func stored(ec *v1beta2.EtcdCluster) {
+	ec.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+}
+
+func currently(ctx context.Context, r *testkit.Run) (*v1beta2.EtcdCluster, error) {
+	var ec v1beta2.EtcdCluster
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "example"}, &ec)
+	return &ec, err
+}
+
+// ready is nil when the cluster is as its spec requests.
+func ready(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != ec.Generation || ec.Status.ReadyMembers != ec.Spec.Size {
+		return fmt.Errorf("not ready: %s", inShort(ec))
+	}
+	if err := havePods(ctx, r, ec, ec.Status.Members.Ready); err != nil {
+		return err
+	}
+	return own(r).put(r)
+}
+
+// havePods returns an error if members that status names have no pods: then it is that of before.
+func havePods(ctx context.Context, r *testkit.Run, ec *v1beta2.EtcdCluster, named []string) error {
+	all, err := podsOf(ctx, r)
+	for _, name := range named {
+		if !slices.ContainsFunc(all, func(pod corev1.Pod) bool { return pod.Name == name && pod.DeletionTimestamp == nil }) {
+			return errors.Join(err, fmt.Errorf("%s has no pod: %s", name, inShort(ec)))
+		}
+	}
+	return err
+}
+
+func steady(ctx context.Context, r *testkit.Run) error {
+	if !own(r).isSteady() {
+		return errors.New("members were started lately")
+	}
+	return ready(ctx, r)
+}
+
+// inShort is what status says.
+func inShort(ec *v1beta2.EtcdCluster) string {
+	said := string(ec.Status.Phase)
+	for _, c := range ec.Status.Conditions {
+		if c.Type == status.Ready {
+			said += " " + c.Reason + ": " + c.Message
+		}
+	}
+	for _, m := range ec.Status.MemberList {
+		said += fmt.Sprintf("; %s %s ready=%t learner=%t %s", m.Name, m.Version, m.Ready, m.Learner, m.Problem)
+	}
+	return said
+}
+
+// smallAgain is nil when the cluster is as it should be, and the files of its members are small.
+func smallAgain(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, m := range ec.Status.MemberList {
+		if m.DBSize == nil || m.DBSize.Value() > worthFreeing {
+			return fmt.Errorf("the file of %s has %s", m.Name, m.DBSize)
+		}
+	}
+	return ready(ctx, r)
+}
+
+func stalled(reason string) func(ctx context.Context, r *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		ec, err := currently(ctx, r)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(ec.Status.Conditions, status.Stalled)
+		if c == nil || c.Reason != reason {
+			return fmt.Errorf("not stalled for %s: %s", reason, inShort(ec))
+		}
+		return nil
+	}
+}
+
+// lossEnds is nil when a loss of quorum is reported that no more is lost after, or the cluster is as
+// it should be: what was deleted slowly was replaced before it came to that.
+func lossEnds(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.QuorumLoss != nil {
+		return havePods(ctx, r, ec, ec.Status.QuorumLoss.Surviving)
+	}
+	return ready(ctx, r)
+}
+
+func oneIsDown(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.ReadyMembers != 2 {
+		return fmt.Errorf("%d members serve, want 2", ec.Status.ReadyMembers)
+	}
+	return nil
+}
+
+func patched(spec string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, story(r), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))
+	}
+}
+
+func whenReady(spec string) testkit.Step {
+	return testkit.Step{Name: "sets " + spec, When: ready, Do: patched(spec)}
+}
+
+func whenIs(reason, spec string) testkit.Step {
+	return testkit.Step{Name: "sets " + spec, When: stalled(reason), Do: patched(spec)}
+}
+
+// podsOf are the pods of the story, in an order that does not follow their names.
+func podsOf(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{clusterLabel: "example"})
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return list.Items, err
+}
+
+func aMember(r *testkit.Run) string {
+	ec, err := currently(context.Background(), r)
+	if err != nil || len(ec.Status.MemberList) == 0 {
+		return ""
+	}
+	return ec.Status.MemberList[len(ec.Status.MemberList)-1].Name
+}
+
+func deletePods(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+// deleteVolumes deletes volumes, and the pods that use them.
+func deleteVolumes(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: all[i].Name}}
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, claim)), client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+// again accepts a loss of quorum that is another one than the user has accepted.
+func again(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil || ec.Status.QuorumLoss == nil || ec.Status.QuorumLoss.ID == ec.Spec.AcceptDataLoss || lossEnds(ctx, r) != nil {
+		return err
+	}
+	return accept(ctx, r)
+}
+
+func accept(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.QuorumLoss == nil {
+		return nil
+	}
+	return patched(`{"acceptDataLoss":"`+ec.Status.QuorumLoss.ID+`"}`)(ctx, r)
+}
+
+func deleteCA(ctx context.Context, r *testkit.Run) error {
+	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "example-ca-tls"}})
+}
+
+// replacedCA is nil when there is another CA, which has signed the certificates, and all members have
+// started with it.
+func replacedCA(ctx context.Context, r *testkit.Run) error {
+	data := map[string]map[string][]byte{}
+	for _, name := range []string{"ca", "peer", "server", "client"} {
+		var secret corev1.Secret
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "example-" + name + "-tls"}, &secret); err != nil {
+			return err
+		}
+		data[name] = secret.Data
+	}
+	ca := pki.KeyPair{Cert: data["ca"][corev1.TLSCertKey]}
+	for name, role := range map[string]pki.Role{"peer": pki.Peer, "server": pki.Server, "client": pki.Client} {
+		cert, err := pki.Parse(data[name][role.Files.Cert])
+		if err != nil {
+			return err
+		}
+		if !ca.Signed(cert) {
+			return fmt.Errorf("the certificate of the %s is not of the CA", name)
+		}
+	}
+	return ready(ctx, r)
+}
+
+// emptyStatus is what happens to the status of an EtcdCluster that is restored without it. The
+// generation stays: that it goes back is what the simulation takes for a flaw of an operator.
+func emptyStatus(ctx context.Context, r *testkit.Run) error {
+	return r.Client.Status().Patch(ctx, story(r), client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"clusterID":null,"founders":null,"made":null,"memberList":null,"members":null,"phase":null}}`)))
+}
+
+// editImage changes a pod to an image that there is not.
+func editImage(ctx context.Context, r *testkit.Run) error {
+	all, err := podsOf(ctx, r)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	change := `{"spec":{"containers":[{"name":"etcd","image":"quay.io/coreos/etcd:v0.0.0"}]}}`
+	return client.IgnoreNotFound(r.Client.Patch(ctx, &all[0], client.RawPatch(types.StrategicMergePatchType, []byte(change))))
+}
+
+func removeByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	list, err := c.List(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, m := range list.Members {
+		if m.ID != list.By {
+			return unlessRefused(c.Remove(ctx, at, m.ID))
+		}
+	}
+	return nil
+}
+
+func addByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Add(ctx, at, []string{peerURLOf(ec, "example-mine")}, true)
+	return unlessRefused(err)
+}
+
+// writable is nil once a write is acknowledged, which is before anything says so.
+func writable(_ context.Context, r *testkit.Run) error { return own(r).put(r) }
+
+// reportedOrKept is nil when the loss of all that was written is reported, or nothing is lost.
+func reportedOrKept(ctx context.Context, r *testkit.Run) error {
+	if stalled(reasonQuorumLost)(ctx, r) == nil {
+		return nil
+	}
+	return errors.Join(own(r).lost(r), ready(ctx, r))
+}
+
+// unlessRefused has a user give up when etcd refuses a change for now.
+func unlessRefused(err error) error {
+	if errors.Is(err, members.ErrUnhealthy) {
+		return nil
+	}
+	return err
+}
+
+// meddling is what others do to the objects of a cluster at any time.
+func meddling() []testkit.Step {
+	const noLabel = `{"metadata":{"labels":{"` + run.ManagedByLabel + `":null}}}`
+	first := func(obj client.Object, change func(r *testkit.Run) string) func(ctx context.Context, r *testkit.Run) error {
+		return func(ctx context.Context, r *testkit.Run) error {
+			all, err := podsOf(ctx, r)
+			if err != nil || len(all) == 0 {
+				return err
+			}
+			its := obj.DeepCopyObject().(client.Object)
+			its.SetNamespace(r.Namespace)
+			its.SetName(all[0].Name)
+			return client.IgnoreNotFound(r.Client.Patch(ctx, its, client.RawPatch(types.MergePatchType, []byte(change(r)))))
+		}
+	}
+	return []testkit.Step{
+		{Name: "touches a pod", Do: first(&corev1.Pod{}, func(r *testkit.Run) string {
+			return `{"metadata":{"annotations":{"touched":"` + r.Now().Format(time.RFC3339Nano) + `"}}}`
+		})},
+		{Name: "takes the label of a pod", Do: first(&corev1.Pod{}, func(*testkit.Run) string { return noLabel })},
+		{Name: "takes the label of a volume", Do: first(&corev1.PersistentVolumeClaim{}, func(*testkit.Run) string { return noLabel })},
+	}
+}

@@ -1,0 +1,91 @@
+//go:build apiserver
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/standalone"
+)
+
+// newSweep plays stories on the real API server.
+func newSweep() *testkit.Sweep {
+	operator := run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind}}
+	return &testkit.Sweep{
+		Start:  standalone.Start(operator),
+		Writes: kind.Writes,
+		NameOf: loop.NameOf,
+		Scheme: standalone.Scheme(operator),
+		Kinds:  []client.Object{&v1beta2.EtcdCluster{}},
+
+		Simulated: true,
+		EachSort:  true,
+	}
+}
+
+// onMachine are stories with members that really run.
+func onMachine(m *machine, names ...string) []testkit.Scenario {
+	var all []testkit.Scenario
+	for _, t := range tales() {
+		if !slices.Contains(names, t.name) {
+			continue
+		}
+		sc := t.scenario()
+		quota := ""
+		if t.name == "database-full" {
+			quota = "4194304"
+		}
+		sc.Timeout = 2 * time.Minute
+		sc.Before = func(ctx context.Context, r *testkit.Run) error { return m.run(ctx, r, quota) }
+		settled := sc.Settled
+		sc.Settled = func(ctx context.Context, r *testkit.Run) error {
+			if err := settled(ctx, r); err != nil {
+				return errors.Join(err, fmt.Errorf("the nodes: %s", own(r).(*realNodes).state()))
+			}
+			return nil
+		}
+		all = append(all, sc)
+	}
+	return all
+}
+
+// isLeftOut are the writes that no story of the sweep makes. All of them are made in the simulation
+// or, where certificates are needed for them, in tests of their own.
+func isLeftOut(write string) bool {
+	return slices.Contains([]string{
+		"apply Secret", "patch Pod/restart", // with TLS
+		"patch Pod/labels", "patch PersistentVolumeClaim/labels", // others would have to take them
+		"call/etcd defragment",             // of 100 MiB
+		"patch PersistentVolumeClaim/grow", // which needs a storage class
+	}, write)
+}
+
+// TestSweep kills the operator at writes of all sorts to the API server and at changes of the
+// members, with real members.
+func TestSweep(t *testing.T) {
+	m := newMachine(t, "3.5.35", "3.6.16", "3.7.3")
+	sweep := newSweep()
+	sweep.Writes = slices.DeleteFunc(slices.Clone(sweep.Writes), isLeftOut)
+	var all sync.WaitGroup
+	for _, story := range onMachine(m,
+		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
+		"volume-deleted", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
+		"all-lost", "corrupt", "damaged", "scales-with-volumes",
+	) {
+		all.Go(func() { sweep.Run(t, story) })
+	}
+	all.Wait()
+	sweep.RequireAllWritesCut(t)
+}

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file is about versions: which one members are changed to next, and what etcd needs before
+// the first of them has it.
+
+// lowest is the lowest version of the members, as far as they have one.
+func (p *plan) lowest() versions.Version {
+	var lowest versions.Version
+	for _, m := range p.view.members {
+		if !m.version.IsZero() && (lowest.IsZero() || m.version.Less(lowest)) {
+			lowest = m.version
+		}
+	}
+	return lowest
+}
+
+// step is the version that members are changed to next.
+func (p *plan) step(wanted versions.Version) (versions.Version, error) {
+	lowest, highest := p.lowest(), p.highest()
+	if lowest.IsZero() {
+		return wanted, nil
+	}
+	p.target = ""
+	if highest != wanted || lowest != wanted {
+		p.target = wanted.String()
+		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, wanted)
+	}
+	from := lowest
+	if wanted.Less(highest) {
+		from = highest // of a downgrade the slowest is the one that is still high
+	}
+	path, err := versions.Path(from, wanted)
+	if err != nil || len(path) == 0 {
+		return wanted, err
+	}
+	return path[0], nil
+}
+
+// highest is the highest version of the members.
+func (p *plan) highest() versions.Version {
+	var highest versions.Version
+	for _, m := range p.view.members {
+		if highest.Less(m.version) {
+			highest = m.version
+		}
+	}
+	return highest
+}
+
+// prepare does what etcd needs before the first member has the next version: a downgrade is
+// enabled, and before 3.7 the data is written out once as 3.6 does.
+func (p *plan) prepare(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+	at, ok := p.leadingEndpoint(ec)
+	highest := p.highest()
+	switch {
+	case !ok:
+		return true
+	case p.view.find(func(m *member) bool { return m.version == step }) != nil:
+		return false // it is under way
+	case step.Minor() < highest.Minor():
+		return p.enableDowngrade(seen, at, step)
+	case step.Minor() == 7 && p.lowest().Minor() == 6:
+		return p.writeOut(ec, seen, at)
+	}
+	return false
+}
+
+// enableDowngrade has etcd accept members of an earlier minor version. The first of them starts
+// once all members have the data in that version's format.
+func (p *plan) enableDowngrade(seen observation, at members.Endpoint, step versions.Version) bool {
+	to := step.MinorString()
+	p.soon(seen)
+	if p.downgrading() != to {
+		if p.view.isWhole() {
+			p.downgrade(seen, at, to)
+		}
+		return true
+	}
+	return !p.isStoredAs(to)
+}
+
+// writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
+// in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
+// makes them write out all their data, and to cancel it does so again.
+func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
+	if !p.view.isWhole() {
+		p.soon(seen)
+		return true
+	}
+	p.doing += ", whose data is written out first"
+	switch downgrading, isPrepared := p.downgrading(), ec.Status.Prepared == "3.7"; {
+	case isPrepared && downgrading == "" && p.isStoredAs("3.6"):
+		return false
+	case downgrading != "" && (isPrepared || downgrading != "3.5"):
+		p.downgrade(seen, at, "")
+	case isPrepared:
+		// the format is being changed back
+	case downgrading == "" && p.isStoredAs("3.6"):
+		p.downgrade(seen, at, "3.5")
+	case downgrading == "3.5" && p.isStoredAs("3.5"):
+		p.memory.prepared = "3.7"
+		p.claim("prepared")
+	}
+	p.soon(seen)
+	return true
+}
+
+// settleDowngrade cancels a downgrade that is enabled and not requested any more.
+func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+	if p.memory.prepared != "" && p.lowest().MinorString() == p.memory.prepared {
+		p.memory.prepared = ""
+	}
+	enabled, err := versions.ParseMinor(p.downgrading())
+	at, ok := p.leadingEndpoint(ec)
+	if err != nil || !ok || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {
+		return false
+	}
+	p.downgrade(seen, at, "")
+	p.soon(seen)
+	return true
+}
+
+func (p *plan) downgrade(seen observation, at members.Endpoint, to string) {
+	why := "downgrade to " + to + " enabled"
+	if to == "" {
+		why = "downgrade canceled"
+	}
+	p.change("downgrade", why, func(ctx context.Context) error {
+		err := seen.client.Downgrade(ctx, at, to)
+		if errors.Is(err, members.ErrNoDowngrade) {
+			return errLater
+		}
+		return err
+	})
+}
+
+// downgrading is the version that a downgrade is enabled to; empty if none is.
+func (p *plan) downgrading() string {
+	if m := p.view.leading(); m != nil {
+		return m.answer.status.Downgrading
+	}
+	return ""
+}
+
+// isStoredAs says whether all members have their data in the format of a minor version.
+func (p *plan) isStoredAs(minor string) bool {
+	return p.view.find(func(m *member) bool {
+		return m.answer == nil || m.answer.err != nil || versions.MinorOf(m.answer.status.StorageVersion) != minor
+	}) == nil
+}
