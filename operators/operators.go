@@ -6,6 +6,7 @@ package operators
 import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/at"
+	"example.com/fairlead/operators/etcd"
 	"example.com/fairlead/operators/memcached"
 	"example.com/fairlead/operators/webserver"
 )
@@ -13,6 +14,7 @@ import (
 // All has one line per operator.
 var All = []run.Operator{
 	at.Operator,
+	etcd.Operator,
 	memcached.Operator,
 	webserver.Operator,
 }
