@@ -109,7 +109,7 @@ func (r *release) bundle(operator string) (*bundle, error) {
 		case "Service":
 			name = object.GetName() + "_v1_service.yaml"
 			object.SetNamespace("") // the one that the operator is installed in
-			err = unstructured.SetNestedField(object.Object, t.Package, "spec", "selector", "app.kubernetes.io/name")
+			err = unstructured.SetNestedField(object.Object, t.Chart, "spec", "selector", "app.kubernetes.io/name")
 		case "Role", "RoleBinding": // the manager's rights where it is installed
 			name = object.GetName() + "_rbac.authorization.k8s.io_v1_" + strings.ToLower(object.GetKind()) + ".yaml"
 			object.SetNamespace("")

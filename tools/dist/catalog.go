@@ -157,14 +157,14 @@ func (r *release) writeOLMInstalls() error {
 			return err
 		}
 		fill := strings.NewReplacer(
-			"PACKAGE", t.Package, "CHANNEL", t.Channels[0], "CATALOG_IMAGE", r.catalogImage(),
+			"PACKAGE", t.Package, "OPERATOR", t.Chart, "CHANNEL", t.Channels[0], "CATALOG_IMAGE", r.catalogImage(),
 			"NAMESPACE", operator+"-operator-system")
 		for _, manifest := range manifests {
 			content, err := os.ReadFile(manifest)
 			if err != nil {
 				return err
 			}
-			name := path.Join("olm", t.Package, filepath.Base(manifest))
+			name := path.Join("olm", t.Chart, filepath.Base(manifest))
 			if err := r.write(name, []byte(fill.Replace(string(content)))); err != nil {
 				return err
 			}

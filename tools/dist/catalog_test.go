@@ -142,7 +142,7 @@ func TestOLMInstallManifests(t *testing.T) {
 			strings.Contains(string(content), "cacheDir") {
 			t.Errorf("%s makes a cluster-admin, or names a cache:\n%s", file, content)
 		}
-		for _, mark := range []string{"PACKAGE", "CHANNEL", "NAMESPACE", "CATALOG_IMAGE"} {
+		for _, mark := range []string{"PACKAGE", "OPERATOR", "CHANNEL", "NAMESPACE", "CATALOG_IMAGE"} {
 			if slices.Contains(strings.Fields(string(content)), mark) {
 				t.Errorf("%s: %s is not filled in", file, mark)
 			}

@@ -75,9 +75,9 @@ func (r *release) chart(operator string) (files, string, error) {
 
 	content := files{}
 	for name, file := range source {
-		content[texts.Package+"/"+name] = file
+		content[texts.Chart+"/"+name] = file
 	}
-	return content, texts.Package, nil
+	return content, texts.Chart, nil
 }
 
 // chartSource is a chart as it is checked in. A commit that has none, because it

@@ -40,9 +40,9 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 			}
 			chart := filepath.Join(repo, chartOf(operator))
 			if name == "released" {
-				chart = filepath.Join(out, "charts", texts.Package+"-"+current+".tgz")
+				chart = filepath.Join(out, "charts", texts.Chart+"-"+current+".tgz")
 			}
-			namespace := texts.Package + "-system"
+			namespace := texts.Chart + "-system"
 			for overlay, values := range map[string][]string{
 				"default": nil,
 				"namespaced": {
@@ -56,7 +56,7 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 						t.Fatal(err)
 					}
 					args := append([]string{"template", "release", chart, "--namespace", namespace}, values...)
-					sameObjects(t, objectsByName(t, helm(t, args...)), inChart(t, built, texts.Package, namespace, r.version))
+					sameObjects(t, objectsByName(t, helm(t, args...)), inChart(t, built, texts.Chart, namespace, r.version))
 				})
 			}
 		}
@@ -198,7 +198,7 @@ func TestChartsAreChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if chart.Name != texts.Package || chart.Description != texts.Summary || !slices.Equal(chart.Keywords, texts.Keywords) ||
+		if chart.Name != texts.Chart || chart.Description != texts.Summary || !slices.Equal(chart.Keywords, texts.Keywords) ||
 			chart.KubeVersion != ">="+texts.MinKubeVersion+"-0" || chart.Home != texts.Links[0].URL ||
 			!slices.Equal(chart.Maintainers, texts.Maintainers) {
 			t.Errorf("%s/Chart.yaml says something else than olm/package.yaml: %+v", chartOf(operator), chart)

@@ -121,7 +121,7 @@ func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.
 			if err := typed(object, deployment); err != nil {
 				return err
 			}
-			strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, olmDeployment(deployment, t.Package, image))
+			strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, olmDeployment(deployment, t.Chart, image))
 		}
 	}
 	strategy.Permissions = []v1alpha1.StrategyDeploymentPermissions{manager}

@@ -64,7 +64,7 @@ func objectsIn(t *testing.T, file string) map[string]*unstructured.Unstructured 
 		t.Fatal(err)
 	}
 	objects := map[string]*unstructured.Unstructured{}
-	for document := range strings.SplitSeq(string(content), "---\n") {
+	for document := range strings.SplitSeq("\n"+string(content), "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			t.Fatal(err)

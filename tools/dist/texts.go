@@ -16,8 +16,10 @@ import (
 // operators/config has those of all operators together, which also fill in
 // what an operator's leave out.
 type texts struct {
-	// Package is the name of the chart and of the OLM package.
+	// Package is the name of the OLM package.
 	Package string `json:"package"`
+	// Chart is the name of the chart, and of what runs; the package's unless given.
+	Chart string `json:"chart"`
 	// CSV is the name of the ClusterServiceVersions without the version; the
 	// package's unless given.
 	CSV          string   `json:"csv"`
@@ -77,6 +79,9 @@ func (r *release) texts(operator string) (*texts, error) {
 	}
 	if t.CSV == "" {
 		t.CSV = t.Package
+	}
+	if t.Chart == "" {
+		t.Chart = t.Package
 	}
 	return t, nil
 }

@@ -58,6 +58,14 @@ func nameOf(operator string) string {
 	return operator + "-operator"
 }
 
+// packageOf is the operator's package in the catalog: that of etcd has the name that guides have for it.
+func packageOf(operator string) string {
+	if operator == "etcd" {
+		return operator
+	}
+	return nameOf(operator)
+}
+
 // namespaceOf is where an operator is installed.
 func namespaceOf(operator string) string {
 	if operator == "all" {

@@ -198,15 +198,18 @@ func (before world) unchanged(t *testing.T, when string, after world) {
 // nothingOf fails if anything of an operator's install is left but the CRDs.
 func nothingOf(t *testing.T, operator string) {
 	t.Helper()
-	kinds := func(namespaced bool) string {
-		all := strings.Fields(kubectl(t, "api-resources", "--verbs=list,delete", "-o", "name", fmt.Sprintf("--namespaced=%t", namespaced)))
-		return strings.Join(slices.DeleteFunc(all, func(kind string) bool {
-			return kind == "endpoints" || kind == "customresourcedefinitions.apiextensions.k8s.io" || strings.HasPrefix(kind, "events")
-		}), ",")
-	}
-	namespaced, all := kinds(true), kinds(true)+","+kinds(false)
 	eventually(t, 60*time.Second, func() error {
-		left, err := try("", "kubectl", "get", all, "-A", "-l", "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/name="+nameOf(operator), "-o", "name", "--ignore-not-found")
+		// The kinds of each look are those of that moment: a test beside this one
+		// removes its operator's CRDs, and kubectl refuses a kind that is no more.
+		namespaced, err := kinds(true)
+		if err != nil {
+			return err
+		}
+		others, err := kinds(false)
+		if err != nil {
+			return err
+		}
+		left, err := try("", "kubectl", "get", namespaced+","+others, "-A", "-l", "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/name="+nameOf(operator), "-o", "name", "--ignore-not-found")
 		if err != nil {
 			return err
 		}
@@ -222,6 +225,16 @@ func nothingOf(t *testing.T, operator string) {
 		}
 		return err
 	})
+}
+
+// kinds are those that can be listed and deleted, in a namespace or in none, as
+// kubectl takes them; CRDs are not among them.
+func kinds(namespaced bool) (string, error) {
+	out, err := try("", "kubectl", "api-resources", "--verbs=list,delete", "-o", "name", fmt.Sprintf("--namespaced=%t", namespaced))
+	all := slices.DeleteFunc(strings.Fields(out), func(kind string) bool {
+		return kind == "endpoints" || kind == "customresourcedefinitions.apiextensions.k8s.io" || strings.HasPrefix(kind, "events")
+	})
+	return strings.Join(all, ","), err
 }
 
 // clean removes everything, whatever a test has left.
