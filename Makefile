@@ -19,6 +19,8 @@ OPERATORS := $(patsubst operators/%/operator.go,%,$(wildcard operators/*/operato
 BIN := $(CURDIR)/bin
 CLUSTER := $(CURDIR)/.cluster
 ASSETS := $(CLUSTER)/bin
+# The versions of etcd that EtcdCluster is tested with: etcd, etcdctl and etcdutl in a folder each.
+ETCD_ASSETS := $(CLUSTER)/etcd
 LOCALCLUSTER := $(BIN)/localcluster
 # kubectl: the user's own, or else the one that the local cluster is built with.
 KUBECTL ?= $(or $(shell command -v kubectl),$(ASSETS)/kubectl)
@@ -114,7 +116,7 @@ SEED = 1
 
 .PHONY: simulate
 simulate: ## Play HISTORIES histories of the stories of $OPERATOR from SEED on, with whatever can go wrong
-	HISTORIES=$(HISTORIES) SEED=$(SEED) go test -count 1 -v -p 1 -timeout 24h -run '^TestSimulation$$' $(if $(filter all,$(OPERATOR)),./operators/...,./operators/$(OPERATOR))
+	HISTORIES=$(HISTORIES) SEED=$(SEED) go test -count 1 -v -p 1 -timeout 24h -run '^TestSimulation$$' $(if $(filter all,$(OPERATOR)),./operators/...,./operators/$(OPERATOR)/...)
 
 # What was linked from Kubernetes is not linted: that would type-check all of it.
 LOCALCLUSTER_PACKAGES = . ./internal/... ./components/pause
@@ -137,7 +139,7 @@ verify: generators ## Fail if generated files are not current
 	hack/verify.sh
 
 # Less garbage collection, also in the servers, as long as a process has less than 2 GiB.
-APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) go test -tags apiserver -timeout 60m
+APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long.
 LONG = ^Test(Sweep|Fields)
 # These need no API server: unit has them.
@@ -163,6 +165,10 @@ localcluster-test: assets ## The local cluster's own tests
 e2e: build build-dist ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
 
+.PHONY: soak
+soak: build build-dist ## 20 minutes of etcd under load while members and the operator are killed; SEED=... repeats one
+	RUN='^TestSoak$$' SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) $(LOCALCLUSTER) run --images all -- hack/e2e.sh etcd
+
 .PHONY: install-test
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
 	go build -C tools/helm -o $(BIN)/ tool
@@ -182,8 +188,9 @@ bench: build ## The benchmarks; see bench/README.md
 	$(LOCALCLUSTER) run -- go run ./bench
 
 .PHONY: assets
-assets: build-localcluster ## Build the Kubernetes binaries (minutes once, seconds later)
+assets: build-localcluster ## Build the binaries of Kubernetes, and of the etcd versions of the tests (minutes once, seconds later)
 	$(LOCALCLUSTER) assets
+	$(LOCALCLUSTER) etcd
 
 ##@ A cluster of yours, by $KUBECONFIG
 

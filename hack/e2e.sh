@@ -36,14 +36,18 @@ for operator in $operators; do
 	hack/deploy.sh "$operator"
 done
 
-# What stops the cluster, or all but does, goes on alone.
-alone='^TestAlone'
+# What stops the cluster, or all but does, goes on alone. What takes very long has a target of its own.
+alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 # One node runs all their pods: packages go on side by side where it is large.
 run() { go test -p $((($(nproc) + 3) / 4)) -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
-run -skip "$alone" -run "${RUN:-.}" || failed=1
-[[ -n ${RUN:-} ]] || run -run "$alone" || failed=1
+if [[ -n ${RUN:-} ]]; then
+	run -run "$RUN" || failed=1
+else
+	run -skip "$alone|$soak" || failed=1
+	run -run "$alone" || failed=1
+fi
 
 if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
 	printf '\n%d tests were skipped, because they need the local cluster:\n' "$(grep -c 'needs the local cluster: ' "$log")"

@@ -30,20 +30,23 @@ type load struct {
 	answered, failed atomic.Int64
 	mu               sync.Mutex
 	failures         []string
+	namespace        string
+	atFirst          string // what the pods and endpoints were like at the first failure
 	stop             chan struct{}
 	requests         sync.WaitGroup
 	ticker           sync.WaitGroup
 }
 
-func startLoad(t *testing.T, url string) *load {
+func startLoad(t *testing.T, namespace, name string) *load {
 	t.Helper()
+	url := webURL(t, namespace, name)
 	// Ready is about pods: that the node passes requests on to them takes its
 	// kube-proxy a moment more, once.
 	for answered := 0; answered < 20; answered++ {
 		pace.Eventually(t, 10*time.Second, func() error { _, err := page(url); return err })
 		time.Sleep(50 * time.Millisecond)
 	}
-	l := &load{stop: make(chan struct{})}
+	l := &load{namespace: namespace, stop: make(chan struct{})}
 	fresh := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	kept := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	l.ticker.Go(func() {
@@ -91,10 +94,20 @@ func (l *load) request(client *http.Client, url string, size int) {
 		l.answered.Add(1)
 		return
 	}
-	l.failed.Add(1)
+	if l.failed.Add(1) == 1 {
+		l.atFirst = l.look()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = append(l.failures, fmt.Sprintf("%s after %v: %v", began.Format("15:04:05.000"), time.Since(began).Round(time.Millisecond), err))
+}
+
+// look is what the pods and endpoints are like now.
+func (l *load) look() string {
+	pods, _ := e2e.TryKubectl("", "get", "pods", "-n", l.namespace, "-o", "wide")
+	endpoints, _ := e2e.TryKubectl("", "get", "endpointslices", "-n", l.namespace,
+		"-o", `jsonpath={range .items[*].endpoints[*]}{.addresses} {.conditions}{"\n"}{end}`)
+	return pods + endpoints
 }
 
 // end stops the load and fails the test for every request that failed.
@@ -105,7 +118,7 @@ func (l *load) end(t *testing.T) {
 	l.requests.Wait()
 	t.Logf("%d requests answered, %d failed", l.answered.Load(), l.failed.Load())
 	if l.failed.Load() > 0 {
-		t.Errorf("requests failed:\n%s", strings.Join(l.failures[:min(len(l.failures), 20)], "\n"))
+		t.Errorf("requests failed:\n%s\nat the first of them:\n%s", strings.Join(l.failures[:min(len(l.failures), 20)], "\n"), l.atFirst)
 	}
 }
 
@@ -145,7 +158,7 @@ spec:
   content: {configMap: files}
   rollout: {drainSeconds: `+fmt.Sprint(pace.Seconds(15))+`} # the only pod's replacement has to start meanwhile
 `)
-	l := startLoad(t, webURL(t, ns, "busy"))
+	l := startLoad(t, ns, "busy")
 	set := func(patch string) {
 		e2e.Kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", patch)
 	}
@@ -216,7 +229,7 @@ spec:
   content: {configMap: files}
   rollout: {deadlineSeconds: `+fmt.Sprint(pace.Seconds(10))+`}
 `)
-	l := startLoad(t, webURL(t, ns, "steady"))
+	l := startLoad(t, ns, "steady")
 	message := func(reason string, words ...string) {
 		t.Helper()
 		pace.Eventually(t, time.Minute, func() error {

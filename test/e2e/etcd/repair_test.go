@@ -1,0 +1,135 @@
+//go:build e2e
+
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/fairlead/internal/testkit/pace"
+)
+
+// TestEtcdPodDeleted: without volumes a member whose pod is deleted is replaced, with volumes it
+// comes back.
+func TestEtcdPodDeleted(t *testing.T) {
+	for name, spec := range map[string][]string{"without volumes": {"size: 3"}, "with volumes": {"size: 3", volumes}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := create(t, spec...)
+			e.put("/key", "before")
+			ec, err := e.get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, leader := e.members(), ec.Status.Leader
+			began := time.Now()
+			e.kubectl("delete", "pod", leader, "--wait=false")
+			pace.Eventually(t, 2*time.Minute, func() error {
+				ec, err := e.get()
+				if err != nil {
+					return err
+				}
+				pod, ok := e.pods()[leader]
+				if ok && pod.DeletionTimestamp != nil || len(spec) == 1 && ok {
+					return fmt.Errorf("pod %s is still there", leader)
+				}
+				return isReady(ec)
+			})
+			t.Logf("the leader's pod was deleted; the cluster was whole again after %.1f s", time.Since(began).Seconds())
+			e.wantValue("/key", "before")
+			if after := e.members(); len(spec) > 1 && !slices.Equal(before, after) {
+				t.Errorf("the members were %v and are %v", before, after)
+			} else if len(spec) == 1 && slices.Contains(after, leader) {
+				t.Errorf("member %s lost its data and is still there", leader)
+			}
+		})
+	}
+}
+
+// TestEtcdAllPodsDeleted: with volumes nothing is lost.
+func TestEtcdAllPodsDeleted(t *testing.T) {
+	e := create(t, "size: 3", volumes)
+	e.put("/key", "kept")
+	before := e.members()
+	began := time.Now()
+	e.kubectl("delete", "pod", "-l", "etcd_cluster=example", "--force", "--grace-period=0")
+	e.ready()
+	pace.Eventually(t, 2*time.Minute, func() error {
+		if n := len(e.pods()); n != 3 {
+			return fmt.Errorf("there are %d pods", n)
+		}
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		return isReady(ec)
+	})
+	t.Logf("all pods were deleted; the cluster was whole again after %.1f s", time.Since(began).Seconds())
+	e.wantValue("/key", "kept")
+	if after := e.members(); !slices.Equal(before, after) {
+		t.Errorf("the members were %v and are %v", before, after)
+	}
+}
+
+// TestEtcdVolumeDeleted: a member whose volume is gone is replaced.
+func TestEtcdVolumeDeleted(t *testing.T) {
+	e := create(t, "size: 3", volumes)
+	e.put("/key", "kept")
+	lost := e.members()[0]
+	began := time.Now()
+	e.kubectl("delete", "pvc", lost, "--wait=false")
+	e.kubectl("delete", "pod", lost, "--wait=false")
+	pace.Eventually(t, 3*time.Minute, func() error {
+		if slices.Contains(e.members(), lost) {
+			return fmt.Errorf("%s is still a member", lost)
+		}
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		return isReady(ec)
+	})
+	t.Logf("a member's volume was deleted; it was replaced after %.1f s", time.Since(began).Seconds())
+	e.wantValue("/key", "kept")
+}
+
+// TestEtcdQuorumLost: the loss of two of three members' data is reported, and the cluster starts
+// again from the third on the user's word.
+func TestEtcdQuorumLost(t *testing.T) {
+	for name, spec := range map[string][]string{"without volumes": {"size: 3"}, "with volumes": {"size: 3", volumes}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := create(t, spec...)
+			e.put("/key", "kept")
+			time.Sleep(time.Second) // until all members have applied it
+			lost := e.members()[:2]
+			if len(spec) > 1 {
+				e.kubectl("delete", "pvc", lost[0], lost[1], "--wait=false")
+			}
+			e.kubectl("delete", "pod", lost[0], lost[1], "--force", "--grace-period=0")
+			id := ""
+			pace.Eventually(t, 2*time.Minute, func() error {
+				ec, err := e.get()
+				if err != nil {
+					return err
+				}
+				if ec.Status.QuorumLoss == nil || len(ec.Status.QuorumLoss.Lost) != 2 {
+					return fmt.Errorf("no loss is reported: %s", status(ec))
+				}
+				id = ec.Status.QuorumLoss.ID
+				return nil
+			})
+			began := time.Now()
+			e.patch(`{"acceptDataLoss":"` + id + `"}`)
+			e.ready()
+			t.Logf("quorum was recovered after %.1f s", time.Since(began).Seconds())
+			e.wantValue("/key", "kept")
+			ec, err := e.get()
+			if err != nil || ec.Status.Recovered == nil || ec.Status.Recovered.Revision == 0 {
+				t.Errorf("status does not say from where the cluster was recovered (%v): %+v", err, ec.Status.Recovered)
+			}
+		})
+	}
+}
