@@ -23,13 +23,14 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
+	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
 	webv1 "example.com/fairlead/api/web/v1"
 )
 
 // options are what the command line can change.
 type options struct {
-	rounds, burst, idle, scale, fleet int
-	manager, localcluster             string
+	rounds, burst, idle, scale, fleet, etcds int
+	manager, localcluster                    string
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.
@@ -56,7 +57,8 @@ func newBench(options options) (*bench, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), webv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), atv1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme),
+		etcdv1beta2.AddToScheme(scheme), webv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg.QPS = -1 // no throttling

@@ -42,6 +42,10 @@ var measures = []measure{
 	{"memcacheds", memcachedOperator, memcachedImages, memcacheds.measure},
 	{"memcached-warm", memcachedOperator, memcachedImages, warm},
 	{"memcached-ring", memcachedOperator, memcachedImages, remapped},
+	{"etcd-bootstrap", etcdOperator, etcdImages, bootstrap},
+	{"etcd-repair", etcdOperator, etcdImages, repairMembers},
+	{"etcd-upgrade", etcdOperator, etcdImages, upgradeMembers},
+	{"etcd-idle", etcdOperator, etcdImages, restingEtcds},
 	{"scale", atOperator, nil, scale},
 }
 
@@ -68,6 +72,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
 	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale")
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
+	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters of one member are at rest in the measure etcd-idle")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
 	flag.Parse()

@@ -64,14 +64,19 @@ func (b *bench) poolReady(ctx context.Context, mc *v1alpha1.Memcached, wanted fu
 // exposed makes a server of a pool reachable from here, also while it is not
 // ready, and returns where.
 func (b *bench) exposed(ctx context.Context, namespace, pod string) (string, error) {
-	s := &corev1.Service{
+	return b.nodePort(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod + "-outside"},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, PublishNotReadyAddresses: true,
-			Selector: map[string]string{"statefulset.kubernetes.io/pod-name": pod},
-			Ports:    []corev1.ServicePort{{Port: 11211}},
+			PublishNotReadyAddresses: true,
+			Selector:                 map[string]string{"statefulset.kubernetes.io/pod-name": pod},
+			Ports:                    []corev1.ServicePort{{Port: 11211}},
 		},
-	}
+	})
+}
+
+// nodePort creates a Service with a port of the node, and returns its address.
+func (b *bench) nodePort(ctx context.Context, s *corev1.Service) (string, error) {
+	s.Spec.Type = corev1.ServiceTypeNodePort
 	if err := b.client.Create(ctx, s); err != nil {
 		return "", err
 	}

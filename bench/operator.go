@@ -15,6 +15,7 @@ type operator string
 
 const (
 	atOperator        operator = "at"
+	etcdOperator      operator = "etcd"
 	memcachedOperator operator = "memcached"
 	webServerOperator operator = "webserver"
 )
