@@ -146,7 +146,10 @@ func kubelet(spec Spec) component {
 }
 
 func proxy() component {
-	return component{name: "kube-proxy", args: []string{"--config=" + configDir + "/kube-proxy.yaml"}}
+	return component{name: "kube-proxy", args: []string{
+		"--config=" + configDir + "/kube-proxy.yaml",
+		"--v=2", // says when rules were changed
+	}}
 }
 
 func volumeProvisioner() component {
