@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,20 +96,24 @@ func (l *load) request(client *http.Client, url string, size int) {
 		l.answered.Add(1)
 		return
 	}
+	failure := fmt.Sprintf("%s after %v: %v", began.Format("15:04:05.000"), time.Since(began).Round(time.Millisecond), err)
 	if l.failed.Add(1) == 1 {
 		l.atFirst = l.look()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = append(l.failures, fmt.Sprintf("%s after %v: %v", began.Format("15:04:05.000"), time.Since(began).Round(time.Millisecond), err))
+	l.failures = append(l.failures, failure)
 }
 
-// look is what the pods and endpoints are like now.
+// look is what the pods and endpoints are like now, since when, and how the node's rules
+// followed them.
 func (l *load) look() string {
-	pods, _ := e2e.TryKubectl("", "get", "pods", "-n", l.namespace, "-o", "wide")
-	endpoints, _ := e2e.TryKubectl("", "get", "endpointslices", "-n", l.namespace,
-		"-o", `jsonpath={range .items[*].endpoints[*]}{.addresses} {.conditions}{"\n"}{end}`)
-	return pods + endpoints
+	pods, _ := e2e.TryKubectl("", "get", "pods", "-n", l.namespace, "-o", "custom-columns=NAME:.metadata.name,IP:.status.podIP,"+
+		"DELETED:.metadata.deletionTimestamp,GRACE:.metadata.deletionGracePeriodSeconds,STATE:.status.containerStatuses[*].state")
+	endpoints, _ := e2e.TryKubectl("", "get", "endpointslices", "-n", l.namespace, "--show-managed-fields",
+		"-o", `jsonpath={range .items[*]}{.metadata.managedFields[*].time}: {range .endpoints[*]}{.addresses} {.conditions}{"\n"}{end}{end}`)
+	rules, _ := os.ReadFile(filepath.Join(os.Getenv("LOCALCLUSTER_DIR"), "log", "kube-proxy.log"))
+	return fmt.Sprintf("%s%s%s", pods, endpoints, rules[max(0, len(rules)-4000):])
 }
 
 // end stops the load and fails the test for every request that failed.
