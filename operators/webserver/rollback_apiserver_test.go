@@ -30,6 +30,12 @@ func badImages(pod *corev1.Pod) testkit.Outcome {
 	return testkit.Stays()
 }
 
+// rolloutDeadline is how long a rollout of a WebServer may take. It is the clock's time, chosen for a machine that
+// was perhaps busier then than when it passes.
+func rolloutDeadline(ws *webv1.WebServer) time.Duration {
+	return time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
+}
+
 // TestRollsBackAfterAScaleUp: the Deployment's own deadline never passes for an
 // image that was set while there was no pod.
 func TestRollsBackAfterAScaleUp(t *testing.T) {
@@ -91,7 +97,7 @@ func TestTriesAgain(t *testing.T) {
 	for _, again := range []string{fmt.Sprintf(`{"spec":{"rollout":{"deadlineSeconds":%d}}}`, ws.Spec.Rollout.DeadlineSeconds+1), `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
 		failed := mustCurrent(s).Status.FailedRollout.Time
 		s.patch(again)
-		s.Within(20*time.Second, func() error {
+		s.Within(rolloutDeadline(ws)+20*time.Second, func() error {
 			if now := mustCurrent(s).Status.FailedRollout; now == nil || !failed.Before(&now.Time) {
 				return fmt.Errorf("it was not tried again: %+v", now)
 			}
@@ -122,7 +128,7 @@ func TestAFixIsNotCondemned(t *testing.T) {
 		return err
 	})
 	s.Stop()
-	s.Within(20*time.Second, func() error {
+	s.Within(rolloutDeadline(ws)+20*time.Second, func() error {
 		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		for _, c := range d.Status.Conditions {
 			if c.Reason == "ProgressDeadlineExceeded" {
