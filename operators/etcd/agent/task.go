@@ -81,8 +81,8 @@ type Member struct {
 	ThrowAway bool `json:",omitempty"`
 }
 
-// Retention is how many backups are kept: all that are among the last Max, and younger than
-// MaxAge. Whatever it says, Last, Proved, and the two that were made last are kept.
+// Retention is what is kept of an EtcdBackup's backups: those that are among the last Max, and not
+// older than MaxAge. Last and Proved are kept in any case, and the last two whatever their age.
 type Retention struct {
 	// Max is how many; 0 for any number.
 	Max int32 `json:",omitempty"`
@@ -152,6 +152,8 @@ const (
 	ReasonProofNotComparable = "ProofNotComparable"
 	// ReasonTaskInvalid says that the task is one that this version of the agent does not know.
 	ReasonTaskInvalid = "TaskInvalid"
+	// ReasonFailed is of whatever has no other reason.
+	ReasonFailed = "AgentFailed"
 	// ReasonInterrupted says that the agent was told to stop.
 	ReasonInterrupted = "Interrupted"
 )
