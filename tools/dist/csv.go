@@ -160,10 +160,13 @@ func olmDeployment(deployment *appsv1.Deployment, name, image string) v1alpha1.S
 		container := &pod.Spec.Containers[i]
 		container.Image = image
 		for j := range container.Env {
-			if variable := &container.Env[j]; variable.Name == "WATCH_NAMESPACE" {
+			switch variable := &container.Env[j]; variable.Name {
+			case "WATCH_NAMESPACE":
 				*variable = corev1.EnvVar{Name: variable.Name, ValueFrom: &corev1.EnvVarSource{
 					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
 				}}
+			case agentImage:
+				variable.Value = image
 			}
 		}
 	}

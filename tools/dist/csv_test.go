@@ -74,14 +74,20 @@ func TestCSV(t *testing.T) {
 		}
 		pod := deployments[0].Spec.Template
 		container := pod.Spec.Containers[0]
-		watch := ""
+		watch, agent := "", ""
 		for _, variable := range container.Env {
+			if variable.Name == agentImage {
+				agent = variable.Value
+			}
 			if variable.Name == "WATCH_NAMESPACE" && variable.ValueFrom != nil {
 				watch = variable.ValueFrom.FieldRef.FieldPath
 			}
 		}
 		if watch != "metadata.annotations['olm.targetNamespaces']" {
 			t.Errorf("WATCH_NAMESPACE is from %q", watch)
+		}
+		if version == current && agent != image {
+			t.Errorf("%s is %q, want the manager's image %q", agentImage, agent, image)
 		}
 		if container.Image != image || len(container.Resources.Requests) == 0 {
 			t.Errorf("image %s, requests %v", container.Image, container.Resources.Requests)
