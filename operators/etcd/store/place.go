@@ -2,8 +2,11 @@ package store
 
 import (
 	"fmt"
+	"path"
+	"path/filepath"
 	"strings"
-	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 )
@@ -13,6 +16,9 @@ const (
 	SecretDir = "/etc/fairlead/storage"
 	VolumeDir = "/var/backups"
 )
+
+// maxKey is how many bytes a key may have: S3 and Azure have 1024.
+const maxKey = 1024
 
 // Place is a key, or what keys begin with, in a bucket or in a volume. It has no credentials: it is
 // handed to pods as JSON.
@@ -51,10 +57,10 @@ func PlaceOf(t v1beta2.StorageType, s v1beta2.BackupSource) (Place, error) {
 }
 
 // in is the place with the bucket and the key of a path.
-func (p Place) in(field, path string) (Place, error) {
-	bucket, key, _ := strings.Cut(path, "/")
+func (p Place) in(field, text string) (Place, error) {
+	bucket, key, _ := strings.Cut(text, "/")
 	if bucket == "" || key == "" {
-		return Place{}, &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("%s is %q: write <bucket>/<key>", field, path)}
+		return Place{}, &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("%s is %q: write <bucket>/<key>", field, text)}
 	}
 	p.Bucket, p.Key = bucket, key
 	return p, checkKey(p.Type, key)
@@ -81,14 +87,24 @@ func (p Place) kindOfBucket() string {
 	return "bucket"
 }
 
-// Options are for [Open]. The zero value is right in a pod.
-type Options struct {
-	// SecretDir and VolumeDir are where the Secret and the claim are mounted, if not at the
-	// constants of those names.
-	SecretDir, VolumeDir string
-	// Timeout is how long the storage may go on without a byte of progress. Defaults to 60 s.
-	Timeout time.Duration
-}
-
 // checkKey refuses keys that no storage has, or that lead out of a volume.
-func checkKey(t v1beta2.StorageType, key string) error { return nil }
+func checkKey(t v1beta2.StorageType, key string) error {
+	wrong := ""
+	switch {
+	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
+		wrong = "has characters that cannot be printed"
+	case len(key) > maxKey:
+		wrong = fmt.Sprintf("has more than %d bytes", maxKey)
+	case key == "" || strings.HasPrefix(key, "/") || strings.HasSuffix(key, "/"):
+		wrong = "is empty, or begins or ends with /"
+	case strings.Contains(key, "../"):
+		wrong = "has ../ in it" // the library would write another key
+	case t == v1beta2.StorageClaim && (!filepath.IsLocal(key) || path.Clean(key) != key):
+		wrong = "has . or .. or // in it"
+	case t == v1beta2.StorageClaim && isOurs(key):
+		wrong = fmt.Sprintf("ends with %s or %s, which files of ours do", metaSuffix, partSuffix)
+	default:
+		return nil
+	}
+	return &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("The path %q %s: change it", key, wrong)}
+}
