@@ -2,6 +2,7 @@ package v1beta2
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // EtcdBackup stores snapshots of an etcd cluster, once or again and again.
@@ -128,6 +129,7 @@ type BackupPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="must not have a time zone: set timeZone"
 	Schedule string `json:"schedule,omitempty"`
 
 	// timeZone is that of schedule, such as Europe/Berlin. Defaults to UTC.
@@ -155,7 +157,7 @@ type BackupStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// succeeded is true if the last backup was made.
+	// succeeded is true if the last backup was made and, with verify: Restore, proved.
 	// +optional
 	Succeeded bool `json:"succeeded"`
 
@@ -171,7 +173,7 @@ type BackupStatus struct {
 	// +optional
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 
-	// lastSuccessDate is when the last backup was complete.
+	// lastSuccessDate is when the last backup was complete and, with verify: Restore, proved.
 	// +optional
 	LastSuccessDate *metav1.Time `json:"lastSuccessDate,omitempty"`
 
@@ -193,21 +195,44 @@ type BackupStatus struct {
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// failures is how many tries have failed since the last backup.
+	// stored is how many backups of this EtcdBackup there were in the storage when last those that
+	// are not kept were removed.
+	// +optional
+	Stored *int32 `json:"stored,omitempty"`
+
+	// failures is how many tries have failed since the last success.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
-	// running is the try that is under way, from before its pod is created.
+	// lastFailure is the last try that failed; not set once a later one of its step was done.
+	// +optional
+	LastFailure *BackupFailure `json:"lastFailure,omitempty"`
+
+	// running is the try that is under way, from before its pod may run.
 	// +optional
 	Running *BackupTry `json:"running,omitempty"`
 
-	// lastTry is when the last try began.
+	// lastTry is when the last backup was begun.
 	// +optional
 	LastTry *metav1.Time `json:"lastTry,omitempty"`
+
+	// tries is how many tries of all steps were begun.
+	// +optional
+	Tries int64 `json:"tries,omitempty"`
+
+	// pruned is the number of the backup after which those that are not kept were removed.
+	// +optional
+	Pruned int64 `json:"pruned,omitempty"`
 }
 
 // StoredBackup is a backup that is complete.
 type StoredBackup struct {
+	// number is that of the try that has made it.
+	// +optional
+	Number int64 `json:"number,omitempty"`
+	// problem is what its proof has found wrong with it: it is not to be relied on.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 	// key is that of the object in its bucket, or the path of the file in its volume.
 	Key string `json:"key"`
 	// revision is the revision of the store.
@@ -236,6 +261,9 @@ type StoredBackup struct {
 
 // BackupProof is the result of a throw-away etcd that was started from a backup.
 type BackupProof struct {
+	// number is that of the backup.
+	// +optional
+	Number int64 `json:"number,omitempty"`
 	// key is that of the backup.
 	Key string `json:"key"`
 	// revision is the one that the throw-away etcd has.
@@ -247,12 +275,50 @@ type BackupProof struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
 
+// BackupStep is a step of a backup.
+type BackupStep string
+
+// The steps of a backup.
+const (
+	BackupSave  BackupStep = "Save"
+	BackupProve BackupStep = "Prove"
+	BackupPrune BackupStep = "Prune"
+)
+
 // BackupTry is a step of a backup that is under way.
 type BackupTry struct {
 	// step is Save, Prove or Prune.
-	Step string `json:"step"`
+	Step BackupStep `json:"step"`
 	// number tells tries apart.
 	Number int64 `json:"number"`
+	// generation is the generation of the spec that its pod is made of.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// pod is the name of its pod.
+	// +optional
+	Pod string `json:"pod,omitempty"`
+	// podUID is the UID of its pod.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
 	// startTime is when the step began.
 	StartTime metav1.Time `json:"startTime"`
+}
+
+// BackupFailure is a step that failed.
+type BackupFailure struct {
+	// step is Save, Prove or Prune.
+	Step BackupStep `json:"step"`
+	// generation is the generation of the spec that failed.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// time is when it failed.
+	Time metav1.Time `json:"time"`
+	// reason is why, in a word.
+	Reason string `json:"reason"`
+	// message is why, and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// passes says that it may pass without anybody's doing.
+	// +optional
+	Passes bool `json:"passes,omitempty"`
 }
