@@ -69,6 +69,7 @@ type world struct {
 	members []*etcdtest.Member
 	client  *clientv3.Client
 	tls     *tls.Config
+	ca      pki.KeyPair
 	volume  string
 	now     time.Time
 	number  int64
@@ -92,21 +93,12 @@ func aWorld(t *testing.T, n int, version string, secure bool) *world {
 // secure gives clients and members certificates.
 func (w *world) secure() {
 	w.t.Helper()
-	now := time.Now()
-	ca, err := pki.MakeCA(rand.Reader, "test", now, time.Hour)
+	var err error
+	w.ca, err = pki.MakeCA(rand.Reader, "test", time.Now(), time.Hour)
 	must(w.t, err)
 	dir := w.t.TempDir()
-	write := func(dir string, files pki.Files, role pki.Role, names ...string) map[string][]byte {
-		pair, err := ca.Issue(rand.Reader, role, "root", names, now, time.Hour)
-		must(w.t, err)
-		data := map[string][]byte{files.Cert: pair.Cert, files.Key: pair.Key, files.CA: ca.Cert}
-		for name, content := range data {
-			must(w.t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
-		}
-		return data
-	}
-	write(dir, pki.Server.Files, pki.Server, "localhost")
-	w.tls, err = pki.ClientConfig(write(w.certificateDir, pki.Client.Files, pki.Client))
+	w.certificate(dir, pki.Server, "server", "localhost")
+	w.tls, err = pki.ClientConfig(w.certificate(w.certificateDir, pki.Client, "root"))
 	must(w.t, err)
 	for _, m := range w.members {
 		m.Flags = []string{
@@ -117,23 +109,34 @@ func (w *world) secure() {
 	}
 }
 
+// certificate makes one, as the files of a Secret.
+func (w *world) certificate(dir string, role pki.Role, commonName string, names ...string) map[string][]byte {
+	w.t.Helper()
+	pair, err := w.ca.Issue(rand.Reader, role, commonName, names, time.Now(), time.Hour)
+	must(w.t, err)
+	data := map[string][]byte{role.Files.Cert: pair.Cert, role.Files.Key: pair.Key, role.Files.CA: w.ca.Cert}
+	for name, content := range data {
+		must(w.t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	return data
+}
+
 func (w *world) connect() {
 	w.t.Helper()
 	w.client = connect(w.t, w.tls, w.urls()...)
-	etcdtest.Eventually(w.t, time.Minute, "all members serve", func() error {
-		for _, url := range w.urls() {
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
-			_, err := connectCached(w, url).Get(ctx, "health")
-			cancel()
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	for _, url := range w.urls() {
+		c := connect(w.t, w.tls, url)
+		etcdtest.Eventually(w.t, time.Minute, url+" serves", func() error { return answers(w.t, c) })
+	}
 }
 
-func connectCached(w *world, url string) *clientv3.Client { return connect(w.t, w.tls, url) }
+// answers reads something, within a second.
+func answers(t *testing.T, c *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := c.Get(ctx, "health")
+	return err
+}
 
 func connect(t *testing.T, config *tls.Config, urls ...string) *clientv3.Client {
 	t.Helper()
@@ -224,7 +227,7 @@ func (w *world) mustSave(change ...func(*Task)) *v1beta2.StoredBackup {
 	return r.Saved
 }
 
-// fetch makes a data directory of a backup for a member that is not started.
+// fetchTask makes a data directory of a backup, for a member that is not started.
 func (w *world) fetchTask(key string, m *etcdtest.Member) Task {
 	task := w.task(Fetch)
 	task.Key = key

@@ -14,7 +14,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/types"
-	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	etcdutl "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 
@@ -36,7 +36,7 @@ func restore(file, data string, m *Member, made *Fetched) (err error) {
 	if made.Revision, err = revisionOf(file); err != nil {
 		return err
 	}
-	err = snapshot.NewV3(quiet).Restore(snapshot.RestoreConfig{
+	err = etcdutl.NewV3(quiet).Restore(etcdutl.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: data,
 		Name: m.Name, PeerURLs: []string{m.PeerURL},
 		InitialCluster: m.Name + "=" + m.PeerURL, InitialClusterToken: m.Token,

@@ -230,11 +230,10 @@ func (s *saving) hash(ctx context.Context, maintenance pb.MaintenanceClient, rev
 	answer := make(chan *pb.HashKVResponse, 1)
 	go func() {
 		got, err := maintenance.HashKV(ctx, &pb.HashKVRequest{Revision: revision})
-		if err != nil {
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			s.agent.say("%s gives no hash of revision %d, so that the backup cannot be compared: %v", s.from.url, revision, err)
-			got = nil
 		}
-		answer <- got
+		answer <- got // nil if there is an error
 	}()
 	return func(wanted bool) *pb.HashKVResponse {
 		defer cancel()
