@@ -61,7 +61,12 @@ func (d *decider) decide(b *v1beta2.EtcdBackup, seen observation) (*plan, error)
 // follow takes a claimed try to its result.
 func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 	try, pod := b.Status.Running, seen.claimed
-	if pod == nil {
+	isOutdated := try.Generation != b.Generation
+	switch {
+	case pod == nil && isOutdated:
+		p.end(b, seen) // what keeps it from starting may be what was changed: it is no failure
+		return
+	case pod == nil:
 		p.fail(b, seen, gone(try))
 		return
 	}
@@ -78,9 +83,9 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 		p.fail(b, seen, lost(try))
 	case pod.DeletionTimestamp != nil:
 		p.awaitEnd(pod)
-	case said.State == job.Waiting && try.Generation != b.Generation:
-		// What keeps it from starting may be what was changed. It is no failure.
-		p.end(b, seen)
+	case said.State == job.Waiting && isOutdated:
+		// The claim ends when it is gone: until then it may start.
+		p.delete(pod)
 	case isGated(pod):
 		p.removeGate(pod)
 	case said.Problem != nil:
@@ -110,7 +115,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 		case pod.Name == name && isGated(pod) && pod.Annotations[generationAnnotation] == strconv.FormatInt(b.Generation, 10):
 			made = pod
 		default:
-			p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, Why: whyDeleted(pod)})
+			p.delete(pod)
 			name = ""
 		}
 	}
@@ -178,6 +183,14 @@ func (p *plan) removeGate(pod *corev1.Pod) {
 		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"$patch": "delete", "name": gate}}},
 	})
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: pod, Part: "gate", Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
+}
+
+func (p *plan) delete(pod *corev1.Pod) {
+	why := "it is over"
+	if isGated(pod) || job.Read(pod).State == job.Waiting {
+		why = "the spec was changed before it started"
+	}
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, Why: why})
 }
 
 // awaitEnd waits for a deleted pod. Its end is an event.
@@ -262,13 +275,6 @@ func lostAt(pod *corev1.Pod) time.Time { return pod.DeletionTimestamp.Add(lostAf
 
 func isLost(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp != nil && !now.Before(lostAt(pod))
-}
-
-func whyDeleted(pod *corev1.Pod) string {
-	if isGated(pod) {
-		return "it is not to run any more"
-	}
-	return "it is over"
 }
 
 // inSeconds is a time as status has it.

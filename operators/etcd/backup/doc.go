@@ -41,7 +41,8 @@
 //
 // A pod that is not claimed has never run: it is made of the last version of the spec, or it is
 // deleted. A pod that is claimed is never replaced: if it is gone before it has reported, its try
-// has failed. The next pod is created when all others are gone, except for one that was deleted and
+// has failed. One that has not started when the spec changes is deleted, and when it is gone, its try
+// ends without a result: what was wrong with it may be what was changed. The next pod is created when all others are gone, except for one that was deleted and
 // does not end, because its node is lost: that one has no claim any more, and what it writes counts for
 // nothing.
 //

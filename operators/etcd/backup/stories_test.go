@@ -1,0 +1,265 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/agent"
+	"example.com/fairlead/operators/etcd/store"
+)
+
+// stories are those that need nothing of a cluster but EtcdBackups and pods, so that a simulated one
+// can play them, too.
+func stories() []testkit.Scenario {
+	complete := isReady(reasonComplete)
+	return []testkit.Scenario{
+		{Name: "once", Pods: does(nil), Arrange: arranged(), Settled: complete, Check: nothingLeft},
+		{Name: "proved", Pods: does(nil), Arrange: arranged(byRestore), Settled: complete, Check: nothingLeft},
+		{Name: "refuted", Pods: does(refutesFirst), Arrange: arranged(byRestore), Settled: complete, Check: errors2(nothingLeft, madeAgain)},
+		{Name: "evicted", Pods: does(once(testkit.Outcome{PodReason: "Evicted", Message: "The node was low on resource: memory."})), Arrange: arranged(), Settled: complete, Check: nothingLeft},
+		{Name: "says-nothing", Pods: does(once(testkit.Outcome{})), Arrange: arranged(), Settled: complete, Check: nothingLeft},
+		{Name: "says-something-else", Pods: does(once(testkit.Outcome{ExitCode: 2, Message: "panic: {\"Saved\""})), Arrange: arranged(byRestore), Settled: complete, Check: nothingLeft},
+		{Name: "credentials-mended", Pods: does(untilChanged(denied())), Arrange: arranged(), Steps: []testkit.Step{
+			{Name: "another bucket", When: isUnready(store.ReasonAccessDenied), Do: patched(`{"spec":{"s3":{"path":"another/etcd.backup"}}}`)},
+		}, Settled: complete, Check: nothingLeft},
+		{Name: "cannot-start", Pods: does(untilChanged(testkit.Stuck("ImagePullBackOff"))), Arrange: arranged(), Steps: []testkit.Step{
+			{Name: "another node", When: isClaimed, Do: patched(`{"spec":{"pod":{"nodeSelector":{"a":"b"}}}}`)},
+		}, Settled: complete, Check: nothingLeft},
+		{Name: "again-and-again", Pods: does(nil), Arrange: arranged(every(1)), Steps: pausesAfter(3), Settled: isPausedAfter(3), Check: nothingLeft},
+		{Name: "scheduled", Pods: does(nil), Arrange: arranged(scheduled("@every 1s", "Europe/Berlin")), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
+		{Name: "keeps-what-is-proved", Pods: does(refutesFirst), Arrange: arranged(every(1), byRestore, keeps(2)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
+		{Name: "slower-than-its-interval", Pods: slowly, Arrange: arranged(every(1)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: errors2(nothingLeft, oneAfterTheOther)},
+		{Name: "fails-every-other-time", Pods: does(everyOther), Arrange: arranged(every(1), byRestore, keeps(1)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
+		{Name: "waits-for-others", Pods: does(nil), Arrange: arranged(ofCluster, withSecret), Steps: []testkit.Step{
+			{Name: "the Secret", When: isUnready(reasonNoSecret), Do: createSecret},
+			{Name: "the cluster", When: isUnready(reasonNoCluster), Do: createCluster},
+			{Name: "it serves", When: isUnready(reasonClusterNotReady), Do: serve},
+		}, Settled: complete, Check: nothingLeft},
+		{Name: "paused-at-first", Pods: does(nil), Arrange: arranged(isPaused), Steps: []testkit.Step{
+			{Name: "goes on", When: isUnready(reasonPaused), Do: patched(`{"spec":{"paused":false}}`)},
+		}, Settled: complete, Check: nothingLeft},
+		{Name: "deleted", Pods: does(nil), Arrange: arranged(every(1)), Steps: []testkit.Step{
+			{Name: "deletes it", When: isClaimed, Do: func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, story(r)) }},
+		}, Settled: func(ctx context.Context, r *testkit.Run) error {
+			pods, err := podsOf(ctx, r)
+			if len(pods) > 0 {
+				return fmt.Errorf("%d pods are left", len(pods))
+			}
+			return err
+		}},
+	}
+}
+
+// story is an EtcdBackup called "example".
+func story(r *testkit.Run, options ...option) *v1beta2.EtcdBackup {
+	b := aBackup(options...)
+	b.ObjectMeta = metav1.ObjectMeta{Namespace: r.Namespace, Name: b.Name}
+	return b
+}
+
+func arranged(options ...option) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r, options...)) }
+}
+
+func patched(patch string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return r.Client.Patch(ctx, story(r), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+}
+
+// does is what becomes of pods: what the special function says, and otherwise what their task is.
+func does(special func(*corev1.Pod, agent.Task) (testkit.Outcome, bool)) func(*corev1.Pod) testkit.Outcome {
+	return func(pod *corev1.Pod) testkit.Outcome {
+		task := taskOf(pod)
+		if special != nil {
+			if o, ok := special(pod, task); ok {
+				return o
+			}
+		}
+		return outcome(result(task), 20*time.Millisecond)
+	}
+}
+
+// result is that of a task that was done.
+func result(task agent.Task) agent.Result {
+	switch task.Action {
+	case agent.Save:
+		key := task.Place.Key
+		if task.Periodic {
+			key = fmt.Sprintf("%s_v%d", key, 100+task.Number)
+		}
+		return agent.Result{Saved: &v1beta2.StoredBackup{Key: key, Revision: 100 + task.Number, Size: 4096, EtcdVersion: "3.6.16"}}
+	case agent.Prove:
+		return agent.Result{Proved: &v1beta2.BackupProof{Key: task.Saved.Key, Revision: task.Saved.Revision, Time: metav1.NewTime(noon)}}
+	case agent.Prune, agent.Fetch:
+	}
+	return agent.Result{Pruned: 1, Left: int(task.Keep.Max)}
+}
+
+func outcome(r agent.Result, after time.Duration) testkit.Outcome {
+	text, _ := json.Marshal(r)
+	o := testkit.Outcome{RunsFor: after, Message: string(text)}
+	if r.Problem != nil {
+		o.ExitCode = 1
+	}
+	return o
+}
+
+func denied() testkit.Outcome {
+	return outcome(agent.Result{Problem: &store.Problem{Reason: store.ReasonAccessDenied, Message: "The storage does not let the credentials write: change them."}}, time.Millisecond)
+}
+
+// once is what becomes of the first pod.
+func once(o testkit.Outcome) func(*corev1.Pod, agent.Task) (testkit.Outcome, bool) {
+	return func(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) { return o, task.Number == 1 }
+}
+
+// untilChanged is what becomes of pods of the first version of the spec.
+func untilChanged(o testkit.Outcome) func(*corev1.Pod, agent.Task) (testkit.Outcome, bool) {
+	return func(pod *corev1.Pod, _ agent.Task) (testkit.Outcome, bool) {
+		return o, pod.Annotations[generationAnnotation] == "1"
+	}
+}
+
+// everyOther fails the tries with odd numbers.
+func everyOther(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) {
+	return denied(), task.Number%2 == 1
+}
+
+// refutesFirst has proofs of the backups that the first two tries have made fail.
+func refutesFirst(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) {
+	return outcome(agent.Result{Problem: &store.Problem{Reason: agent.ReasonProofDiffers, Message: "It has another hash."}}, time.Millisecond),
+		task.Action == agent.Prove && task.Saved.Number <= 2
+}
+
+// slowly takes three seconds for everything.
+func slowly(pod *corev1.Pod) testkit.Outcome { return outcome(result(taskOf(pod)), 3*time.Second) }
+
+func current(ctx context.Context, r *testkit.Run) (*v1beta2.EtcdBackup, error) {
+	var b v1beta2.EtcdBackup
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "example"}, &b)
+	return &b, err
+}
+
+func podsOf(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace))
+	return pods.Items, err
+}
+
+// holds is a condition of the EtcdBackup.
+func holds(wrong func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		b, err := current(ctx, r)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(b.Status.Conditions, status.Ready)
+		if ready == nil || wrong(b, ready) {
+			return fmt.Errorf("not yet: Ready is %+v, %d tries, last %+v, running %+v", ready, b.Status.Tries, b.Status.Last, b.Status.Running)
+		}
+		return nil
+	}
+}
+
+func isReady(reason string) func(context.Context, *testkit.Run) error {
+	return holds(func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
+		return ready.Status != metav1.ConditionTrue || ready.Reason != reason || ready.ObservedGeneration != b.Generation || !b.Status.Succeeded || b.Status.Running != nil
+	})
+}
+
+// isUnready holds for that reason, or when it is complete: the user may come too late to see more.
+func isUnready(reason string) func(context.Context, *testkit.Run) error {
+	return holds(func(_ *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
+		return ready.Reason != reason && ready.Reason != reasonComplete
+	})
+}
+
+func isClaimed(ctx context.Context, r *testkit.Run) error {
+	return holds(func(b *v1beta2.EtcdBackup, _ *metav1.Condition) bool { return b.Status.Tries == 0 })(ctx, r)
+}
+
+// isMade says whether so many backups were made. Each takes a try at least.
+func isMade(b *v1beta2.EtcdBackup, backups int64) bool {
+	return b.Status.Last != nil && b.Status.Last.Number >= backups && b.Status.Succeeded
+}
+
+func pausesAfter(backups int64) []testkit.Step {
+	return []testkit.Step{{
+		Name: "pauses", Do: patched(`{"spec":{"paused":true}}`),
+		When: holds(func(b *v1beta2.EtcdBackup, _ *metav1.Condition) bool { return !isMade(b, backups) }),
+	}}
+}
+
+func isPausedAfter(backups int64) func(context.Context, *testkit.Run) error {
+	return holds(func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
+		return ready.Reason != reasonPaused || b.Status.Running != nil || b.Status.Last == nil || b.Status.Last.Number < backups
+	})
+}
+
+// nothingLeft holds at the end of a story: there is no pod.
+func nothingLeft(ctx context.Context, r *testkit.Run) error {
+	pods, err := podsOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return metav1.GetControllerOf(&p) == nil })
+	if len(pods) > 0 {
+		return fmt.Errorf("pod %s is left", pods[0].Name)
+	}
+	return nil
+}
+
+// madeAgain holds when what the first tries have made was replaced.
+func madeAgain(ctx context.Context, r *testkit.Run) error {
+	b, err := current(ctx, r)
+	if err == nil && (b.Status.Last.Number < 3 || b.Status.LastProof.Number != b.Status.Last.Number) {
+		err = fmt.Errorf("the last backup is %d, and that of the last proof is %d", b.Status.Last.Number, b.Status.LastProof.Number)
+	}
+	return err
+}
+
+// oneAfterTheOther holds if pods that take three seconds began three seconds apart.
+func oneAfterTheOther(_ context.Context, r *testkit.Run) error {
+	starts := r.Kubelet.Starts()
+	for i := 1; i < len(starts); i++ {
+		deleted := starts[i-1].Pod.DeletionTimestamp != nil
+		if apart := starts[i].Time.Sub(starts[i-1].Time); apart < time.Second && apart >= 0 && !deleted {
+			return fmt.Errorf("pods were started %s apart", apart)
+		}
+	}
+	return nil
+}
+
+func errors2(a, b func(context.Context, *testkit.Run) error) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error { return errors.Join(a(ctx, r), b(ctx, r)) }
+}
+
+func createSecret(ctx context.Context, r *testkit.Run) error {
+	return r.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "aws"}})
+}
+
+func createCluster(ctx context.Context, r *testkit.Run) error {
+	ec := aCluster()
+	ec.ObjectMeta, ec.Status = metav1.ObjectMeta{Namespace: r.Namespace, Name: ec.Name}, v1beta2.EtcdClusterStatus{}
+	return r.Client.Create(ctx, ec)
+}
+
+func serve(ctx context.Context, r *testkit.Run) error {
+	patch := `{"status":{"clusterID":"abc","size":1,"memberList":[{"name":"example-aaaaa"}]}}`
+	ec := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "example"}}
+	return r.Client.Status().Patch(ctx, ec, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
