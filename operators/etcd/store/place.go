@@ -106,5 +106,5 @@ func checkKey(t v1beta2.StorageType, key string) error {
 	default:
 		return nil
 	}
-	return &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("The path %q %s: change it", key, wrong)}
+	return &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("The path %.200q %s: change it", key, wrong)}
 }

@@ -156,14 +156,18 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		if failed := from.failure(); err != nil && failed != nil {
 			return failed
 		}
-		now, errNow := s.storage.stat(ctx, key)
-		if errors.Is(err, errOccupied) && errNow == nil && now.Meta == meta && now.Size == from.n.Load() {
-			err = nil // the answer to a first request was lost, and a second one saw what that did
-		}
-		if err := errors.Join(err, errNow); err != nil {
+		if err != nil && !errors.Is(err, errOccupied) {
 			return err
 		}
-		if now.Size != from.n.Load() {
+		now, errNow := s.storage.stat(ctx, key)
+		switch {
+		case err != nil && (errNow != nil || now.Meta != meta || now.Size != from.n.Load()):
+			return err
+		case err != nil:
+			// The answer to a first request was lost, and a second one saw what that did.
+		case errNow != nil:
+			return errNow
+		case now.Size != from.n.Load():
 			return &Problem{Reason: ReasonObjectDamaged, Passes: true, Message: s.place.Of(key) + " was stored, and is now not as long as what was stored: something else writes there"}
 		}
 		o = now
