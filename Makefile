@@ -81,6 +81,17 @@ build: build-localcluster ## Build the programs into bin/
 build-localcluster:
 	go build -C localcluster -o $(BIN)/ .
 
+# Azurite is installed once for each lock file.
+AZURITE := $(BIN)/azurite
+
+.PHONY: build-storage
+build-storage: ## Build the servers of object storage that backups are tested with (minutes once, seconds later; needs npm)
+	CGO_ENABLED=0 go build -C tools/storage -trimpath -ldflags '-s -w' -o $(BIN)/ tool
+	@cmp -s tools/azurite/package-lock.json $(AZURITE)/installed || { \
+		rm -rf $(AZURITE) && mkdir -p $(AZURITE) && cp tools/azurite/package*.json $(AZURITE)/ && \
+		npm ci --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		cp tools/azurite/package-lock.json $(AZURITE)/installed; }
+
 .PHONY: run
 run: ## Run the operators here, against $KUBECONFIG
 	go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
@@ -139,7 +150,7 @@ verify: generators ## Fail if generated files are not current
 	hack/verify.sh
 
 # Less garbage collection, also in the servers, as long as a process has less than 2 GiB.
-APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) go test -tags apiserver -timeout 60m
+APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) STORAGE_ASSETS=$(BIN) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long.
 LONG = ^Test(Sweep|Fields)
 # These need no API server: unit has them.
@@ -147,7 +158,7 @@ SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 
 .PHONY: apiserver-test
-apiserver-test: assets ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
+apiserver-test: assets build-storage ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
 	$(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)' $(TESTED)
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
