@@ -257,7 +257,19 @@ func TestProve(t *testing.T) {
 			}
 			prove(t, w, saved, "")
 
+			// The cluster was compacted before its hash was taken.
+			_, err = w.client.Compact(ctx, 25)
+			must(t, err)
+			hash, err := w.client.HashKV(ctx, w.urls()[0], saved.Revision)
+			must(t, err)
 			other := *saved
+			other.Hash, other.CompactRevision = fmt.Sprintf("%x", hash.Hash), hash.CompactRevision
+			if other.CompactRevision != 25 || other.Hash == saved.Hash {
+				t.Errorf("the hash is %s, compacted up to %d", other.Hash, other.CompactRevision)
+			}
+			prove(t, w, &other, "")
+
+			other = *saved
 			other.Hash = "1"
 			prove(t, w, &other, ReasonProofDiffers)
 			other = *saved

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 const (
 	// servePatience is at least how long the throw-away etcd may take until it serves.
 	servePatience = 5 * time.Minute
-	// compactPatience is for a compaction that was under way when the backup was made: etcd
-	// resumes it when it starts.
+	// compactPatience is for a compaction.
 	compactPatience = 10 * time.Second
 	askEvery        = 200 * time.Millisecond
 )
@@ -88,7 +88,9 @@ func (a *agent) serves(ctx context.Context, c members.Client, at members.Endpoin
 }
 
 // compare compares the hashes of all keys at the revision that was saved. What etcd itself changes
-// later, because a lease has expired, is at later revisions.
+// later, because a lease has expired, is at later revisions. A hash is of what a compaction has left:
+// if the cluster was compacted after the snapshot was begun, and before its hash was taken, so is the
+// throw-away etcd.
 func compare(ctx context.Context, c members.Direct, at members.Endpoint, object string, saved *v1beta2.StoredBackup) error {
 	if saved.Hash == "" {
 		return notComparable("%s: the cluster's hash was not to be had when it was saved", object)
@@ -102,6 +104,9 @@ func compare(ctx context.Context, c members.Direct, at members.Endpoint, object 
 		})
 		switch {
 		case err == nil && got.GetCompactRevision() < saved.CompactRevision && time.Now().Before(deadline):
+			if err := c.Compact(ctx, at, saved.CompactRevision); err != nil && !errors.Is(err, members.ErrCompacted) {
+				return notComparable("%s: an etcd that was started from it cannot be compacted to revision %d: %v", object, saved.CompactRevision, err)
+			}
 			time.Sleep(askEvery)
 			continue
 		case err != nil:

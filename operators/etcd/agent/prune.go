@@ -9,9 +9,6 @@ import (
 	"example.com/fairlead/operators/etcd/store"
 )
 
-// leftoverAge is how old the parts of uploads that have died are when they are removed.
-const leftoverAge = 24 * time.Hour
-
 // prune removes the backups of this EtcdBackup that are not kept.
 func (a *agent) prune(ctx context.Context, t Task) (pruned, left int, err error) {
 	in, err := a.open(ctx, t)
@@ -34,7 +31,7 @@ func (a *agent) prune(ctx context.Context, t Task) (pruned, left int, err error)
 		a.say("Removed %s", t.Place.Of(object.Key))
 		pruned, left = pruned+1, left-1
 	}
-	return pruned, left, in.Tidy(ctx, t.Place.Key, a.now().Add(-leftoverAge))
+	return pruned, left, nil
 }
 
 // alwaysKept is how many of the last backups are kept whatever their age.

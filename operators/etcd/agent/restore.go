@@ -17,6 +17,7 @@ import (
 	etcdutl "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -32,7 +33,7 @@ func restore(file, data string, m *Member, made *Fetched) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	quiet := zap.NewNop()
+	quiet := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(zapcore.WriteThenPanic))
 	if made.Revision, err = revisionOf(file); err != nil {
 		return err
 	}

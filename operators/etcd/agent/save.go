@@ -23,6 +23,8 @@ const (
 	hashPatience = 2 * time.Minute
 	// beginnings is how often a snapshot is begun, at most, until nothing was written meanwhile.
 	beginnings = 5
+	// leftoverAge is how old the parts of uploads that have died are when they are removed.
+	leftoverAge = 24 * time.Hour
 )
 
 // save makes a backup.
@@ -55,6 +57,9 @@ func (a *agent) save(ctx context.Context, t Task) (*v1beta2.StoredBackup, error)
 		saved, err := s.save(ctx)
 		if err == nil {
 			a.say("Saved revision %d of %s, %d bytes, as %s", saved.Revision, m.url, saved.Size, saved.Key)
+			if err := to.Tidy(ctx, t.Place.Key, a.now().Add(-leftoverAge)); err != nil {
+				a.say("What earlier uploads have left is still there: %v", err)
+			}
 			return saved, nil
 		}
 		var failed *memberError
