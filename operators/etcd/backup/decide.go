@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
@@ -27,8 +29,8 @@ const (
 	// lostAfter is how long a deleted pod may take to end, besides its grace period, until it counts as
 	// one of a node that is lost.
 	lostAfter = time.Minute
-	// hiddenPoll is how often a pod is looked at that has no events.
-	hiddenPoll = 10 * time.Second
+	// strippedPoll is how often a pod is looked at whose marks cannot be restored: it may have no events.
+	strippedPoll = 10 * time.Second
 	// absentPoll is how often a Secret is looked for, in the cache, that no event of which is awaited.
 	absentPoll = time.Minute
 )
@@ -70,8 +72,9 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 		p.fail(b, seen, gone(try))
 		return
 	}
-	if seen.hidden {
-		p.Wake(seen.now.Add(hiddenPoll))
+	if seen.stripped {
+		p.restoreMarks(b, pod)
+		p.Wake(seen.now.Add(strippedPoll))
 	}
 	said := job.Read(pod)
 	switch {
@@ -178,19 +181,35 @@ func (p *plan) claim(b *v1beta2.EtcdBackup, seen observation, pod *corev1.Pod) {
 
 // removeGate lets the very pod run.
 func (p *plan) removeGate(pod *corev1.Pod) {
-	data, _ := json.Marshal(map[string]any{ // of strings only
+	p.patch(pod, "gate", "", map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"$patch": "delete", "name": gate}}},
 	})
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: pod, Part: "gate", Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
 }
 
+// restoreMarks gives a pod back by what it is found, and deleted with its EtcdBackup.
+func (p *plan) restoreMarks(b *v1beta2.EtcdBackup, pod *corev1.Pod) {
+	p.patch(pod, "marks", "the pod had lost its labels or its owner", map[string]any{
+		"metadata": map[string]any{
+			"uid":             pod.UID,
+			"labels":          map[string]any{apply.ManagedByLabel: managedBy, apply.InstanceLabel: names.LabelValue(b.Name)},
+			"ownerReferences": []any{ownerOf(b)},
+		},
+	})
+}
+
+func (p *plan) patch(pod *corev1.Pod, part, why string, change map[string]any) {
+	data, _ := json.Marshal(change) // of plain data
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: pod, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
+}
+
+// delete deletes a pod as it was seen: one that has done something since may have a result.
 func (p *plan) delete(pod *corev1.Pod) {
 	why := "it is over"
 	if isGated(pod) || job.Read(pod).State == job.Waiting {
 		why = "the spec was changed before it started"
 	}
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, Why: why})
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, IfSame: true, Why: why})
 }
 
 // awaitEnd waits for a deleted pod. Its end is an event.

@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 		"it says nothing":           {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, saying("", 0))}, after: "result, False AgentDied"},
 		"it says no JSON":           {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, saying("panic: {", 2))}, after: "result, False AgentDied"},
 		"it says of something else": {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(provedIt))}, after: "result, False AgentDied"},
-		"it has no events":          {b: aBackup(runs(save)), seen: observation{hidden: true}, pods: []*corev1.Pod{podFor(once, save, running)}, after: "wake in 10s, False Saving"},
+		"it has no events":          {b: aBackup(runs(save)), seen: observation{stripped: true}, pods: []*corev1.Pod{podFor(once, save, running)}, after: "patch Pod/marks save, wake in 10s, False Saving"},
 		"saved":                     {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(saved))}, after: "result, True Complete"},
 		"saved, not proved":         {b: aBackup(byRestore, runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(saved))}, after: "result, False Proving"},
 		"refused for ever":          {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(problemOf(store.ReasonAccessDenied, false)))}, after: "result, False AccessDenied"},

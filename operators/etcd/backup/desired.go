@@ -25,7 +25,7 @@ const (
 func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.BackupStep, place store.Place, image string) *corev1.Pod {
 	want := job.Pod{
 		Namespace: b.Namespace, Name: podName(b, number, step),
-		Owner:    *metav1.NewControllerRef(b, v1beta2.GroupVersion.WithKind("EtcdBackup")),
+		Owner:    ownerOf(b),
 		Instance: b.Name,
 		Image:    image,
 		Task: agent.Task{
@@ -49,6 +49,10 @@ func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.Bac
 	made.Annotations = map[string]string{generationAnnotation: strconv.FormatInt(b.Generation, 10)}
 	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	return made
+}
+
+func ownerOf(b *v1beta2.EtcdBackup) metav1.OwnerReference {
+	return *metav1.NewControllerRef(b, v1beta2.GroupVersion.WithKind("EtcdBackup"))
 }
 
 func timeout(b *v1beta2.EtcdBackup) time.Duration {

@@ -54,7 +54,7 @@ var Static = loop.Kind[*v1beta2.EtcdBackup, observation, *plan]{
 		},
 	},
 	Writes: []string{
-		"create Pod", "patch Pod/gate", "delete Pod",
+		"create Pod", "patch Pod/gate", "patch Pod/marks", "delete Pod",
 		"status EtcdBackup", "status EtcdBackup/claim", "status EtcdBackup/result",
 	},
 	Summarize: func(b *v1beta2.EtcdBackup, seen observation, next *plan, did loop.Did) {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -29,8 +30,8 @@ type observation struct {
 	pods []*corev1.Pod
 	// claimed is the pod that status.running names; nil if it is gone.
 	claimed *corev1.Pod
-	// hidden says that claimed has lost the label by which the cache shows it: it has no events.
-	hidden bool
+	// stripped says that claimed has lost marks by which it is found: it may have no events.
+	stripped bool
 }
 
 // observer reads what the next step depends on.
@@ -127,7 +128,9 @@ func observeClaimed(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdBackup, 
 			seen.pods = append(seen.pods, pod)
 		}
 	}
-	seen.hidden = seen.claimed != nil && seen.claimed.Labels[apply.ManagedByLabel] != managedBy
+	if pod := seen.claimed; pod != nil && pod.DeletionTimestamp == nil {
+		seen.stripped = metav1.GetControllerOf(pod) == nil || pod.Labels[apply.ManagedByLabel] != managedBy || pod.Labels[apply.InstanceLabel] != names.LabelValue(b.Name)
+	}
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestSimulationFindsPlanted(t *testing.T) {
 	for patch, tc := range map[string]struct{ story, finds string }{
 		"deleted-before-its-result": {"once", "that it has made is not in status"},
 		"begins-beside-another":     {"cannot-start", "are at work at the same time"},
-		"forgets-what-was-proved":   {"fails-every-other-time", "was forgotten"},
+		"forgets-what-was-proved":   {"fails-now-and-then", "was forgotten"},
 	} {
 		t.Run(patch, func(t *testing.T) {
 			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
@@ -75,7 +75,7 @@ func meddling() []testkit.Step {
 		}},
 		pod("deletes the pod", func(ctx context.Context, r *testkit.Run, pod *corev1.Pod) error { return r.Client.Delete(ctx, pod) }),
 		pod("takes the label of the pod", patch(`{"metadata":{"labels":{"`+run.ManagedByLabel+`":null}}}`)),
-		pod("takes the owner of the pod", patch(`{"metadata":{"ownerReferences":null}}`)),
+		pod(takesOwner, patch(`{"metadata":{"ownerReferences":null}}`)),
 	}
 }
 
