@@ -8,11 +8,12 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/etcd/backup"
 	"example.com/fairlead/operators/etcd/cluster"
+	"example.com/fairlead/operators/etcd/restore"
 )
 
 // Operator is the etcd operator.
 var Operator = run.Operator{
 	Name:        "etcd",
 	AddToScheme: v1beta2.AddToScheme,
-	Kinds:       []run.Kind{cluster.Kind, backup.Kind},
+	Kinds:       []run.Kind{cluster.Kind, backup.Kind, restore.Kind},
 }

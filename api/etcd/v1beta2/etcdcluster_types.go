@@ -543,8 +543,14 @@ type Restoring struct {
 	// +optional
 	KeepOld bool `json:"keepOld,omitempty"`
 
-	// seed is the member that reads the backup, and that the restored cluster begins with.
+	// seed is the member that reads the backup, and that the restored cluster begins with. If it is
+	// lost before that, another one is named.
 	Seed string `json:"seed"`
+
+	// seedData is the UID of what has the seed's data: of its volume's claim or, without volumes, of
+	// its pod. It is recorded before the seed first starts.
+	// +optional
+	SeedData string `json:"seedData,omitempty"`
 
 	// phase is Verifying, Switching or Completing.
 	Phase RestorePhase `json:"phase"`
@@ -575,6 +581,10 @@ type Restoring struct {
 	// startTime is when it began.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// switchTime is when the members of the cluster before began to be stopped.
+	// +optional
+	SwitchTime *metav1.Time `json:"switchTime,omitempty"`
 }
 
 // Restored is a restore that came to an end.

@@ -49,7 +49,7 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	lost := p.createFounders(ec, seen, wanted)
 	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
-		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID {
+		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID && !p.recoverFrom(ec, seen) {
 			p.startAnew(ec, seen)
 		}
 		return

@@ -35,6 +35,8 @@ const (
 	reasonNoSecret       = "SecretNotFound"
 	reasonBadSecret      = "InvalidSecret"
 	reasonServing        = "Serving"
+	reasonRestoring      = "Restoring"
+	reasonRestoreFailed  = "RestoreFailed"
 )
 
 // problem is something to report.

@@ -17,7 +17,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	st := *ec.Status.DeepCopy()
 	m := next.memory
 	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
-	st.QuorumLoss, st.Recovered = m.quorumLoss, m.recovered
+	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
 
 	st.ObservedGeneration = ec.Generation
 	st.ControlPaused = ec.Spec.Paused
@@ -61,6 +61,9 @@ func (m *member) shownName() string {
 
 // memberList is what is known of the members, in the order in which they were added.
 func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2.MemberStatus {
+	if next.only != nil {
+		return []v1beta2.MemberStatus{*next.only}
+	}
 	known := map[string]v1beta2.MemberStatus{}
 	order := map[string]int{}
 	for i, m := range ec.Status.MemberList {
@@ -181,6 +184,7 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *problem { return paused(ec) },
 		func() *problem { return lossProblem(next) },
 		func() *problem { return writeProblem(failure) },
+		func() *problem { return next.underWay },
 		func() *problem { return next.problem },
 		func() *problem { return activityProblem(next, st) },
 		func() *problem { return unavailable(st) },
@@ -202,7 +206,7 @@ func paused(ec *v1beta2.EtcdCluster) *problem {
 
 // lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then.
 func lossProblem(next *plan) *problem {
-	if next.problem != nil && next.problem.reason == reasonQuorumLost {
+	if next.underWay == nil && next.problem != nil && next.problem.reason == reasonQuorumLost {
 		return next.problem
 	}
 	return nil
