@@ -58,7 +58,7 @@ func TestValidation(t *testing.T) {
 		"an endpoint without a scheme":   {Spec: "etcdEndpoints: ['example-client:2379'], " + place, Want: "should match"},
 		"an endpoint with a path":        {Spec: "etcdEndpoints: ['http://example-client:2379/a'], " + place, Want: "should match"},
 		"the certificate of a cluster":   {Spec: "etcdCluster: example, clientTLSSecret: x, " + place, Want: "is for etcdEndpoints: of an EtcdCluster it is known"},
-		"OSS":                            {Spec: from + "storageType: OSS, oss: {path: b/k}", Want: `Unsupported value: "OSS"`},
+		"OSS":                            {Spec: from + "storageType: OSS", Want: `Unsupported value: "OSS"`},
 		"an unknown storage type":        {Spec: from + "storageType: FTP", Want: `supported values: "S3", "GCS", "ABS", "PersistentVolumeClaim"`},
 		"no storage":                     {Spec: from + "storageType: S3", Want: theone},
 		"another storage":                {Spec: from + "storageType: GCS, s3: {path: b/k}", Want: theone},

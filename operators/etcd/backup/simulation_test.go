@@ -38,7 +38,7 @@ func TestSimulationFindsPlanted(t *testing.T) {
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
 		Operator:  operator,
-		Histories: 3000,
+		Histories: 1500,
 		CRDs:      []string{"../config/crd"},
 		Kinds:     []client.Object{&v1beta2.EtcdBackup{}},
 		Resources: map[string][]string{"v1": {"pods Pod"}},

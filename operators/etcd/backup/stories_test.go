@@ -42,7 +42,7 @@ func stories() []testkit.Scenario {
 		{Name: "scheduled", Pods: does(nil), Arrange: arranged(scheduled("@every 1s", "Europe/Berlin")), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
 		{Name: "keeps-what-is-proved", Pods: does(refutesFirst), Arrange: arranged(every(1), byRestore, keeps(2)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
 		{Name: "slower-than-its-interval", Pods: slowly, Arrange: arranged(every(1)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
-		{Name: "fails-now-and-then", Pods: does(nowAndThen), Arrange: arranged(every(1), byRestore, keeps(1)), Steps: pausesAfter(9), Settled: isPausedAfter(9), Check: nothingLeft},
+		{Name: "fails-now-and-then", Pods: does(nowAndThen), Arrange: arranged(every(1), byRestore, keeps(1)), Steps: pausesAfter(6), Settled: isPausedAfter(6), Check: nothingLeft},
 		{Name: "waits-for-others", Pods: does(nil), Arrange: arranged(ofCluster, withSecret), Steps: []testkit.Step{
 			{Name: "the Secret", When: isUnready(reasonNoSecret), Do: createSecret},
 			{Name: "the cluster", When: isUnready(reasonNoCluster), Do: createCluster},
