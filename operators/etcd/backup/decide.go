@@ -152,7 +152,7 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place store.Plac
 		p.problem = invalidPlace(err)
 		return place, false
 	}
-	if p.problem = absent(b, seen); p.problem == nil && next.step == v1beta2.BackupSave {
+	if p.problem = absent(b, seen, next.step); p.problem == nil && next.step == v1beta2.BackupSave {
 		p.problem = unready(b, seen)
 	}
 	if p.problem != nil {

@@ -46,7 +46,7 @@ func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.Bac
 		want.Task.Keep = kept(b)
 	}
 	made := job.New(want)
-	made.Annotations = map[string]string{generationAnnotation: strconv.FormatInt(b.Generation, 10)}
+	made.Annotations = map[string]string{generationAnnotation: strconv.FormatInt(b.Generation, 10), uidAnnotation: string(b.UID)}
 	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	return made
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -67,13 +68,14 @@ func speechless(try *v1beta2.BackupTry) store.Problem {
 		"Pod %q has reported no result of the step %s: its image is of another version than the operator", try.Pod, try.Step), Passes: true}
 }
 
-// absent is about Secrets that do not exist.
-func absent(b *v1beta2.EtcdBackup, seen observation) *problem {
-	if len(seen.absent) == 0 {
+// absent is about a Secret that a step needs, and that does not exist.
+func absent(b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) *problem {
+	storage, field := storageSecret(b)
+	i := slices.IndexFunc(seen.absent, func(name string) bool { return name == storage || step == v1beta2.BackupSave })
+	if i < 0 {
 		return nil
 	}
-	secret := seen.absent[0]
-	storage, field := storageSecret(b)
+	secret := seen.absent[i]
 	switch secret {
 	case storage:
 	case b.Spec.ClientTLSSecret:

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,21 @@ import (
 
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
 func TestSimulation(t *testing.T) { simulation().Run(t, stories()...) }
+
+// TestOnceFailed plays what has failed once. What was wrong is in the names.
+func TestOnceFailed(t *testing.T) {
+	all := stories()
+	for name, tc := range map[string]struct{ story, deviations string }{
+		"a pod that had done its task was deleted as one that had not started": {"fails-now-and-then", "meddling300=1,news90=1"},
+		"a pod that had lost its label and its owner was in the way for ever":  {"proved", "meddling8=6,meddling14=7"},
+		"a pod that lost its label was not deleted when it was over":           {"once", "meddling19=6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(sc testkit.Scenario) bool { return sc.Name == tc.story })
+			simulation().Again(t, all[i], tc.deviations)
+		})
+	}
+}
 
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended.
 func TestSimulationIsDeterministic(t *testing.T) { simulation().RequireSame(t, 48, stories()...) }
