@@ -24,33 +24,34 @@ import (
 // stories are those that need nothing of a cluster but EtcdBackups and pods, so that a simulated one
 // can play them, too.
 func stories() []testkit.Scenario {
-	complete := isReady(reasonComplete)
+	complete := nothingLeft(isReady(reasonComplete))
 	return []testkit.Scenario{
-		{Name: "once", Pods: does(nil), Arrange: arranged(), Settled: complete, Check: nothingLeft},
-		{Name: "proved", Pods: does(nil), Arrange: arranged(byRestore), Settled: complete, Check: nothingLeft},
+		{Name: "once", Pods: does(nil), Arrange: arranged(), Settled: complete},
+		{Name: "proved", Pods: does(nil), Arrange: arranged(byRestore), Settled: complete},
 		{Name: "refuted", Pods: does(refutesFirst), Arrange: arranged(byRestore), Settled: complete, Check: madeAgain},
-		{Name: "evicted", Pods: does(once(testkit.Outcome{PodReason: "Evicted", Message: "The node was low on resource: memory."})), Arrange: arranged(), Settled: complete, Check: nothingLeft},
-		{Name: "says-nothing", Pods: does(once(testkit.Outcome{})), Arrange: arranged(), Settled: complete, Check: nothingLeft},
-		{Name: "says-something-else", Pods: does(once(testkit.Outcome{ExitCode: 2, Message: "panic: {\"Saved\""})), Arrange: arranged(byRestore), Settled: complete, Check: nothingLeft},
+		{Name: "evicted", Pods: does(once(testkit.Outcome{PodReason: "Evicted", Message: "The node was low on resource: memory."})), Arrange: arranged(), Settled: complete},
+		{Name: "says-nothing", Pods: does(once(testkit.Outcome{})), Arrange: arranged(), Settled: complete},
+		{Name: "says-something-else", Pods: does(once(testkit.Outcome{ExitCode: 2, Message: "panic: {\"Saved\""})), Arrange: arranged(byRestore), Settled: complete},
 		{Name: "credentials-mended", Pods: does(untilChanged(denied())), Arrange: arranged(), Steps: []testkit.Step{
 			{Name: "another bucket", When: isUnready(store.ReasonAccessDenied), Do: patched(`{"spec":{"s3":{"path":"another/etcd.backup"}}}`)},
-		}, Settled: complete, Check: nothingLeft},
+		}, Settled: complete},
 		{Name: "cannot-start", Pods: does(untilChanged(testkit.Stuck("ImagePullBackOff"))), Arrange: arranged(), Steps: []testkit.Step{
 			{Name: "another node", When: isClaimed, Do: patched(`{"spec":{"pod":{"nodeSelector":{"a":"b"}}}}`)},
-		}, Settled: complete, Check: nothingLeft},
-		{Name: "again-and-again", Pods: does(nil), Arrange: arranged(every(1)), Steps: pausesAfter(3), Settled: isPausedAfter(3), Check: nothingLeft},
-		{Name: "scheduled", Pods: does(nil), Arrange: arranged(scheduled("@every 1s", "Europe/Berlin")), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
-		{Name: "keeps-what-is-proved", Pods: does(refutesFirst), Arrange: arranged(every(1), byRestore, keeps(2)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
-		{Name: "slower-than-its-interval", Pods: slowly, Arrange: arranged(every(1)), Steps: pausesAfter(2), Settled: isPausedAfter(2), Check: nothingLeft},
-		{Name: "fails-now-and-then", Pods: does(nowAndThen), Arrange: arranged(every(1), byRestore, keeps(1)), Steps: pausesAfter(6), Settled: isPausedAfter(6), Check: nothingLeft},
+		}, Settled: complete},
+		{Name: "again-and-again", Pods: does(nil), Arrange: arranged(every(1)), Steps: pausesAfter(3), Settled: isPausedAfter(3)},
+		{Name: "scheduled", Pods: does(nil), Arrange: arranged(scheduled("@every 1s", "Europe/Berlin")), Steps: pausesAfter(2), Settled: isPausedAfter(2)},
+		{Name: "keeps-what-is-proved", Pods: does(refutesFirst), Arrange: arranged(every(1), byRestore, keeps(2)), Steps: pausesAfter(2), Settled: isPausedAfter(2)},
+		{Name: "slower-than-its-interval", Pods: slowly, Arrange: arranged(every(1)), Steps: pausesAfter(2), Settled: isPausedAfter(2)},
+		{Name: "fails-now-and-then", Pods: does(nowAndThen), Arrange: arranged(every(1), byRestore, keeps(1)), Steps: pausesAfter(6), Settled: isPausedAfter(6)},
+		{Name: "loses-its-marks", Pods: slowly, Arrange: arranged(), Steps: []testkit.Step{{Name: "strips the pod", When: isClaimed, Do: strip}}, Settled: complete},
 		{Name: "waits-for-others", Pods: does(nil), Arrange: arranged(ofCluster, withSecret), Steps: []testkit.Step{
 			{Name: "the Secret", When: isUnready(reasonNoSecret), Do: createSecret},
 			{Name: "the cluster", When: isUnready(reasonNoCluster), Do: createCluster},
 			{Name: "it serves", When: isUnready(reasonClusterNotReady), Do: serve},
-		}, Settled: complete, Check: nothingLeft},
+		}, Settled: complete},
 		{Name: "paused-at-first", Pods: does(nil), Arrange: arranged(isPaused), Steps: []testkit.Step{
 			{Name: "goes on", When: isUnready(reasonPaused), Do: patched(`{"spec":{"paused":false}}`)},
-		}, Settled: complete, Check: nothingLeft},
+		}, Settled: complete},
 		{Name: "deleted", Without: map[string]string{takesOwner: "a pod that has no owner when its EtcdBackup is deleted stays"}, Pods: does(nil), Arrange: arranged(every(1)), Steps: []testkit.Step{
 			{Name: "deletes it", When: isClaimed, Do: func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, story(r)) }},
 		}, Settled: func(ctx context.Context, r *testkit.Run) error {
@@ -205,35 +206,48 @@ func pausesAfter(backups int64) []testkit.Step {
 }
 
 func isPausedAfter(backups int64) func(context.Context, *testkit.Run) error {
-	return holds(func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
+	return nothingLeft(holds(func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
 		return ready.Reason != reasonPaused || b.Status.Running != nil || b.Status.Last == nil || b.Status.Last.Number < backups
-	})
+	}))
 }
 
 // takesOwner is what others do to the pod in a simulation.
 const takesOwner = "takes the owner of the pod"
 
-// nothingLeft holds at the end of a story: there is no pod, but for those that lost their marks when
-// they were over.
-func nothingLeft(ctx context.Context, r *testkit.Run) error {
-	pods, err := podsOf(ctx, r)
-	if err != nil {
+// nothingLeft holds if there is no pod besides, but for those that lost their marks when they were
+// over.
+func nothingLeft(also func(context.Context, *testkit.Run) error) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		if err := also(ctx, r); err != nil {
+			return err
+		}
+		pods, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+			return metav1.GetControllerOf(&p) == nil || p.Labels[apply.ManagedByLabel] == ""
+		})
+		if len(pods) > 0 {
+			return fmt.Errorf("pod %s is left", pods[0].Name)
+		}
+		return nil
+	}
+}
+
+// strip takes the label and the owner of the pod that is at work.
+func strip(ctx context.Context, r *testkit.Run) error {
+	b, err := current(ctx, r)
+	if err != nil || b.Status.Running == nil {
 		return err
 	}
-	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
-		return metav1.GetControllerOf(&p) == nil || p.Labels[apply.ManagedByLabel] == ""
-	})
-	if len(pods) > 0 {
-		return fmt.Errorf("pod %s is left", pods[0].Name)
-	}
-	return nil
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: b.Status.Running.Pod}}
+	patch := `{"metadata":{"labels":{"` + apply.ManagedByLabel + `":null},"ownerReferences":null}}`
+	return client.IgnoreNotFound(r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // madeAgain holds when what the first tries have made was replaced.
 func madeAgain(ctx context.Context, r *testkit.Run) error {
-	if err := nothingLeft(ctx, r); err != nil {
-		return err
-	}
 	b, err := current(ctx, r)
 	if err == nil && (b.Status.Last.Number < 3 || b.Status.LastProof.Number != b.Status.Last.Number) {
 		err = fmt.Errorf("the last backup is %d, and that of the last proof is %d", b.Status.Last.Number, b.Status.LastProof.Number)
