@@ -46,7 +46,7 @@ demo: ## From nothing to the operators at work on a local cluster, shown on the 
 	$(LOCALCLUSTER) run -- hack/demo.sh
 
 .PHONY: test
-test: doctor-test check assets build build-dist ## All that CI runs, from nothing
+test: doctor-test check assets build build-storage build-dist ## All that CI runs, from nothing
 	$(MAKE) --no-print-directory -j 2 --output-sync=line apiserver-test cluster-tests
 
 ##@ The local cluster
@@ -83,6 +83,8 @@ build-localcluster:
 
 # Azurite is installed once for each lock file.
 AZURITE := $(BIN)/azurite
+# What tests of $OPERATOR need: only those of etcd's backups need storage, and so npm.
+STORAGE = $(if $(filter all etcd,$(OPERATOR)),build-storage)
 
 .PHONY: build-storage
 build-storage: ## Build the servers of object storage that backups are tested with (minutes once, seconds later; needs npm)
@@ -91,10 +93,11 @@ build-storage: ## Build the servers of object storage that backups are tested wi
 		rm -rf $(AZURITE) && mkdir -p $(AZURITE) && cp tools/azurite/package*.json $(AZURITE)/ && \
 		npm ci --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		cp tools/azurite/package-lock.json $(AZURITE)/installed; }
+	@[ -e $(AZURITE)-blob ] || ln -sf azurite/node_modules/.bin/azurite-blob $(AZURITE)-blob
 
 .PHONY: run
-run: ## Run the operators here, against $KUBECONFIG
-	go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
+run: ## Run the operators here, against $KUBECONFIG; pods for backups of etcd are of image $IMG
+	ETCD_AGENT_IMAGE=$(IMG) go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
 
 .PHONY: generate
 generate: generators ## Generate Go code from the API types
@@ -158,7 +161,7 @@ SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 
 .PHONY: apiserver-test
-apiserver-test: assets build-storage ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
+apiserver-test: assets $(STORAGE) ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
 	$(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)' $(TESTED)
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
@@ -173,7 +176,7 @@ localcluster-test: assets ## The local cluster's own tests
 	cd localcluster && go test -tags cluster -count 1 -timeout 20m .
 
 .PHONY: e2e
-e2e: build build-dist ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
+e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE)) ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
 
 .PHONY: soak
@@ -191,7 +194,7 @@ install-test: build build-dist ## Install, upgrade and uninstall in every way, o
 KUBERNETES ?= v1.31.0 v1.36.3
 
 .PHONY: test-matrix
-test-matrix: build ## API-server tests and walkthroughs on the releases KUBERNETES="v1.31.0 v1.36.3"
+test-matrix: build build-storage ## API-server tests and walkthroughs on the releases KUBERNETES="v1.31.0 v1.36.3"
 	hack/matrix.sh $(KUBERNETES)
 
 .PHONY: bench
