@@ -34,32 +34,36 @@ type member struct {
 // that it knows are asked, too: what was given may be a Service.
 func (a *agent) ask(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {
 	asked, err := status(ctx, urls, config)
-	if err != nil || slices.ContainsFunc(asked, func(m member) bool { return m.err == nil && m.status.Leader != m.status.ID }) {
-		return asked, err
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range asked {
-		if m.err != nil {
-			continue
-		}
-		list, err := m.client.List(ctx, m.at)
-		if err != nil {
-			break // the leader is better than nobody
-		}
-		var others []string
-		for _, other := range list.Members {
-			if other.ID != m.status.ID && !other.IsLearner {
-				others = append(others, other.ClientURLs...)
-			}
-		}
-		others = slices.DeleteFunc(others, func(u string) bool { return slices.Contains(urls, u) })
-		more, err := status(ctx, others, config)
-		if err != nil {
-			break // URLs that etcd knows, and this agent does not
-		}
-		asked = append(asked, slices.DeleteFunc(more, func(m member) bool { return m.err != nil })...)
-		break
+	leader := slices.IndexFunc(asked, func(m member) bool { return m.err == nil })
+	isAlone := !slices.ContainsFunc(asked, func(m member) bool { return m.err == nil && m.status.Leader != m.status.ID })
+	if leader < 0 || !isAlone {
+		return asked, nil
 	}
-	return asked, nil
+	return append(asked, others(ctx, asked[leader], urls, config)...), nil
+}
+
+// others are the members that one knows of and that answer, but for those that were asked. It is no
+// problem if there are none: the leader is better than nobody.
+func others(ctx context.Context, m member, asked []string, config *tls.Config) []member {
+	list, err := m.client.List(ctx, m.at)
+	if err != nil {
+		return nil
+	}
+	var urls []string
+	for _, other := range list.Members {
+		if other.ID != m.status.ID && !other.IsLearner {
+			urls = append(urls, other.ClientURLs...)
+		}
+	}
+	urls = slices.DeleteFunc(urls, func(u string) bool { return slices.Contains(asked, u) })
+	more, err := status(ctx, urls, config)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(more, func(m member) bool { return m.err != nil })
 }
 
 func status(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {

@@ -5,6 +5,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,8 +50,12 @@ func TestSave(t *testing.T) {
 		m.Kill(t)
 	}
 	etcdtest.Eventually(t, time.Minute, "no leader", func() error {
-		if r := w.save(); r.Problem == nil || r.Problem.Reason != ReasonEtcdUnhealthy || !r.Problem.Passes {
-			return fmt.Errorf("%+v", r.Problem)
+		r := w.save()
+		if r.Problem == nil {
+			return errors.New("it is saved")
+		}
+		if r.Problem.Reason != ReasonEtcdUnhealthy || !r.Problem.Passes {
+			return fmt.Errorf("%s: %+v", r.Problem.Reason, r)
 		}
 		return nil
 	})
@@ -82,9 +87,7 @@ func TestSaveByService(t *testing.T) {
 
 // proxy leads to a member, until it is cut or stopped.
 type proxy struct {
-	net.Listener
-	mu    sync.Mutex
-	limit int64 // bytes from the member, after which it is cut or hangs; 0 for none
+	limit int64 // bytes from the member, after which it is cut or hangs
 	hangs bool
 }
 
@@ -92,7 +95,7 @@ func aProxy(t *testing.T, to string, limit int64, hangs bool) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	p := &proxy{Listener: l, limit: limit, hangs: hangs}
+	p := &proxy{limit: limit, hangs: hangs}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

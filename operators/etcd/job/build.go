@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -95,6 +96,7 @@ func (p Pod) prove(spec *corev1.PodSpec) {
 		fetch.Key = p.Task.Saved.Key
 	}
 	f, volumes := Fetch(p.Image, fetch, p.Source, data)
+	volumes = append(volumes, corev1.Volume{Name: proofVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 
 	served := p.Task
 	served.Member, served.Endpoints = &member, []string{proofClientURL}
@@ -104,7 +106,7 @@ func (p Pod) prove(spec *corev1.PodSpec) {
 
 	spec.InitContainers = []corev1.Container{f, throwAway(p.EtcdImage, member)}
 	spec.Containers = []corev1.Container{a}
-	spec.Volumes = append(volumes, corev1.Volume{Name: proofVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	spec.Volumes = volumes
 }
 
 // throwAway is an etcd that nobody outside of its pod can reach. What it writes need not last.
@@ -150,7 +152,7 @@ func (p Pod) set(spec *corev1.PodSpec) {
 func Fetch(image string, task agent.Task, s v1beta2.BackupSource, data corev1.VolumeMount) (corev1.Container, []corev1.Volume) {
 	c := container(FetchContainer, image, task)
 	at, volumes := mounts(s, true, nil)
-	c.VolumeMounts = append(at, data)
+	c.VolumeMounts = slices.Concat(at, []corev1.VolumeMount{data})
 	return c, volumes
 }
 
