@@ -62,10 +62,14 @@ func behaves(t *testing.T, s *Store) {
 	t.Run("one that came while it was written is not replaced", func(t *testing.T) {
 		for _, size := range []int{100, 2*partSize + 100} {
 			key := fmt.Sprintf("contended-%d", size)
-			r := calling{bytes.NewReader(data(1, size)), sync.OnceFunc(func() { fine(t, write(t, key, other, data(2, 200))) })}
+			r := calling{bytes.NewReader(data(1, size)), sync.OnceFunc(func() {
+				if err := write(t, key, other, data(2, size+1)); err != nil { // in a goroutine of the library
+					t.Error(err)
+				}
+			})}
 			_, err := s.Write(t.Context(), key, owned(me), r)
 			wants(t, err, ReasonObjectOfAnother)
-			reads(t, s, key, data(2, 200), owned(other))
+			reads(t, s, key, data(2, size+1), owned(other))
 		}
 	})
 	t.Run("cut in the middle, there is none, or what there was", func(t *testing.T) {

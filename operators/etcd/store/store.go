@@ -161,6 +161,8 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		}
 		now, errNow := s.storage.stat(ctx, key)
 		switch {
+		case err != nil && errors.Is(errNow, errNoObject):
+			return &Problem{Reason: ReasonFailed, Passes: true, Message: s.place.Of(key) + " was not stored, because there was one meanwhile that is gone again: something else writes there"}
 		case err != nil && (errNow != nil || now.Meta != meta || now.Size != from.n.Load()):
 			return err
 		case err != nil:
