@@ -58,11 +58,8 @@ func never(c sim.Change, r *testkit.Run) error {
 			return n.canDoWithout(now)
 		}
 	case *corev1.PersistentVolumeClaim:
-		if now.Labels[clusterLabel] == "" && now.Annotations[keptAnnotation] != "" && (now.DeletionTimestamp != nil || c.Type == watch.Deleted) {
-			return fmt.Errorf("the operator deletes the volume %s, which is to be kept", now.Name)
-		}
-		if disk := n.disks[now.UID]; disk != nil && (now.Labels[clusterLabel] != "" || disk.Cluster() == members.ParseID(n.statusOf().ClusterID)) && (now.DeletionTimestamp != nil || c.Type == watch.Deleted) {
-			return n.isSpare(now.Name, disk)
+		if now.DeletionTimestamp != nil || c.Type == watch.Deleted {
+			return n.mayDelete(now)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,4 +74,21 @@ func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) e
 		}
 	})
 	return err
+}
+
+// mayDelete returns an error if a volume must not be deleted.
+func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
+	disk, st := n.disks[claim.UID], n.statusOf()
+	isMembers := claim.Labels[clusterLabel] != ""
+	switch {
+	case !isMembers && claim.Annotations[keptAnnotation] != "":
+		return fmt.Errorf("the operator deletes the volume %s, which is to be kept", claim.Name)
+	case disk == nil:
+		return nil
+	case isMembers && st.Restoring != nil && st.Restoring.Phase == v1beta2.RestoreCompleting && slices.Contains(st.Restoring.Replaced, claim.Name):
+		return fmt.Errorf("the operator deletes the volume %s of before, and the restored cluster is not complete", claim.Name)
+	case isMembers || disk.Cluster() == members.ParseID(st.ClusterID):
+		return n.isSpare(claim.Name, disk)
+	}
+	return nil
 }

@@ -50,8 +50,8 @@ func (s seed) data(ec *v1beta2.EtcdCluster) string {
 
 // seedLabels are those of a seed's pod and volume.
 func seedLabels(ec *v1beta2.EtcdCluster) map[string]string {
-	all := podtemplate.Labels("etcd-restore", ec.Name)
-	all[seedLabel] = seedValue
+	all := podtemplate.Labels(name, ec.Name)
+	all["app.kubernetes.io/name"], all[seedLabel] = "etcd-restore", seedValue
 	return all
 }
 
