@@ -125,7 +125,8 @@ type BackupPolicy struct {
 	BackupIntervalInSecond int64 `json:"backupIntervalInSecond,omitempty"`
 
 	// schedule is when backups are made, in the format of a CronJob's, such as "30 2 * * *". Of
-	// times that were missed, one is made up for.
+	// times that were missed, one is made up for. On a day on which the clocks leave a time out, there
+	// is none.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -300,6 +301,9 @@ type BackupTry struct {
 	// podUID is the UID of its pod.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
+	// secrets tells the versions of the Secrets apart that its pod reads.
+	// +optional
+	Secrets string `json:"secrets,omitempty"`
 	// startTime is when the step began.
 	StartTime metav1.Time `json:"startTime"`
 }
@@ -311,6 +315,9 @@ type BackupFailure struct {
 	// generation is the generation of the spec that failed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// secrets tells the versions of the Secrets apart that its pod has read.
+	// +optional
+	Secrets string `json:"secrets,omitempty"`
 	// time is when it failed.
 	Time metav1.Time `json:"time"`
 	// reason is why, in a word.

@@ -136,7 +136,7 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place store.Plac
 	if b.Spec.Paused {
 		return place, false
 	}
-	next, err := nextTurn(b, seen.now)
+	next, err := nextTurn(b, seen)
 	if err != nil {
 		p.problem = &problem{reason: reasonInvalidSchedule, message: err.Error()}
 		return place, false
@@ -174,7 +174,7 @@ func (p *plan) claim(b *v1beta2.EtcdBackup, seen observation, pod *corev1.Pod) {
 	p.status.Tries++
 	p.status.Running = &v1beta2.BackupTry{
 		Step: p.next.step, Number: p.status.Tries, Generation: b.Generation,
-		Pod: pod.Name, PodUID: pod.UID, StartTime: inSeconds(seen.now),
+		Pod: pod.Name, PodUID: pod.UID, Secrets: seen.secrets, StartTime: inSeconds(seen.now),
 	}
 	p.Claim = "claim"
 }
@@ -259,7 +259,7 @@ func (p *plan) fail(b *v1beta2.EtcdBackup, seen observation, why store.Problem) 
 	why.Message = status.Shortened(why.Message)
 	st.Failures++
 	st.LastFailure = &v1beta2.BackupFailure{
-		Step: try.Step, Generation: try.Generation, Time: inSeconds(seen.now),
+		Step: try.Step, Generation: try.Generation, Secrets: try.Secrets, Time: inSeconds(seen.now),
 		Reason: why.Reason, Message: why.Message, Passes: why.Passes,
 	}
 	if try.Step != v1beta2.BackupPrune {
@@ -282,7 +282,7 @@ func (p *plan) end(b *v1beta2.EtcdBackup, seen observation) {
 	}
 	after := b.DeepCopy()
 	after.Status = p.status
-	p.next, _ = nextTurn(after, seen.now) // what is wrong with the schedule is reported when it is its turn
+	p.next, _ = nextTurn(after, seen) // what is wrong with the schedule is reported when it is its turn
 }
 
 func isGated(pod *corev1.Pod) bool {

@@ -127,6 +127,7 @@ func TestDecide(t *testing.T) {
 		"failed three times":             {b: aBackup(hasFailed(save, 3, noon)), after: "wake in 40s, False BucketNotFound"},
 		"failed very often":              {b: aBackup(hasFailed(save, 1000, noon)), after: "wake in 10m0s, False BucketNotFound"},
 		"failed, and changed":            {b: aBackup(hasFailed(save, 1000, noon), changed), after: "create Pod save, False BucketNotFound"},
+		"failed, and its Secret changed": {b: aBackup(withSecret, hasFailed(save, 1000, noon)), seen: observation{secrets: "another"}, after: "create Pod save, False BucketNotFound"},
 		"failed in the future":           {b: aBackup(hasFailed(save, 1000, noon.Add(time.Hour))), after: "create Pod save, False BucketNotFound"},
 		"failed, more often than it is":  {b: aBackup(every(60), hasFailed(save, 1000, noon)), after: "create Pod save, False BucketNotFound"},
 		"failed, and due before it":      {b: aBackup(every(60), made(1, noon.Add(-50*time.Second)), hasFailed(save, 9, noon)), after: "wake in 10s, False BucketNotFound"},

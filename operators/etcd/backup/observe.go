@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type observation struct {
 	cluster *v1beta2.EtcdCluster
 	// absent are the Secrets that are needed, and do not exist.
 	absent []string
+	// secrets tells the versions of those apart that do; empty if there is none.
+	secrets string
 	// pods are those of the EtcdBackup by their names, also those that are ending.
 	pods []*corev1.Pod
 	// claimed is the pod that status.running names; nil if it is gone.
@@ -52,19 +55,34 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdB
 			seen.cluster = ec
 		}
 	}
-	for _, secret := range append(secretsOf(b), clusterSecret(seen.cluster)) {
-		if secret == "" {
-			continue
-		}
-		err := r.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: secret}, contents.Metadata(contents.Secret))
-		if client.IgnoreNotFound(err) != nil {
-			return seen, err
-		}
-		if apierrors.IsNotFound(err) {
-			seen.absent = append(seen.absent, secret)
-		}
+	if err := observeSecrets(ctx, r, b, &seen); err != nil {
+		return seen, err
 	}
 	return seen, observePods(ctx, r, b, &seen)
+}
+
+// observeSecrets looks for the Secrets. What is in them only the pods read.
+func observeSecrets(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdBackup, seen *observation) error {
+	versions := ""
+	for _, name := range append(secretsOf(b), clusterSecret(seen.cluster)) {
+		if name == "" {
+			continue
+		}
+		secret := contents.Metadata(contents.Secret)
+		err := r.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: name}, secret)
+		switch {
+		case apierrors.IsNotFound(err):
+			seen.absent = append(seen.absent, name)
+		case err != nil:
+			return err
+		default:
+			versions += fmt.Sprintf("%s/%s/%s ", name, secret.GetUID(), secret.GetResourceVersion())
+		}
+	}
+	if versions != "" {
+		seen.secrets = names.Hash(versions)
+	}
+	return nil
 }
 
 // observePods reads the pods. One that was just created may be without the label by which the

@@ -9,8 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 )
 
-// This file says which step comes next, and when. All that it depends on is in the EtcdBackup and
-// the time.
+// This file says which step comes next, and when.
 
 // A step that failed is tried again after firstBackoff, then twice that, and so on up to
 // longestBackoff. A variable, so that the sweep need not wait.
@@ -27,12 +26,12 @@ type turn struct {
 func (t turn) isDue(now time.Time) bool { return t.step != "" && !now.Before(t.due) }
 
 // nextTurn is the next step of an EtcdBackup that has none under way. The error is about its schedule.
-func nextTurn(b *v1beta2.EtcdBackup, now time.Time) (turn, error) {
-	save, err := nextSave(b, now)
+func nextTurn(b *v1beta2.EtcdBackup, seen observation) (turn, error) {
+	save, err := nextSave(b, seen)
 	if err != nil {
 		return turn{}, err
 	}
-	owed := turn{due: now}
+	owed := turn{due: seen.now}
 	switch {
 	case owesProof(b):
 		owed.step = v1beta2.BackupProve
@@ -45,28 +44,28 @@ func nextTurn(b *v1beta2.EtcdBackup, now time.Time) (turn, error) {
 		return owed, nil
 	}
 	// What fails again and again is not in the way of the next backup.
-	if owed.due = retryAt(b, now); save.step == "" || owed.due.Before(save.due) {
+	if owed.due = retryAt(b, seen); save.step == "" || owed.due.Before(save.due) {
 		return owed, nil
 	}
 	return save, nil
 }
 
 // nextSave is the next backup.
-func nextSave(b *v1beta2.EtcdBackup, now time.Time) (turn, error) {
+func nextSave(b *v1beta2.EtcdBackup, seen observation) (turn, error) {
 	next := turn{step: v1beta2.BackupSave}
-	regular, err := regularTime(b, now)
+	regular, err := regularTime(b, seen.now)
 	switch {
 	case err != nil:
 		return turn{}, err
 	case regular.IsZero() && isComplete(b):
 		return turn{}, nil
 	case hasFailedToBack(b):
-		next.due = retryAt(b, now)
+		next.due = retryAt(b, seen)
 		if !regular.IsZero() && regular.Before(next.due) {
 			next.due = regular
 		}
 	case regular.IsZero():
-		next.due = now
+		next.due = seen.now
 	default:
 		next.due = regular
 	}
@@ -112,12 +111,12 @@ func nextTime(schedule, timeZone string, from time.Time) (time.Time, error) {
 	return next.UTC(), nil
 }
 
-// retryAt is when the step that failed last is tried again: at once if the spec was changed, or the
-// clock was set back.
-func retryAt(b *v1beta2.EtcdBackup, now time.Time) time.Time {
+// retryAt is when the step that failed last is tried again: at once if the spec was changed, or a
+// Secret, or the clock was set back.
+func retryAt(b *v1beta2.EtcdBackup, seen observation) time.Time {
 	failed := b.Status.LastFailure
-	if failed.Generation != b.Generation || failed.Time.After(now) {
-		return now
+	if failed.Generation != b.Generation || failed.Secrets != seen.secrets || failed.Time.After(seen.now) {
+		return seen.now
 	}
 	return failed.Time.Add(backoff(b))
 }
