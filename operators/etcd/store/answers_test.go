@@ -144,8 +144,8 @@ func TestAnswers(t *testing.T) {
 	s3 := func(code string) string {
 		return fmt.Sprintf(`<?xml version="1.0"?><Error><Code>%s</Code><Message>it is %s and %s</Message></Error>`, code, anID, aKey)
 	}
-	gcs := func(reason string) string {
-		return fmt.Sprintf(`{"error":{"code":400,"message":"it is %s","errors":[{"reason":%q,"message":"it is %s"}]}}`, aToken, reason, aToken)
+	gcs := func(status int, reason string) string {
+		return fmt.Sprintf(`{"error":{"code":%d,"message":"it is %s","errors":[{"reason":%q,"message":"it is %s"}]}}`, status, aToken, reason, aToken)
 	}
 	cases := []struct {
 		kind   v1beta2.StorageType
@@ -180,7 +180,7 @@ func TestAnswers(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body := s3(tc.code)
 				if tc.kind == v1beta2.StorageGCS {
-					body = gcs(tc.code)
+					body = gcs(tc.status, tc.code)
 					w.Header().Set("Content-Type", "application/json")
 				}
 				w.Header().Set("x-ms-error-code", tc.code)

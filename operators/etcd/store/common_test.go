@@ -86,12 +86,13 @@ func behaves(t *testing.T, s *Store) {
 			wants(t, err, ReasonInterrupted)
 			absent(t, s, key)
 
-			fine(t, write(t, key, me, data(2, 300)))
+			// Not of a smaller one: Azurite takes blocks that a larger one has left for an object.
+			fine(t, write(t, key, me, data(2, size+1)))
 			_, err = s.Write(t.Context(), key, owned(me), breaking{bytes.NewReader(data(1, size)), failed})
 			if !errors.Is(err, failed) {
 				t.Errorf("the error is %v, want the reader's", err)
 			}
-			reads(t, s, key, data(2, 300), owned(me))
+			reads(t, s, key, data(2, size+1), owned(me))
 		}
 	})
 	t.Run("nothing is left of what was cut", func(t *testing.T) {

@@ -116,10 +116,13 @@ func (b *gcsBucket) stat(ctx context.Context, key string) (Object, error) {
 		return o, err
 	}
 	// Whether it is the bucket that is not there is not in all answers.
-	if _, _, err = b.list(ctx, key, nil); err != nil {
-		return Object{}, err
+	switch _, _, err = b.list(ctx, key, nil); {
+	case err == nil:
+		return Object{}, errNoObject
+	case statusOf(err) == http.StatusNotFound:
+		return Object{}, errNoBucket
 	}
-	return Object{}, errNoObject
+	return Object{}, err
 }
 
 func (b *gcsBucket) write(ctx context.Context, key string, meta Meta, replace bool, r io.Reader) error {

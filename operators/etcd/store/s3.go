@@ -21,7 +21,6 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob/s3blob"
-	"gocloud.dev/gcerrors"
 )
 
 // The keys of the Secret, as the AWS CLI calls its files.
@@ -179,7 +178,7 @@ func (b *s3Bucket) stat(ctx context.Context, key string) (Object, error) {
 	switch {
 	case err == nil:
 		return o, nil
-	case gcerrors.Code(err) != gcerrors.NotFound && !isForbidden(err):
+	case statusIn(err) < 400 || statusIn(err) >= 500:
 		return Object{}, err
 	}
 	// The answer to HEAD has no text, which would say what is not there, or what is wrong with the
@@ -187,10 +186,7 @@ func (b *s3Bucket) stat(ctx context.Context, key string) (Object, error) {
 	out, named := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String(b.name), Key: aws.String(key), Range: aws.String("bytes=0-0")})
 	if named == nil {
 		_ = out.Body.Close()
-		if isForbidden(err) {
-			return Object{}, err
-		}
-		return b.attributes(ctx, key) // it is there since
+		return b.attributes(ctx, key) // it is there since, or only reading is allowed
 	}
 	if code := codeOf(named); code == "NoSuchKey" || code == "NotFound" {
 		return Object{}, errNoObject
@@ -293,16 +289,16 @@ func codeOf(err error) string {
 	return ""
 }
 
-func isForbidden(err error) bool {
-	e, ok := errors.AsType[*awshttp.ResponseError](err)
-	return ok && e.HTTPStatusCode() == http.StatusForbidden
+// statusIn is that of the answer's HTTP; 0 if there is none.
+func statusIn(err error) int {
+	if e, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		return e.HTTPStatusCode()
+	}
+	return 0
 }
 
 func (b *s3Bucket) problem(o *operation, err error) *Problem {
-	status := 0
-	if e, ok := errors.AsType[*awshttp.ResponseError](err); ok {
-		status = e.HTTPStatusCode()
-	}
+	status := statusIn(err)
 	e, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		if status == 0 {
@@ -317,7 +313,7 @@ func (b *s3Bucket) problem(o *operation, err error) *Problem {
 	case "NoSuchKey", "NotFound":
 		return o.known(errNoObject)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired", "InvalidClientTokenId",
-		"UnrecognizedClientException", "InvalidSecurity", "CredentialsNotSupported", "InvalidIdentityToken":
+		"UnrecognizedClientException", "InvalidSecurity", "CredentialsNotSupported", "InvalidIdentityToken", "XAdminUserNotFound":
 		return o.problem(ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), said)
 	case "RequestTimeTooSkewed":
 		return o.problem(ReasonCredentialsInvalid, true, "the node's clock differs from that of %s (%s): correct it", o.server(), said)
