@@ -259,11 +259,8 @@ func firstParagraph(text string) string {
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// allFields ends the name of a sample that shows every field of its kind.
-const allFields = "_all_fields.yaml"
-
 // examples are the samples of the kinds that the operator owns, as JSON. Those
-// with every field are last: consoles begin a new object with the first one.
+// that set the least come first: consoles begin a new object with the first one.
 func (r *release) examples(operator string, objects []*unstructured.Unstructured) (string, error) {
 	kinds := map[string]bool{}
 	for _, object := range objects {
@@ -277,10 +274,7 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 	if err != nil {
 		return "", err
 	}
-	slices.SortStableFunc(samples, func(a, b string) int {
-		return cmp.Compare(strings.Count(a, allFields), strings.Count(b, allFields))
-	})
-	var examples []any
+	var examples []map[string]any
 	for _, sample := range samples {
 		content, err := os.ReadFile(sample)
 		if err != nil {
@@ -297,6 +291,13 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 			}
 		}
 	}
+	slices.SortStableFunc(examples, func(a, b map[string]any) int { return cmp.Compare(fieldsOf(a), fieldsOf(b)) })
 	out, err := json.MarshalIndent(examples, "", "  ")
 	return string(out), err
+}
+
+// fieldsOf is how many fields of an object's spec are set.
+func fieldsOf(object map[string]any) int {
+	spec, _, _ := unstructured.NestedMap(object, "spec")
+	return len(spec)
 }

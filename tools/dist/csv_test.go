@@ -122,6 +122,7 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 			t.Errorf("consoles begin with the first example, which is not the minimal one: %v", examples[0])
 		}
 		hasExample := map[string]bool{}
+		least := map[string]int{} // fields of the first example of a kind
 		specKeys := map[string]map[string]bool{}
 		for _, example := range examples {
 			object := unstructured.Unstructured{Object: example}
@@ -130,8 +131,13 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 				t.Errorf("an example of %s, which the bundle has no CRD for", id)
 				continue
 			}
-			hasExample[id] = true
 			spec, _, _ := unstructured.NestedMap(example, "spec")
+			if !hasExample[id] {
+				hasExample[id], least[id] = true, len(spec)
+			}
+			if len(spec) < least[id] {
+				t.Errorf("consoles begin with the first example of %s, which is not the minimal one: %s has less", id, object.GetName())
+			}
 			if specKeys[id] == nil {
 				specKeys[id] = map[string]bool{}
 			}
