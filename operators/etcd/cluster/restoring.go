@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -61,9 +58,6 @@ import (
 // switchPatience is for how long the cluster may be without members that serve until it is given up to
 // switch for now. It takes some seconds.
 const switchPatience = 2 * time.Minute
-
-// mostCrashes is how often etcd may end until it is clear that it cannot be started with the backup.
-const mostCrashes = 5
 
 // restoreBackup takes a restore one step on. It returns false if the cluster is to be kept as always.
 func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
@@ -280,7 +274,8 @@ func (p *plan) switched(seen observation, r *v1beta2.Restoring) {
 func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.hasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
 		if !p.setAside(seen, r) {
-			return false
+			p.soon(seen)
+			return true // before anything begins that takes them for what is left of a failed try
 		}
 		p.fail(seen, r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
 		p.memory.restored.Kept = seen.kept
@@ -320,58 +315,6 @@ func (p *plan) reportRestore() {
 	}
 	p.underWay = &problem{reason: reasonRestoring, passes: true, message: fmt.Sprintf("%s is under way: %s", what, message)}
 }
-
-// seedWords are what is known of the seed.
-type seedWords struct {
-	// isLost says that its data is not what was recorded.
-	isLost bool
-	// failed says why it will never serve, by a reason and a message, and problem why it does not yet.
-	failed, problem string
-	// fetched is what its data was made of, and serves says that it leads a cluster of itself, with
-	// that data.
-	fetched *agent.Fetched
-	serves  bool
-}
-
-// readSeed reads what the seed's pod says, and what its etcd answers.
-func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) seedWords {
-	said := seedWords{}
-	pod, data := seen.seed.pod, seen.seed.data(ec)
-	if r.SeedData != "" && (data != r.SeedData || pod != nil && isOver(pod) && !hasVolumes(ec)) || seen.seed.claim != nil && isEnding(seen.seed.claim) {
-		said.isLost = true
-		return said
-	}
-	if pod == nil || isEnding(pod) {
-		return said
-	}
-	out := job.ReadFetch(pod)
-	if out.Problem != nil {
-		said.problem = wordsOf(out.Problem)
-		if !out.Problem.Passes {
-			said.failed = wordsOf(out.Problem)
-			return said
-		}
-	}
-	if out.State != job.Ended || out.Result == nil || out.Result.Fetched == nil {
-		return said
-	}
-	said.fetched = out.Result.Fetched
-	a, asked := seen.answers[pod.Name]
-	said.serves = asked && a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID &&
-		a.status.ClusterID.String() == said.fetched.ClusterID && a.status.Revision >= said.fetched.Revision
-	if said.serves {
-		return said
-	}
-	said.problem = problemOf(&member{name: pod.Name, pod: pod, answer: &a}, seen)
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && strings.HasPrefix(said.problem, "etcd is crash-looping") {
-			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
-		}
-	}
-	return said
-}
-
-func wordsOf(p *store.Problem) string { return p.Reason + ": " + p.Message }
 
 // stoppedAnnotation has, on the pods of members that were stopped for a restore, the name of the seed.
 const stoppedAnnotation = "etcd-operator/stopped-for"

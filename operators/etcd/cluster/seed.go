@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -81,8 +83,22 @@ func seedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image strin
 	p.Spec.InitContainers = []corev1.Container{fetch}
 	p.Spec.Volumes = append(p.Spec.Volumes, volumes...)
 	p.Spec.ServiceAccountName = r.Source.ServiceAccountName
+	besideMembers(ec, r.Seed, &p.Spec)
 	podsecurity.Restrict(&p.Spec, etcdUser, job.FetchContainer)
 	return p, nil
+}
+
+// besideMembers lets the seed be scheduled where members are that it will replace. Those that are
+// added to it later keep away from it.
+func besideMembers(ec *v1beta2.EtcdCluster, seed string, spec *corev1.PodSpec) {
+	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
+		return
+	}
+	required := &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*required = slices.DeleteFunc(*required, func(term corev1.PodAffinityTerm) bool {
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		return err == nil && selector.Matches(k8slabels.Set(labels(ec, seed)))
+	})
 }
 
 // seedToken keeps the clusters of seeds apart: no two have the same ID.

@@ -46,6 +46,10 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
 		"two-at-once":     {"upgrades", "voters are left"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of a restore:
+		"switch-unstopped":    {"restored", "is replaced, and"},
+		"old-volumes-at-once": {"restored-with-volumes", "the restored cluster is not complete"},
+		"seed-not-asked":      {"restored", "does not serve"},
 	} {
 		t.Run(patch, func(t *testing.T) {
 			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
