@@ -100,8 +100,8 @@ func fetched(m *Member) (*Fetched, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, inUse(m, "says nothing of the backup that it was made of")
 	}
-	r.Member.DataDir = m.DataDir // a volume may be mounted elsewhere
-	if r.Member != *m {
+	// The volume may be mounted elsewhere now, and the host's name be in another domain.
+	if r.Member.Name != m.Name || r.Member.Token != m.Token {
 		return nil, inUse(m, fmt.Sprintf("is that of member %q of another restore", r.Member.Name))
 	}
 	return &r.Fetched, nil
