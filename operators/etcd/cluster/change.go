@@ -57,7 +57,7 @@ func (m *member) wasStopped() bool {
 }
 
 // startStopped starts members that were stopped by somebody who is gone, or for a restore that has
-// come to nothing: but not one that is being stopped again by then.
+// failed: but not one that is being stopped again by then.
 func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 	if r := ec.Status.Restoring; r != nil && r.Phase == v1beta2.RestoreSwitching {
 		return

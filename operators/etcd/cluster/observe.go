@@ -36,7 +36,7 @@ type observation struct {
 	// restores are the EtcdRestores that name the cluster, and restore is the one that is next.
 	restores []*v1beta2.EtcdRestore
 	restore  *v1beta2.EtcdRestore
-	// kept are the volumes of before that were set aside for the restore that is under way.
+	// kept are the replaced volumes that were set aside for the restore that is under way.
 	kept []string
 	// agentImage is the image of what fetches backups.
 	agentImage string
@@ -135,6 +135,9 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 		if claim := &claims.Items[i]; isOwned(ec, claim) {
 			seen.claims[claim.Name] = claim
 		}
+	}
+	if err := observeReplaced(ctx, r, ec, seen); err != nil {
+		return err
 	}
 	recorded := remembered(ec)
 	for _, name := range slices.Concat(recorded, ec.Status.Founders) {

@@ -26,6 +26,8 @@ import (
 //	it leads a cluster of one              the annotation is removed, status says from which
 //	                                       revision it started
 //	members are added                      as in any cluster that has too few
+//
+// With spec.recoverFrom it is started again from a backup instead, see restoring.go.
 
 // recoverQuorum takes a cluster without quorum one step on. It returns false if quorum is not
 // lost.

@@ -24,7 +24,7 @@ func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 	return r != nil && slices.Contains(r.Replaced, name) || done != nil && slices.Contains(done.Kept, name)
 }
 
-// setAside takes the volumes of before out of the operator's sight. It returns true when it has.
+// setAside takes the replaced volumes out of the operator's sight. It returns true when it has.
 func (p *plan) setAside(seen observation, r *v1beta2.Restoring) bool {
 	all := true
 	for _, name := range r.Replaced {
@@ -37,6 +37,27 @@ func (p *plan) setAside(seen observation, r *v1beta2.Restoring) bool {
 		}
 	}
 	return all
+}
+
+// observeReplaced finds the replaced pods that have lost the label by which the cache shows them. They
+// are looked for when nothing else is missing.
+func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	under := ec.Status.Restoring
+	if under == nil || under.Phase != v1beta2.RestoreCompleting || ec.Status.ReadyMembers < ec.Spec.Size {
+		return nil
+	}
+	for _, name := range under.Replaced {
+		if seen.pods[name] != nil {
+			continue
+		}
+		pod := &corev1.Pod{}
+		if found, err := observeHidden(ctx, r, ec, name, true, pod, seen); err != nil {
+			return err
+		} else if found {
+			seen.pods[name] = pod
+		}
+	}
+	return nil
 }
 
 // observeKept finds the volumes that were set aside for the restore that is under way.

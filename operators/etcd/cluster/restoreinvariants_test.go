@@ -55,7 +55,7 @@ func (n *modelNodes) seedServes(seed string) error {
 }
 
 // maySwitch returns an error if a cluster becomes another one although the new one does not serve, or
-// a member of before runs.
+// a replaced member runs.
 func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) error {
 	old, ok := before.(*v1beta2.EtcdCluster)
 	if !ok || old == nil || old.Status.ClusterID == now.Status.ClusterID || now.Status.Restoring == nil {
@@ -70,7 +70,7 @@ func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) e
 	var err error
 	sim.Each(n.world.Server, func(pod *corev1.Pod) {
 		if p := n.pods[pod.UID]; p != nil && p.runs && p.disk.Cluster() == members.ParseID(old.Status.ClusterID) {
-			err = errors.Join(err, fmt.Errorf("the cluster is replaced, and %s of before runs", pod.Name))
+			err = errors.Join(err, fmt.Errorf("the cluster is replaced, and replaced member %s runs", pod.Name))
 		}
 	})
 	return err
@@ -86,7 +86,7 @@ func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
 	case disk == nil:
 		return nil
 	case isMembers && st.Restoring != nil && st.Restoring.Phase == v1beta2.RestoreCompleting && slices.Contains(st.Restoring.Replaced, claim.Name):
-		return fmt.Errorf("the operator deletes the volume %s of before, and the restored cluster is not complete", claim.Name)
+		return fmt.Errorf("the operator deletes the replaced volume %s, and the restored cluster is not complete", claim.Name)
 	case isMembers || disk.Cluster() == members.ParseID(st.ClusterID):
 		return n.isSpare(claim.Name, disk)
 	}

@@ -180,7 +180,7 @@ func deleteRestore(name string) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, aRestore(r, name, "")) }
 }
 
-// isOver returns an error until an EtcdRestore, and its cluster, say that it is in the phase.
+// isOverAs returns an error until an EtcdRestore, and its cluster, say that it is in the phase.
 func isOverAs(ctx context.Context, r *testkit.Run, name string, phase v1beta2.RestorePhase) error {
 	var er v1beta2.EtcdRestore
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &er); err != nil {
@@ -259,7 +259,7 @@ func nothingLeft(ctx context.Context, r *testkit.Run) error {
 	return err
 }
 
-// keptOld is nil when the cluster is restored, and the volumes of before are there.
+// keptOld is nil when the cluster is restored, and the replaced volumes are there.
 func keptOld(ctx context.Context, r *testkit.Run) error {
 	if err := restoredFrom("first", "a")(ctx, r); err != nil {
 		return err

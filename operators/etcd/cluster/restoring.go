@@ -25,10 +25,10 @@ import (
 //	Switching    The members of the cluster are stopped in their pods, each with the seed's name on
 //	             it. When all have stopped, and the seed still serves, the switch is claimed: the
 //	             cluster is the seed's, and has no other member. From here there is no way back.
-//	Completing   The pods of before are deleted. When they are gone, the seed gets the labels of a
-//	             member, and Services lead to it. Members are added as to any cluster that has too
-//	             few. The volumes of before are kept until it is complete.
-//	nothing      status.restored says what became of it. The volumes of before are deleted, or
+//	Completing   The replaced pods are deleted. Once none of them can run, the seed gets the labels of
+//	             a member, and Services lead to it. Members are added as to any cluster that has too
+//	             few. The replaced volumes are kept until it is complete.
+//	nothing      status.restored says what became of it. The replaced volumes are deleted, or
 //	             are out of the operator's sight (replaced.go).
 //
 // # What goes wrong
@@ -43,7 +43,7 @@ import (
 //     the same.
 //   - The EtcdRestore is deleted in Verifying: the seed is deleted.
 //   - The data of the restored cluster is lost in Completing: that is a loss of quorum as any. The
-//     restore ends as one that has failed, and the volumes of before are kept.
+//     restore ends as one that has failed, and the replaced volumes are kept.
 //
 // # If the operator dies
 //
@@ -150,7 +150,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 	return p.Claim != "" || isNew
 }
 
-// cancel ends a restore that is not wanted any more, of which nothing has come yet.
+// cancel ends a restore that is not wanted any more, before the switch.
 func (p *plan) cancel(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	switch {
 	case r.Name != "" && !seen.hasRestore(r.ID):

@@ -211,7 +211,7 @@ func seedOf(ec *v1beta2.EtcdCluster) string {
 	return ec.Status.Restoring.Seed
 }
 
-// haveStopped says whether no member of before runs, or can be started again.
+// haveStopped says whether no replaced member runs, or can be started again.
 func haveStopped(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	for name, pod := range seen.pods {
 		isOld := slices.Contains(r.Replaced, name) || !slices.Contains(remembered(ec), name)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/store"
@@ -62,4 +63,5 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 	return said
 }
 
-func wordsOf(p *store.Problem) string { return p.Reason + ": " + p.Message }
+// wordsOf is a problem in one line.
+func wordsOf(p *store.Problem) string { return status.Shortened(p.Reason + ": " + p.Message) }
