@@ -291,13 +291,13 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 			}
 		}
 	}
-	slices.SortStableFunc(examples, func(a, b map[string]any) int { return cmp.Compare(fieldsOf(a), fieldsOf(b)) })
+	slices.SortStableFunc(examples, func(a, b map[string]any) int { return cmp.Compare(specSize(a), specSize(b)) })
 	out, err := json.MarshalIndent(examples, "", "  ")
 	return string(out), err
 }
 
-// fieldsOf is how many fields of an object's spec are set.
-func fieldsOf(object map[string]any) int {
+// specSize is how many fields of an object's spec are set.
+func specSize(object map[string]any) int {
 	spec, _, _ := unstructured.NestedMap(object, "spec")
 	return len(spec)
 }

@@ -86,8 +86,8 @@ func TestCSV(t *testing.T) {
 		if watch != "metadata.annotations['olm.targetNamespaces']" {
 			t.Errorf("WATCH_NAMESPACE is from %q", watch)
 		}
-		if version == current && agent != image {
-			t.Errorf("%s is %q, want the manager's image %q", agentImage, agent, image)
+		if runsEtcd := slices.Contains(container.Args, "etcd"); runsEtcd && agent != image || !runsEtcd && agent != "" {
+			t.Errorf("%s is %q, the manager's image %q", agentImage, agent, image)
 		}
 		if container.Image != image || len(container.Resources.Requests) == 0 {
 			t.Errorf("image %s, requests %v", container.Image, container.Resources.Requests)
