@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -33,20 +34,13 @@ func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	slices.SortFunc(seen.restores, func(a, b *v1beta2.EtcdRestore) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	switch under, done := st.Restoring, st.Restored; {
-	case under != nil && under.Name != "":
+	switch under := st.Restoring; {
+	case under == nil:
+		return observeNext(ctx, r, ec, seen)
+	case under.Name != "":
 		return observeRestore(ctx, r, ec, under.Name, under.ID, seen)
-	case under != nil:
-		return nil
-	case done != nil && done.Name != "":
-		if err := observeRestore(ctx, r, ec, done.Name, done.ID, seen); err != nil {
-			return err
-		}
-		if i := slices.IndexFunc(seen.restores, func(er *v1beta2.EtcdRestore) bool { return string(er.UID) == done.ID }); i >= 0 && !isRestoreDone(seen.restores[i]) {
-			return nil // it has yet to say what became of it
-		}
 	}
-	return observeNext(ctx, r, ec, seen)
+	return nil
 }
 
 // observeNext finds the EtcdRestore that is next. It is read from the API server: a late cache might
@@ -61,12 +55,31 @@ func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err == nil && now.UID == er.UID && !isEnding(now) && !isRestoreDone(now) {
-			seen.restore = now
-			return nil
+		if err != nil || now.UID != er.UID || isEnding(now) || isRestoreDone(now) {
+			continue
 		}
+		if isReported, err := isEndReported(ctx, r, ec); err != nil || !isReported {
+			return err
+		}
+		seen.restore = now
+		return nil
 	}
 	return nil
+}
+
+// isEndReported says whether the EtcdRestore that was last done says what became of it. Status remembers
+// but one.
+func isEndReported(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (bool, error) {
+	done := ec.Status.Restored
+	if done == nil || done.Name == "" {
+		return true, nil
+	}
+	last := &v1beta2.EtcdRestore{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: done.Name}, last)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return string(last.UID) != done.ID || isEnding(last) || isRestoreDone(last), err
 }
 
 // observeRestore makes sure that an EtcdRestore is gone if the cache does not show it.
