@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -256,6 +257,44 @@ func TestCredentials(t *testing.T) {
 	}
 	_, err := Open(t.Context(), Place{Type: "OSS"}, Options{})
 	wants(t, err, ReasonPlaceInvalid)
+}
+
+// TestIdentity names no Secret: what is in the folder of one by chance is not used.
+func TestIdentity(t *testing.T) {
+	var user string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user = r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchBucket</Code></Error>")
+	}))
+	t.Cleanup(server.Close)
+	none := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true", "GOOGLE_APPLICATION_CREDENTIALS": none,
+		"AZURE_FEDERATED_TOKEN_FILE": none, "AWS_ACCESS_KEY_ID": "AKIAOFTHEPOD", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "eu-west-1",
+	} {
+		t.Setenv(name, value)
+	}
+	p := Place{Type: v1beta2.StorageS3, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true, Identity: true}
+	o := Options{SecretDir: secrets(t, v1beta2.StorageS3), Timeout: 20 * time.Second}
+	_, err := opens(t, p, o).Stat(t.Context(), "prod")
+	wants(t, err, ReasonBucketNotFound)
+	if !strings.Contains(user, "AKIAOFTHEPOD/") || !strings.Contains(user, "/eu-west-1/") {
+		t.Errorf("the request is authorized by %q", user)
+	}
+	p.Identity = false
+	_, err = opens(t, p, o).Stat(t.Context(), "prod")
+	wants(t, err, ReasonBucketNotFound)
+	if !strings.Contains(user, anID+"/") {
+		t.Errorf("the request is authorized by %q", user)
+	}
+
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	for kind, keys := range map[v1beta2.StorageType]map[string]string{v1beta2.StorageS3: nil, v1beta2.StorageGCS: nil, v1beta2.StorageABS: {absAccount: "nobody"}} {
+		_, err := Open(t.Context(), Place{Type: kind, Bucket: "backups", Identity: kind != v1beta2.StorageABS}, Options{SecretDir: secretOf(t, keys), Timeout: 20 * time.Second})
+		wants(t, err, ReasonCredentialsInvalid)
+	}
 }
 
 // TestRegion asks a server that is AWS's for where a bucket is.

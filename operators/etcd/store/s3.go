@@ -82,7 +82,7 @@ func openS3(ctx context.Context, o opened) (storage, error) {
 // Secret is named those of the pod.
 func s3Configuration(ctx context.Context, o opened, client *http.Client) (aws.Config, error) {
 	if o.Identity {
-		cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithEC2IMDSRegion())
+		cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
 		if err == nil {
 			_, err = cfg.Credentials.Retrieve(ctx)
 		}

@@ -13,6 +13,7 @@ import (
 // secret is the Secret of a storage, as it is mounted.
 type secret struct {
 	dir   string
+	none  bool   // none is named
 	field string // of the API, that names it
 	// hidden is what must not be seen in any message.
 	hidden []string
@@ -24,11 +25,14 @@ func (s *secret) path(key string) string { return filepath.Join(s.dir, key) }
 // has says whether the key is there.
 func (s *secret) has(key string) bool {
 	info, err := os.Stat(s.path(key))
-	return err == nil && info.Size() > 0
+	return !s.none && err == nil && info.Size() > 0
 }
 
 // read is the value of a key; none if it is not there.
 func (s *secret) read(key string) ([]byte, error) {
+	if s.none {
+		return nil, nil
+	}
 	b, err := os.ReadFile(s.path(key))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, s.invalid("key %s cannot be read", key)

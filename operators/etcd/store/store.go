@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"os"
 	"sync"
 	"time"
 
@@ -81,10 +80,7 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 		_, err := PlaceOf(p.Type, v1beta2.BackupSource{})
 		return nil, err
 	}
-	s := &Store{place: p, watch: newWatch(o.Timeout), secret: &secret{dir: o.SecretDir, field: field}}
-	if p.Identity {
-		s.secret.dir = os.DevNull // there is none, and what is there by chance is not for this
-	}
+	s := &Store{place: p, watch: newWatch(o.Timeout), secret: &secret{dir: o.SecretDir, none: p.Identity, field: field}}
 	err := s.do(ctx, opening, "", func(ctx context.Context) (err error) {
 		s.storage, err = open(ctx, opened{Place: p, secret: s.secret, watch: s.watch, volumeDir: o.VolumeDir})
 		return err
