@@ -198,8 +198,13 @@ test-matrix: build build-storage ## API-server tests and walkthroughs on the rel
 	hack/matrix.sh $(KUBERNETES)
 
 .PHONY: bench
-bench: build ## The benchmarks; see bench/README.md
+bench: build bench-programs ## The benchmarks; see bench/README.md
 	$(LOCALCLUSTER) run -- go run ./bench
+
+.PHONY: bench-programs
+bench-programs: # the S3 gateway, and what backups are measured against
+	CGO_ENABLED=0 go build -C tools/storage -trimpath -ldflags '-s -w' -o $(BIN)/ github.com/versity/versitygw/cmd/versitygw
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./bench/s3pipe
 
 .PHONY: assets
 assets: build-localcluster ## Build the binaries of Kubernetes, and of the etcd versions of the tests (minutes once, seconds later)

@@ -14,7 +14,7 @@
 // Fetch takes the object in one request, and does not wait until the file is on the disk.
 //
 // Where the storage is, and the credentials, are the SDK's environment variables. The result is the
-// container's termination message, see Result in bench/etcd_storage.go.
+// container's termination message, see piped in bench/etcd_storage.go.
 package main
 
 import (
