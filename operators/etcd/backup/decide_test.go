@@ -143,6 +143,8 @@ func TestDecide(t *testing.T) {
 		"not before the proof":           {b: aBackup(every(3600), keeps(3), byRestore, made(1, noon)), after: "create Pod prove, False Proving"},
 		"after the proof":                {b: aBackup(every(3600), keeps(3), byRestore, made(1, noon), proved), after: "create Pod prune, True Scheduled"},
 		"not of one that is refuted":     {b: aBackup(every(3600), keeps(3), byRestore, made(1, noon), refuted, hasFailed(prove, 1, noon)), after: "wake in 10s, False BucketNotFound"},
+		"pruning waits for the next":     {b: aBackup(every(3600), keeps(3), made(1, noon), hasFailed(save, 1, noon)), after: "wake in 10s, False BucketNotFound"},
+		"proving waits for the next":     {b: aBackup(every(3600), byRestore, made(1, noon), hasFailed(save, 1, noon)), after: "wake in 10s, False BucketNotFound"},
 		"pruned":                         {b: aBackup(every(3600), keeps(3), made(1, noon), pruned), after: "wake in 1h0m0s, True Scheduled"},
 		"one is kept for ever, once":     {b: aBackup(keeps(3), made(1, noon)), after: "True Complete"},
 		"pruning has failed":             {b: aBackup(every(3600), keeps(3), made(1, noon), hasFailed(prune, 1, noon)), after: "wake in 10s, False BucketNotFound"},

@@ -23,9 +23,10 @@
 //	        not kept were not removed since the last backup
 //	Save    when its time has come: at once, after the interval, or by the schedule
 //
-// A step that failed waits before it is tried again, unless the spec or a Secret was changed, and while it
-// waits it is not in the way of a Save that is due. A proof that finds something wrong with a backup is not tried again: the next
-// backup is made, as if the Save had failed.
+// A step that failed waits before it is tried again, unless the spec or a Secret was changed, and while
+// it waits it is not in the way of a Save that is due. While the last Save has failed, nothing else is
+// done. A proof that finds something wrong with a backup is not tried again: the next backup is made, as
+// if the Save had failed.
 //
 // # How state moves
 //

@@ -31,8 +31,11 @@ func nextTurn(b *v1beta2.EtcdBackup, seen observation) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
+	failed := b.Status.LastFailure
 	owed := turn{due: seen.now}
 	switch {
+	case save.step != "" && failed != nil && failed.Step == v1beta2.BackupSave:
+		return save, nil // what is owed to the one before waits, so that its result does not hide this
 	case owesProof(b):
 		owed.step = v1beta2.BackupProve
 	case owesPruning(b):
@@ -40,7 +43,7 @@ func nextTurn(b *v1beta2.EtcdBackup, seen observation) (turn, error) {
 	default:
 		return save, nil
 	}
-	if failed := b.Status.LastFailure; failed == nil || failed.Step != owed.step {
+	if failed == nil || failed.Step != owed.step {
 		return owed, nil
 	}
 	// What fails again and again is not in the way of the next backup.
