@@ -34,7 +34,11 @@ func changed(ctx context.Context, err error) error {
 }
 
 func (routed) Status(ctx context.Context, at members.Endpoint) (members.Status, error) {
-	return to(ctx).Status(ctx, at)
+	s, err := to(ctx).Status(ctx, at)
+	if err == nil && s.ID == s.Leader && s.ID != 0 {
+		ctx.Value(nodesKey{}).(*modelNodes).noteLeader(at.Address)
+	}
+	return s, err
 }
 func (routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
 	return to(ctx).List(ctx, at)

@@ -33,6 +33,8 @@ type modelNodes struct {
 	// backups are what can be fetched, by their keys, and fails how often fetching fails before it works.
 	backups map[string]*model.Snapshot
 	fails   int
+	// led are the pods that an operator has seen lead.
+	led map[string]bool
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
 }
@@ -57,7 +59,7 @@ type modelPod struct {
 var tags = []string{"3.5.35", "3.6.15", "3.6.16", "3.7.3"}
 
 func newModelNodes(w *sim.World, r *testkit.Run) *modelNodes {
-	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}, backups: map[string]*model.Snapshot{}}
+	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}, backups: map[string]*model.Snapshot{}, led: map[string]bool{}}
 	r.Own = n
 	w.Context = func(ctx context.Context) context.Context { return context.WithValue(ctx, nodesKey{}, n) }
 	return n

@@ -91,7 +91,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
-	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed, observeKept} {
+	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed} {
 		if err := observe(ctx, r, ec, &seen); err != nil {
 			return seen, err
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
@@ -39,44 +38,36 @@ func (p *plan) setAside(seen observation, r *v1beta2.Restoring) bool {
 	return all
 }
 
-// observeReplaced finds the replaced pods that have lost the label by which the cache shows them. They
-// are looked for when nothing else is missing.
+// observeReplaced finds the replaced pods and volumes that the lists of the cache do not show: volumes
+// that were set aside and, when nothing else is missing, what has lost the label by which the cache
+// shows it.
 func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
 	under := ec.Status.Restoring
-	if under == nil || under.Phase != v1beta2.RestoreCompleting || ec.Status.ReadyMembers < ec.Spec.Size {
+	if under == nil || under.Phase != v1beta2.RestoreCompleting {
 		return nil
 	}
+	isLast := ec.Status.ReadyMembers >= ec.Spec.Size
 	for _, name := range under.Replaced {
-		if seen.pods[name] != nil {
+		if pod := (&corev1.Pod{}); isLast && seen.pods[name] == nil {
+			if found, err := observeHidden(ctx, r, ec, name, true, pod, seen); err != nil {
+				return err
+			} else if found {
+				seen.pods[name] = pod
+			}
+		}
+		if !hasVolumes(ec) || seen.claims[name] != nil {
 			continue
 		}
-		pod := &corev1.Pod{}
-		if found, err := observeHidden(ctx, r, ec, name, true, pod, seen); err != nil {
+		claim := &corev1.PersistentVolumeClaim{}
+		found, err := observeNamed(ctx, r, ec, name, isLast, claim, seen)
+		switch {
+		case err != nil:
 			return err
-		} else if found {
-			seen.pods[name] = pod
-		}
-	}
-	return nil
-}
-
-// observeKept finds the volumes that were set aside for the restore that is under way.
-func observeKept(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
-	under := ec.Status.Restoring
-	if under == nil || !hasVolumes(ec) {
-		return nil
-	}
-	for _, name := range under.Replaced {
-		if seen.claims[name] != nil {
-			continue
-		}
-		c := &corev1.PersistentVolumeClaim{}
-		err := r.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, c)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil && isOwned(ec, c) && c.Annotations[keptAnnotation] == under.Seed {
+		case found && claim.Annotations[keptAnnotation] == under.Seed:
 			seen.kept = append(seen.kept, name)
+		case found && claim.Annotations[keptAnnotation] == "":
+			seen.claims[name] = claim
+			seen.unlabelled = append(seen.unlabelled, claim)
 		}
 	}
 	return nil

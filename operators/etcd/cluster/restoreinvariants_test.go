@@ -41,15 +41,21 @@ func (n *modelNodes) areOfOne() error {
 	return err
 }
 
-// seedServes returns an error if the seed of that name does not lead: then the cluster must not be
-// touched.
-func (n *modelNodes) seedServes(seed string) error {
-	for _, disk := range n.model.Leading() {
-		for _, p := range n.pods {
-			if p.name == seed && p.disk == disk {
-				return nil
-			}
+// noteLeader notes that an operator has seen the member at an address lead. That it still does when
+// the operator acts on that, nobody can know.
+func (n *modelNodes) noteLeader(address string) {
+	for _, p := range n.pods {
+		if p.ip+":2379" == address {
+			n.led[p.name] = true
 		}
+	}
+}
+
+// seedServes returns an error if no operator has seen the seed of that name lead: then the cluster must
+// not be touched.
+func (n *modelNodes) seedServes(seed string) error {
+	if n.led[seed] {
+		return nil
 	}
 	return fmt.Errorf("the operator stops a member, and the seed %q does not serve", seed)
 }

@@ -244,7 +244,9 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 		case isOver(pod):
 		case pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
 			stopped = false
-			p.patch(pod, "stop", "stopped: the cluster is restored from a backup", withImage(noImage, map[string]any{stoppedAnnotation: r.Seed}))
+			if said.serves {
+				p.patch(pod, "stop", "stopped: the cluster is restored from a backup", withImage(noImage, map[string]any{stoppedAnnotation: r.Seed}))
+			}
 		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
 			stopped = false
 		}
@@ -281,7 +283,8 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1b
 		p.memory.restored.Kept = seen.kept
 		return true
 	}
-	isComplete := p.view.isWhole() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
+	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
 		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
 	if !isComplete || r.KeepOld && !p.setAside(seen, r) {
 		return false

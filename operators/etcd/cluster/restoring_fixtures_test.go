@@ -163,7 +163,7 @@ func (w *world) switched(options ...func(*world)) *world {
 }
 
 func (w *world) isMember() *world {
-	w.seen.unlabelled = nil
+	w.seen.unlabelled, w.ec.Status.ReadyMembers = nil, 1
 	return w
 }
 
