@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -110,7 +111,7 @@ func TestStuckReader(t *testing.T) {
 	p := newPump(ctx, cancel, newWatch(100*time.Millisecond), in)
 	go func() { _, _ = out.Write([]byte("abc")) }()
 	got, err := io.ReadAll(p)
-	if string(got) != "abc" || err != errHangs { //nolint:errorlint // it is that one
+	if string(got) != "abc" || !errors.Is(err, errHangs) {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
@@ -130,7 +131,7 @@ func TestTLS(t *testing.T) {
 			fine(t, os.WriteFile(dir+"/"+caKey, ca, 0o600))
 			p := Place{Type: kind, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true}
 			_, err = opens(t, p, Options{SecretDir: dir}).Stat(t.Context(), "prod")
-			if p, ok := err.(*Problem); !ok || p.Reason == ReasonUnreachable { //nolint:errorlint // the type is promised
+			if p, ok := errors.AsType[*Problem](err); !ok || p.Reason == ReasonUnreachable {
 				t.Errorf("with the CA: %v", err)
 			}
 			fine(t, os.WriteFile(dir+"/"+caKey, []byte("no PEM"), 0o600))
@@ -194,7 +195,7 @@ func TestAnswers(t *testing.T) {
 			for what, err := range everything(t, at(t, tc.kind, server.URL, 20*time.Second)) {
 				t.Log(what)
 				wants(t, err, tc.want)
-				p, ok := err.(*Problem) //nolint:errorlint // the type is promised
+				p, ok := errors.AsType[*Problem](err)
 				if !ok {
 					continue
 				}
@@ -312,7 +313,7 @@ func TestRegion(t *testing.T) {
 	if err != nil || got != "eu-central-1" {
 		t.Errorf("regionOf() = %q, %v", got, err)
 	}
-	if _, err := regionOf(t.Context(), http.DefaultClient, server.URL, "none"); err != errNoBucket { //nolint:errorlint // it is that one
+	if _, err := regionOf(t.Context(), http.DefaultClient, server.URL, "none"); !errors.Is(err, errNoBucket) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -23,7 +23,7 @@
 //
 // # Memory
 //
-// Parts have 8 MiB, and two are sent at once. To store 1 GiB takes about 40 MiB of memory; see
+// Parts have 8 MiB, and two are sent at once. To store 1 GiB in S3 takes 38 MiB of memory; see
 // TestMemory.
 //
 // # Credentials

@@ -81,13 +81,15 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{place: p, watch: newWatch(o.Timeout), secret: &secret{dir: o.SecretDir, none: p.Identity, field: field}}
+	var made storage
 	err := s.do(ctx, opening, "", func(ctx context.Context) (err error) {
-		s.storage, err = open(ctx, opened{Place: p, secret: s.secret, watch: s.watch, volumeDir: o.VolumeDir})
+		made, err = open(ctx, opened{Place: p, secret: s.secret, watch: s.watch, volumeDir: o.VolumeDir})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.storage = made
 	return s, nil
 }
 

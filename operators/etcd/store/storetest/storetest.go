@@ -136,7 +136,7 @@ func freeAddress(t testing.TB) string {
 func start(t testing.TB, address string, env []string, program string, args ...string) {
 	t.Helper()
 	var log lockedBuffer
-	c := exec.Command(program, args...)
+	c := exec.CommandContext(context.Background(), program, args...) // the clean-up ends it
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &log, &log
 	c.SysProcAttr = endsWithParent()
