@@ -171,7 +171,7 @@ func TestSweepFindsAnUnreachedWrite(t *testing.T) {
 		t.Errorf("unexpected failures: %v", failures)
 	}
 	s.Writes = []string{"create configmaps", "delete configmaps"}
-	err := s.seen.judge(s.Writes)
+	err := s.seen.judge(s.Writes, s.Sometimes)
 	expect(t, err, "delete configmaps: no scenario gets there")
 	expect(t, err, "update orders/status: not one of the writes that the operator says it has")
 	if n := len(strings.Split(err.Error(), "\n")); n != 2 {

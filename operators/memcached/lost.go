@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 )
 
 // This file is about servers that are there and not in the cache: the cache has only pods
@@ -127,5 +128,5 @@ func blocked(mc *v1alpha1.Memcached, seen observation) *problem {
 	if seen.blockedBy == "" {
 		return nil
 	}
-	return &problem{reason: reasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
+	return &problem{reason: apply.ReasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/testkit"
 )
 
@@ -56,7 +57,7 @@ func TestPodInTheWay(t *testing.T) {
 	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.R.Namespace, Name: "cache-1", Labels: map[string]string{"theirs": "yes"}}, Spec: template}
 	s.Must(s.Create(ctx, foreign))
 	s.Must(s.Create(ctx, story(s.R, stable, size(2))))
-	if ready := s.waitsFor(reasonConflict); ready.Message != `Pod "cache-1" exists and is not owned by StatefulSet "cache": delete it` {
+	if ready := s.waitsFor(apply.ReasonConflict); ready.Message != `Pod "cache-1" exists and is not owned by StatefulSet "cache": delete it` {
 		t.Errorf("message %q", ready.Message)
 	}
 	s.Must(s.Delete(ctx, foreign))

@@ -176,7 +176,7 @@ func TestConflict(t *testing.T) {
 	s.Must(s.Create(ctx, foreign))
 	before := foreign.ResourceVersion
 	s.Must(s.Create(ctx, story(s.R)))
-	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "cache" exists and is not owned by this object: delete or rename it` {
+	if ready := s.waitsFor(apply.ReasonConflict); ready.Message != `Service "cache" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
 	}
 	s.Eventually(func() error { _, err := read(ctx, s.R, "cache", &appsv1.Deployment{}); return err })

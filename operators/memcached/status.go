@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,9 +22,6 @@ const (
 	reasonReady       = "Ready"
 	reasonUpgrading   = "Upgrading"
 	reasonPullFailed  = "ImagePullFailed"
-	reasonConflict    = "NameConflict"
-	reasonRefused     = "Refused"
-	reasonRetrying    = "Retrying"
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
 	reasonUnavailable = "ServersNotReady"
@@ -150,21 +146,16 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 // so that it is no news when it happens again.
 func isReported(failure error) bool {
 	p := writeProblem(failure)
-	return p != nil && p.reason != reasonRetrying
+	return p != nil && p.reason != apply.ReasonRetrying
 }
 
 // writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
-	var conflict *apply.ConflictError
-	switch {
-	case failure == nil:
+	if failure == nil {
 		return nil
-	case errors.As(failure, &conflict):
-		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
-	case apply.AnyOf(failure, apply.IsRefusal):
-		return &problem{reason: reasonRefused, message: "The API server refuses what this Memcached needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: reasonRetrying, message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
+	reason, message, passes := apply.Problem(failure, "Memcached")
+	return &problem{reason: reason, message: message, passes: passes}
 }
 
 func upgrading(seen observation, next *plan) *problem {

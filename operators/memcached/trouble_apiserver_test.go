@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 )
@@ -165,7 +166,7 @@ func TestSecretOfTheCopysName(t *testing.T) {
 	s.Must(s.Create(ctx, other))
 	s.Eventually(func() error {
 		err := s.Get(ctx, client.ObjectKeyFromObject(other), other)
-		if ready := meta.FindStatusCondition(other.Status.Conditions, status.Ready); err == nil && (ready == nil || ready.Reason != reasonConflict) {
+		if ready := meta.FindStatusCondition(other.Status.Conditions, status.Ready); err == nil && (ready == nil || ready.Reason != apply.ReasonConflict) {
 			err = fmt.Errorf("Ready is %+v", ready)
 		}
 		return err

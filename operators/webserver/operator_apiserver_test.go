@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+
+	"example.com/fairlead/internal/kit/apply"
 )
 
 // TestRepair changes or deletes every child, and measures how soon it is repaired.
@@ -161,7 +163,7 @@ func TestConflict(t *testing.T) {
 	s.Must(s.Create(ctx, foreign))
 	before := foreign.ResourceVersion
 	s.Must(s.Create(ctx, story(s.R)))
-	if ready := s.waitsFor(reasonConflict); ready.Message != `Service "web-service" exists and is not owned by this object: delete or rename it` {
+	if ready := s.waitsFor(apply.ReasonConflict); ready.Message != `Service "web-service" exists and is not owned by this object: delete or rename it` {
 		t.Errorf("message %q", ready.Message)
 	}
 	s.Within(5*time.Second, func() error { _, err := read(ctx, s.R, "web", &appsv1.Deployment{}); return err })

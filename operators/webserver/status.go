@@ -2,7 +2,6 @@ package webserver
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,9 +22,7 @@ const (
 	reasonReady       = "Ready"
 	reasonRollingOut  = "RollingOut"
 	reasonRolledBack  = "RolledBack"
-	reasonConflict    = "NameConflict"
 	reasonPortTaken   = "PortTaken"
-	reasonRefused     = "Refused"
 	reasonUnavailable = "PodsNotReady"
 	reasonServing     = "Serving"
 	reasonNoPods      = "NoPodReady"
@@ -152,22 +149,18 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 
 // writeProblem reports a write that was refused.
 func writeProblem(failure error) *problem {
-	var conflict *apply.ConflictError
 	switch {
 	case failure == nil:
 		return nil
-	case errors.As(failure, &conflict):
-		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
 	case apply.AnyOf(failure, isPortTaken):
 		return &problem{reason: reasonPortTaken, passes: true,
 			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + status.Shortened(failure.Error())}
 	case apply.AnyOf(failure, isPortOutOfRange):
 		return &problem{reason: reasonPortRange,
 			message: "The Service cannot have its node port, because the cluster gives other ones. Choose another one in service.nodePort: " + status.Shortened(failure.Error())}
-	case apply.AnyOf(failure, apply.IsRefusal):
-		return &problem{reason: reasonRefused, message: "The API server refuses what this WebServer needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: "Retrying", message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), passes: true}
+	reason, message, passes := apply.Problem(failure, "WebServer")
+	return &problem{reason: reason, message: message, passes: passes}
 }
 
 // copyLost reports a copy that the pods mount, that was deleted, and that cannot be made
