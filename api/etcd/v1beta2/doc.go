@@ -1,6 +1,6 @@
 // Package v1beta2 is the API etcd.database.coreos.com/v1beta2, with the names and fields that
-// the CoreOS etcd operator made known, and optional ones beside them: the kind EtcdCluster,
-// a cluster of etcd members that keeps every acknowledged write.
+// the CoreOS etcd operator made known, and optional ones beside them: the kinds
+// EtcdCluster, a cluster of etcd members that keeps every acknowledged write, EtcdBackup and EtcdRestore.
 //
 // +kubebuilder:object:generate=true
 // +groupName=etcd.database.coreos.com
@@ -17,7 +17,8 @@ var GroupVersion = schema.GroupVersion{Group: "etcd.database.coreos.com", Versio
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &EtcdCluster{}, &EtcdClusterList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&EtcdCluster{}, &EtcdClusterList{}, &EtcdBackup{}, &EtcdBackupList{}, &EtcdRestore{}, &EtcdRestoreList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

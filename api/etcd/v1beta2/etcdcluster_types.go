@@ -113,6 +113,11 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	AcceptDataLoss string `json:"acceptDataLoss,omitempty"`
 
+	// recoverFrom is the backup that the cluster is started again from when the loss of quorum is
+	// answered by acceptDataLoss, instead of from the most advanced member that survives.
+	// +optional
+	RecoverFrom *RestoreSource `json:"recoverFrom,omitempty"`
+
 	// baseImage, backup, restore and selfHosted were fields of earlier versions of the CoreOS
 	// operator. They have no effect; an event says so.
 	// +optional
@@ -405,6 +410,14 @@ type EtcdClusterStatus struct {
 	// recovered says from where the cluster was last started again after a loss of quorum.
 	// +optional
 	Recovered *Recovered `json:"recovered,omitempty"`
+
+	// restoring is the restore that is under way, from before anything is done for it.
+	// +optional
+	Restoring *Restoring `json:"restoring,omitempty"`
+
+	// restored is the last restore that came to an end, whether it failed or not.
+	// +optional
+	Restored *Restored `json:"restored,omitempty"`
 }
 
 // MembersStatus has the names of the members' pods.
@@ -497,11 +510,113 @@ type Recovered struct {
 	// member is the member that the cluster was started again from.
 	Member string `json:"member"`
 
+	// backup is the key of the backup, if it was started from one.
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// lostRevision is the last revision that is known of the cluster before, if it was started from a backup.
+	// +optional
+	LostRevision int64 `json:"lostRevision,omitempty"`
+
 	// revision is that member's revision of the store. Whatever was written after it is lost.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
 	// time is when it had started.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// Restoring is a restore that is under way.
+type Restoring struct {
+	// id is the UID of the EtcdRestore, or the ID of the loss of quorum that it answers.
+	ID string `json:"id"`
+
+	// name is that of the EtcdRestore; empty for an answer to a loss of quorum.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// source is where the backup is read from, as it was when the restore began.
+	Source RestoreSource `json:"source"`
+
+	// keepOld is spec.keepOld of the EtcdRestore.
+	// +optional
+	KeepOld bool `json:"keepOld,omitempty"`
+
+	// seed is the member that reads the backup, and that the restored cluster begins with. If it is
+	// lost before that, another one is named.
+	Seed string `json:"seed"`
+
+	// seedData is the UID of what has the seed's data: of its volume's claim or, without volumes, of
+	// its pod. It is recorded before the seed first starts.
+	// +optional
+	SeedData string `json:"seedData,omitempty"`
+
+	// phase is Verifying, Switching or Completing.
+	Phase RestorePhase `json:"phase"`
+
+	// problem says why it does not go on; it is tried again.
+	// +optional
+	Problem string `json:"problem,omitempty"`
+
+	// key, revision and clusterID are those of what the seed serves, once it does.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// revision is the revision of the store in the backup.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// clusterID is etcd's ID of the seed's cluster, in hexadecimal.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// lostRevision is the last revision that is known of the cluster before.
+	// +optional
+	LostRevision int64 `json:"lostRevision,omitempty"`
+
+	// replaced are the members of the cluster before.
+	// +optional
+	// +listType=atomic
+	Replaced []string `json:"replaced,omitempty"`
+
+	// startTime is when it began.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// switchTime is when the members of the cluster before began to be stopped.
+	// +optional
+	SwitchTime *metav1.Time `json:"switchTime,omitempty"`
+}
+
+// Restored is a restore that came to an end.
+type Restored struct {
+	// id is the UID of the EtcdRestore, or the ID of the loss of quorum.
+	ID string `json:"id"`
+
+	// name is that of the EtcdRestore; empty for an answer to a loss of quorum.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// failed says why it failed, by a reason and a message; empty if it did not. The cluster is then as it was.
+	// +optional
+	Failed string `json:"failed,omitempty"`
+
+	// key is that of the backup.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// revision is the revision of the store in the backup.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// lostRevision is the last revision that is known of the cluster before.
+	// +optional
+	LostRevision int64 `json:"lostRevision,omitempty"`
+	// clusterID is etcd's ID of the restored cluster, in hexadecimal.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// kept are the PersistentVolumeClaims of the members before that were kept.
+	// +optional
+	// +listType=atomic
+	Kept []string `json:"kept,omitempty"`
+	// time is when it ended.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }

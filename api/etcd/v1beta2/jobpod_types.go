@@ -1,0 +1,34 @@
+package v1beta2
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// JobPod is about pods that read or write backups.
+type JobPod struct {
+	// serviceAccountName is the name of a ServiceAccount with an identity in the cloud, such as by
+	// IRSA on AWS or workload identity on Google Cloud and Azure. Its token is not mounted unless
+	// one of those does it. Defaults to default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// labels are added to the pods, for example those that Azure's workload identity asks for.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('etcd_') && !k.startsWith('app.kubernetes.io/'))",message="app, and labels that begin with etcd_ or app.kubernetes.io/, are the operator's: choose other labels"
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// nodeSelector has the labels of the nodes that the pods may be scheduled to.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations are the pods' tolerations.
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// resources are those of the pods' containers.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+}
