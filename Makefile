@@ -46,7 +46,7 @@ demo: ## From nothing to the operators at work on a local cluster, shown on the 
 	$(LOCALCLUSTER) run -- hack/demo.sh
 
 .PHONY: test
-test: doctor-test check assets build build-dist ## All that CI runs, from nothing
+test: doctor-test check assets build build-storage build-dist ## All that CI runs, from nothing
 	$(MAKE) --no-print-directory -j 2 --output-sync=line apiserver-test cluster-tests
 
 ##@ The local cluster
@@ -81,9 +81,23 @@ build: build-localcluster ## Build the programs into bin/
 build-localcluster:
 	go build -C localcluster -o $(BIN)/ .
 
+# Azurite is installed once for each lock file.
+AZURITE := $(BIN)/azurite
+# What tests of $OPERATOR need: only those of etcd's backups need storage, and so npm.
+STORAGE = $(if $(filter all etcd,$(OPERATOR)),build-storage)
+
+.PHONY: build-storage
+build-storage: ## Build the servers of object storage that backups are tested with (minutes once, seconds later; needs npm)
+	CGO_ENABLED=0 go build -C tools/storage -trimpath -ldflags '-s -w' -o $(BIN)/ tool
+	@cmp -s tools/azurite/package-lock.json $(AZURITE)/installed || { \
+		rm -rf $(AZURITE) && mkdir -p $(AZURITE) && cp tools/azurite/package*.json $(AZURITE)/ && \
+		npm ci --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		cp tools/azurite/package-lock.json $(AZURITE)/installed; }
+	@[ -e $(AZURITE)-blob ] || ln -sf azurite/node_modules/.bin/azurite-blob $(AZURITE)-blob
+
 .PHONY: run
-run: ## Run the operators here, against $KUBECONFIG
-	go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
+run: ## Run the operators here, against $KUBECONFIG; pods for backups of etcd are of image $IMG
+	ETCD_AGENT_IMAGE=$(IMG) go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
 
 .PHONY: generate
 generate: generators ## Generate Go code from the API types
@@ -139,15 +153,15 @@ verify: generators ## Fail if generated files are not current
 	hack/verify.sh
 
 # Less garbage collection, also in the servers, as long as a process has less than 2 GiB.
-APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) go test -tags apiserver -timeout 60m
-# The race detector would make these take three times as long.
-LONG = ^Test(Sweep|Fields)
+APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) STORAGE_ASSETS=$(BIN) go test -tags apiserver -timeout 60m
+# The race detector would make these take three times as long, or as much memory.
+LONG = ^Test(Sweep|Fields|Memory)
 # These need no API server: unit has them.
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|OnceFailed|PlantedFlaws)
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 
 .PHONY: apiserver-test
-apiserver-test: assets ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
+apiserver-test: assets $(STORAGE) ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
 	$(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)' $(TESTED)
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
@@ -162,7 +176,7 @@ localcluster-test: assets ## The local cluster's own tests
 	cd localcluster && go test -tags cluster -count 1 -timeout 20m .
 
 .PHONY: e2e
-e2e: build build-dist ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
+e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE)) ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
 
 .PHONY: soak
@@ -180,12 +194,17 @@ install-test: build build-dist ## Install, upgrade and uninstall in every way, o
 KUBERNETES ?= v1.31.0 v1.36.3
 
 .PHONY: test-matrix
-test-matrix: build ## API-server tests and walkthroughs on the releases KUBERNETES="v1.31.0 v1.36.3"
+test-matrix: build build-storage ## API-server tests and walkthroughs on the releases KUBERNETES="v1.31.0 v1.36.3"
 	hack/matrix.sh $(KUBERNETES)
 
 .PHONY: bench
-bench: build ## The benchmarks; see bench/README.md
+bench: build bench-programs ## The benchmarks; see bench/README.md
 	$(LOCALCLUSTER) run -- go run ./bench
+
+.PHONY: bench-programs
+bench-programs: # the S3 gateway, and what backups are measured against
+	CGO_ENABLED=0 go build -C tools/storage -trimpath -ldflags '-s -w' -o $(BIN)/ github.com/versity/versitygw/cmd/versitygw
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./bench/s3pipe
 
 .PHONY: assets
 assets: build-localcluster ## Build the binaries of Kubernetes, and of the etcd versions of the tests (minutes once, seconds later)
@@ -204,7 +223,7 @@ uninstall: ## Remove the CRDs, and with them all objects of their kinds
 
 .PHONY: deploy
 deploy: ## Install CRDs, RBAC and the manager, with image $IMG
-	$(KUBECTL) kustomize $(CONFIG)/$(OVERLAY) | sed 's|image: fairlead:dev|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+	$(KUBECTL) kustomize $(CONFIG)/$(OVERLAY) | sed -E 's#(image|value): fairlead:dev#\1: $(IMG)#' | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: ## Remove what deploy installed, and with the CRDs all objects of their kinds

@@ -101,6 +101,11 @@ check_tools() {
 		fine "a C compiler"
 	fi
 	if has git; then fine git; else lacks "no git: apt-get install git"; fi
+	if has npm && has node; then
+		fine "node and npm"
+	else
+		lacks "no node or no npm, which the server with Azure's API is installed with that backups are tested with: apt-get install nodejs npm"
+	fi
 }
 
 check_memory() {

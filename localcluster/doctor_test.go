@@ -18,7 +18,7 @@ func goodMachine() machine {
 	return machine{
 		programs: map[string]string{
 			"uname": "echo Linux", "id": "echo 0", "apt-get": "", "dpkg-deb": "", "mount": "", "git": "",
-			"gcc": "", "ip": "", "nft": "", "iptables": "", "unshare": "",
+			"gcc": "", "node": "", "npm": "", "ip": "", "nft": "", "iptables": "", "unshare": "",
 			"go":   `case $1 in version) echo go version go1.26.1 linux/amd64 ;; *) case $2 in GOCACHE) echo /tmp ;; *) echo auto ;; esac ;; esac`,
 			"df":   `printf 'Filesystem 1024-blocks Used Available Capacity Mounted\n/dev/vda 1 1 99999999 1%% /\n'`,
 			"stat": "echo ext2/ext3",
@@ -67,6 +67,13 @@ func TestDoctor(t *testing.T) {
 		},
 		"no C compiler, for the demo": {
 			target: "demo", change: func(m machine) { delete(m.programs, "gcc"); delete(m.programs, "git") },
+		},
+		"no npm, for the tests": {
+			target: "test", change: func(m machine) { delete(m.programs, "npm") },
+			want: []string{"apt-get install nodejs npm"},
+		},
+		"no npm, for the demo": {
+			target: "demo", change: func(m machine) { delete(m.programs, "npm"); delete(m.programs, "node") },
 		},
 		"not root": {
 			target: "up", change: func(m machine) { m.programs["id"] = "echo 1000" },

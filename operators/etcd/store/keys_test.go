@@ -1,0 +1,152 @@
+package store
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestKeyOf(t *testing.T) {
+	berlin := time.FixedZone("CET", 3600)
+	got := KeyOf("etcd/prod", 99, noon.In(berlin))
+	if want := "etcd/prod_v99_2026-01-02-12:00:00"; got != want {
+		t.Errorf("KeyOf() = %q, want %q", got, want)
+	}
+	revision, at, ok := ParseKey("etcd/prod", got)
+	if !ok || revision != 99 || !at.Equal(noon) {
+		t.Errorf("ParseKey() = %d, %v, %v", revision, at, ok)
+	}
+}
+
+// TestParseKey has names under the same prefix that are not of the path: nobody may count, restore
+// or delete those.
+func TestParseKey(t *testing.T) {
+	for _, key := range []string{
+		"prod", "prod_v", "prod_v1", "prod_v1_", "prod_v_2026-01-02-12:00:00", "prod_v-1_2026-01-02-12:00:00", "prod_v+1_2026-01-02-12:00:00",
+		"prod_v01_2026-01-02-12:00:00", "prod_v1_2026-01-02-12:00", "prod_v1_2026-13-02-12:00:00", "prod_v1_2026-02-30-12:00:00",
+		"prod_v1_2026-01-02-12:00:00.5", "prod_v1_2026-01-02-12:00:00-old", "prod_v1_2026-01-02-12:00:00/x", "prod_v1_2026-1-2-12:00:00",
+		"prod_v99999999999999999999_2026-01-02-12:00:00", "prod-2_v1_2026-01-02-12:00:00", "prod_v1_x_v1_2026-01-02-12:00:00",
+		"other_v1_2026-01-02-12:00:00", "a/prod_v1_2026-01-02-12:00:00", " prod_v1_2026-01-02-12:00:00", "prod_v1_2026-01-02-12:00:00 ",
+	} {
+		if revision, at, ok := ParseKey("prod", key); ok {
+			t.Errorf("ParseKey(%q) = %d, %v: it is of no backup of this path", key, revision, at)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	at := func(revision int64, hours int) string {
+		return KeyOf("prod", revision, noon.Add(time.Duration(hours)*time.Hour))
+	}
+	foreign := []string{
+		"prod", "prod_v100", "prod_v9999_2030-01-01-00:00:00.bak", "prod-2_v5000_2029-01-01-00:00:00", "prod_v5000_zzzz",
+		"prod_v7000_2028-01-01-00:00:00/readme", "prod_v2_v5000_2029-01-01-00:00:00",
+	}
+	growing := []string{at(8, 0), at(9, 1), at(10, 2), at(11, 3), at(98, 4), at(99, 5), at(100, 6), at(101, 7), at(999, 8), at(1000, 9)}
+	restored := []string{at(50, 0), at(120, 1), at(60, 2), at(70, 3)} // after the second one it was restored to the first
+	idle := []string{at(50, 0), at(50, 1), at(50, 2)}
+	hours := func(n float64) *time.Time { return new(noon.Add(time.Duration(n * float64(time.Hour)))) }
+
+	cases := map[string]struct {
+		keys   []string
+		wanted Wanted
+		want   string
+		reason string
+	}{
+		"the newest of all":                            {keys: growing, want: at(1000, 9)},
+		"a revision that is one of them":               {keys: growing, wanted: Wanted{Revision: new(int64(10))}, want: at(10, 2)},
+		"9 before 10":                                  {keys: growing, wanted: Wanted{Revision: new(int64(9))}, want: at(9, 1)},
+		"99 before 100":                                {keys: growing, wanted: Wanted{Revision: new(int64(99))}, want: at(99, 5)},
+		"100 after 99":                                 {keys: growing, wanted: Wanted{Revision: new(int64(100))}, want: at(100, 6)},
+		"between 11 and 98":                            {keys: growing, wanted: Wanted{Revision: new(int64(97))}, want: at(11, 3)},
+		"after the last":                               {keys: growing, wanted: Wanted{Revision: new(int64(1 << 62))}, want: at(1000, 9)},
+		"before the first":                             {keys: growing, wanted: Wanted{Revision: new(int64(7))}, reason: ReasonObjectNotFound},
+		"a time that is one of them":                   {keys: growing, wanted: Wanted{Time: hours(6)}, want: at(100, 6)},
+		"a time just before 99 became 100":             {keys: growing, wanted: Wanted{Time: hours(5.9)}, want: at(99, 5)},
+		"a time in another zone":                       {keys: growing, wanted: Wanted{Time: new(hours(6).In(time.FixedZone("", -9*3600)))}, want: at(100, 6)},
+		"a time before the first":                      {keys: growing, wanted: Wanted{Time: hours(-1)}, reason: ReasonObjectNotFound},
+		"after a restore, the newest is by time":       {keys: restored, want: at(70, 3)},
+		"after a restore, a time before it":            {keys: restored, wanted: Wanted{Time: hours(1.5)}, want: at(120, 1)},
+		"after a restore, a revision of before it":     {keys: restored, wanted: Wanted{Revision: new(int64(200))}, want: at(120, 1)},
+		"of several of one revision, the newest":       {keys: idle, wanted: Wanted{Revision: new(int64(50))}, want: at(50, 2)},
+		"of several of one revision, by time":          {keys: idle, wanted: Wanted{Time: hours(1)}, want: at(50, 1)},
+		"at one time, the greatest revision":           {keys: []string{at(10, 0), at(9, 0)}, want: at(10, 0)},
+		"nothing but foreign ones":                     {reason: ReasonObjectNotFound},
+		"nothing but foreign ones, before a revision ": {wanted: Wanted{Revision: new(int64(5))}, reason: ReasonObjectNotFound},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var all []Object
+			for _, key := range append(append([]string{}, foreign...), tc.keys...) {
+				all = append(all, Object{Key: key})
+			}
+			for range 10 { // storage lists them by their text, or not at all in order
+				rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+				got, p := Choose(all, "prod", tc.wanted)
+				if got.Key != tc.want || (p == nil) != (tc.reason == "") || p != nil && p.Reason != tc.reason {
+					t.Fatalf("Choose() = %q, %v, want %q, %q", got.Key, p, tc.want, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestMeta(t *testing.T) {
+	for name, meta := range map[string]Meta{
+		"empty": {},
+		"full": {
+			Owner: "8ae2a7a0-9ea3-4a4b-a8f6-2a1a1a3d9d0a", Number: 7, Revision: 1 << 40, Time: noon.Add(time.Nanosecond), EtcdVersion: "3.6.16",
+			Hash: "ffffffff", HashRevision: 12, CompactRevision: 3,
+		},
+	} {
+		if diff := cmp.Diff(meta, metaOf(meta.metadata())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := metaOf(map[string]string{"owner": "x", "Fairleadrevision": "many", "FairleadOwner": "me"}); got != (Meta{Owner: "me"}) {
+		t.Errorf("somebody else's metadata are read as %+v", got)
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	cases := map[string]struct {
+		kind   v1beta2.StorageType
+		source v1beta2.BackupSource
+		want   Place
+		fails  bool
+	}{
+		"S3": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b/a/c", Endpoint: "http://x", ForcePathStyle: true, AWSSecret: "s"}},
+			want: Place{Type: v1beta2.StorageS3, Bucket: "b", Key: "a/c", Endpoint: "http://x", ForcePathStyle: true}},
+		"S3 with the pod's identity": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b/a"}},
+			want: Place{Type: v1beta2.StorageS3, Bucket: "b", Key: "a", Identity: true}},
+		"GCS": {kind: v1beta2.StorageGCS, source: v1beta2.BackupSource{GCS: &v1beta2.GCSSource{Path: "b/a", GCPSecret: "s"}},
+			want: Place{Type: v1beta2.StorageGCS, Bucket: "b", Key: "a"}},
+		"ABS": {kind: v1beta2.StorageABS, source: v1beta2.BackupSource{ABS: &v1beta2.ABSSource{Path: "b/a", ABSSecret: "s"}},
+			want: Place{Type: v1beta2.StorageABS, Bucket: "b", Key: "a"}},
+		"a claim": {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a/b"}},
+			want: Place{Type: v1beta2.StorageClaim, Bucket: "c", Key: "a/b"}},
+		"an unknown type":       {kind: "OSS", fails: true},
+		"a type without source": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{GCS: &v1beta2.GCSSource{Path: "b/a"}}, fails: true},
+		"no key":                {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b"}}, fails: true},
+		"out of the volume":     {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a/../../b"}}, fails: true},
+		"a file of ours":        {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a" + metaSuffix}}, fails: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := PlaceOf(tc.kind, tc.source)
+			if tc.fails {
+				wants(t, err, ReasonPlaceInvalid)
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("PlaceOf() = %+v, %v, want %+v", got, err, tc.want)
+			}
+		})
+	}
+}
