@@ -82,6 +82,7 @@ func (w *World) Put(address string) (int64, error) {
 		return 0, ErrNoAnswer
 	}
 	w.acked = append(w.acked, w.lastWrite)
+	w.ackedBy[w.lastWrite] = p.config.Disk.cluster
 	return next.revision, nil
 }
 

@@ -15,5 +15,6 @@
 //   - The sizes of the database are counts of writes times a constant.
 //   - Disk.Corrupt keeps a process from starting. The alarm CORRUPT is raised by World.Diverge,
 //     which compares nothing, and ends with the request to disarm it.
+//   - Disk.Restore makes of a Snapshot what etcdutl does, with an ID of the cluster that is no etcd's.
 //   - Nothing is modelled of users, leases, watches, TLS, and of keys but their writes' numbers.
 package model

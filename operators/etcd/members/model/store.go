@@ -20,6 +20,9 @@ var ErrNoAnswer = errors.New("no answer")
 // Acknowledged is all writes that were acknowledged.
 func (w *World) Acknowledged() []Write { return w.acked }
 
+// AcknowledgedBy is the cluster that has acknowledged a write.
+func (w *World) AcknowledgedBy(write Write) members.ID { return w.ackedBy[write] }
+
 // Holders is the disks that have a write.
 func (w *World) Holders(write Write) []*Disk {
 	var all []*Disk

@@ -24,13 +24,14 @@ type World struct {
 	disks     []*Disk
 	geneses   map[string]*entry
 	acked     []Write
+	ackedBy   map[Write]members.ID
 	lastWrite Write
 	next      time.Time
 }
 
 // New is a world without clusters.
 func New(now func() time.Time) *World {
-	return &World{now: now, geneses: map[string]*entry{}}
+	return &World{now: now, geneses: map[string]*entry{}, ackedBy: map[Write]members.ID{}}
 }
 
 // Disk is the data of a member, which outlives its processes.

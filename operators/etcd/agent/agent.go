@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/fairlead/operators/etcd/store"
+)
+
+// memoryLimit is what the garbage collector aims at. A pod's memory is its user's.
+const memoryLimit = 48 << 20
+
+// mostMessage is how much the kubelet reads of a termination message.
+const mostMessage = 4096
+
+// agent does tasks.
+type agent struct {
+	// secretDir, volumeDir and certificateDir are where the storage's Secret, or claim, and the client's
+	// certificate are mounted.
+	secretDir, volumeDir, certificateDir string
+	// member is the value of [MemberVariable].
+	member string
+
+	now func() time.Time
+	// log tells people what is done.
+	log io.Writer
+}
+
+// Main does the task in the only argument, reports its result, and returns the exit code.
+func Main(ctx context.Context, args []string) int {
+	limitMemory()
+	a := &agent{
+		secretDir: store.SecretDir, volumeDir: store.VolumeDir, certificateDir: CertificateDir,
+		member: os.Getenv(MemberVariable), now: time.Now, log: os.Stdout,
+	}
+	result := a.main(ctx, args)
+	if err := os.WriteFile(MessagePath, message(result), 0o600); err != nil {
+		a.say("The result cannot be reported: %v", err)
+		return 1
+	}
+	if result.Problem != nil {
+		return 1
+	}
+	return 0
+}
+
+func limitMemory() {
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(memoryLimit)
+}
+
+func (a *agent) main(ctx context.Context, args []string) Result {
+	var task Task
+	if len(args) != 1 {
+		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: fmt.Sprintf("%s needs a task as its only argument", Command)}}
+	}
+	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
+		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: "The task cannot be read: " + err.Error()}}
+	}
+	result := a.do(ctx, task)
+	if p := result.Problem; p != nil {
+		a.say("%s: %s", p.Reason, p.Message)
+	}
+	return result
+}
+
+// do does a task.
+func (a *agent) do(ctx context.Context, task Task) (result Result) {
+	if err := valid(task); err != nil {
+		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: err.Error()}}
+	}
+	var err error
+	switch task.Action {
+	case Save:
+		result.Saved, err = a.save(ctx, task)
+	case Fetch:
+		result.Fetched, err = a.fetch(ctx, task)
+	case Prove:
+		result.Proved, err = a.prove(ctx, task)
+	case Prune:
+		result.Pruned, result.Left, err = a.prune(ctx, task)
+	}
+	if err != nil {
+		return Result{Problem: problemOf(ctx, err), Pruned: result.Pruned, Left: result.Left}
+	}
+	return result
+}
+
+// valid says what is missing in a task. An operator of another version may have made it.
+func valid(t Task) error {
+	switch t.Action {
+	case Save, Fetch, Prove, Prune:
+	default:
+		return fmt.Errorf("the action %q is unknown", t.Action)
+	}
+	switch {
+	case t.Timeout <= 0:
+		return errors.New("the timeout is missing")
+	case (t.Action == Save || t.Action == Prune) && t.Owner == "":
+		return errors.New("the owner is missing")
+	case t.Action == Save && len(t.Endpoints) == 0:
+		return errors.New("the endpoints are missing")
+	case (t.Action == Fetch || t.Action == Prove) && t.Member == nil:
+		return errors.New("the member is missing")
+	case t.Action == Prove && (t.Saved == nil || len(t.Endpoints) == 0):
+		return errors.New("what is to be proved is missing")
+	case t.Action == Prune && t.Keep == nil:
+		return errors.New("what is kept is missing")
+	}
+	return nil
+}
+
+// open opens the storage of a task.
+func (a *agent) open(ctx context.Context, t Task) (*store.Store, error) {
+	return store.Open(ctx, t.Place, store.Options{SecretDir: a.secretDir, VolumeDir: a.volumeDir, Timeout: t.Timeout})
+}
+
+// problemOf is an error as it is reported.
+func problemOf(ctx context.Context, err error) *store.Problem {
+	var known *store.Problem
+	switch {
+	case ctx.Err() != nil:
+		return &store.Problem{Reason: ReasonInterrupted, Message: "The pod was told to stop", Passes: true}
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &store.Problem{Reason: ReasonNoSpace, Message: "The volume is full: it needs twice the size of the backup", Passes: true}
+	case errors.As(err, new(*os.PathError)), errors.As(err, new(*os.LinkError)), errors.As(err, new(*os.SyscallError)):
+		return &store.Problem{Reason: ReasonVolumeFailed, Message: "The volume cannot be used: " + err.Error(), Passes: true}
+	}
+	return &store.Problem{Reason: ReasonFailed, Message: err.Error(), Passes: true}
+}
+
+// message is a result as a termination message, which is never cut: half a JSON is nothing.
+func message(r Result) []byte {
+	for most := mostMessage / 2; ; most /= 2 {
+		text, err := json.Marshal(r)
+		if err != nil {
+			r = Result{Problem: &store.Problem{Reason: ReasonFailed, Message: err.Error(), Passes: true}}
+			continue
+		}
+		if len(text) <= mostMessage || r.Problem == nil || most == 0 {
+			return text
+		}
+		cut := *r.Problem
+		cut.Message = strings.ToValidUTF8(cut.Message[:min(most, len(cut.Message))], "") + "…"
+		r.Problem = &cut
+	}
+}
+
+// say writes a line to the log.
+func (a *agent) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.log, format+"\n", args...) // nobody is there to be told
+}

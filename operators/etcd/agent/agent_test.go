@@ -1,0 +1,317 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/store"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// database looks like one of bbolt: its first page, and more.
+func database(pages int) []byte {
+	data := bytes.Repeat([]byte("etcd"), pages*1024)
+	binary.LittleEndian.PutUint32(data[magicAt:], boltMagic)
+	return data
+}
+
+// withHash is a snapshot of a database.
+func withHash(data []byte) []byte {
+	sum := sha256.Sum256(data)
+	return append(slices.Clone(data), sum[:]...)
+}
+
+func TestCheck(t *testing.T) {
+	good := withHash(database(3))
+	changed := slices.Clone(good)
+	changed[5000]++
+	for name, tc := range map[string]struct {
+		data []byte
+		want error
+	}{
+		"good":                       {good, nil},
+		"empty":                      {nil, errEmpty},
+		"short":                      {[]byte("hello"), errForeign},
+		"a text":                     {bytes.Repeat([]byte("hello\n"), 4000), errForeign},
+		"a database without hash":    {database(3), errTruncated},
+		"truncated":                  {good[:8000], errTruncated},
+		"truncated by the last byte": {good[:len(good)-1], errTruncated},
+		"truncated by a page":        {good[:len(good)-4096], errHash},
+		"a byte is another":          {changed, errHash},
+		"something behind":           {append(slices.Clone(good), 0), errTruncated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, size := range []int{1, 31, 33, 4096, 1 << 20} {
+				c := newCheck()
+				for part := range slices.Chunk(tc.data, size) {
+					_, _ = c.Write(part)
+				}
+				if err := c.end(); !errors.Is(err, tc.want) || err == nil && c.size != int64(len(tc.data)) {
+					t.Errorf("in parts of %d bytes: %v, want %v", size, err, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// stream gives data in parts, and then ends with an error.
+func stream(data []byte, end error) func() (*pb.SnapshotResponse, error) {
+	parts := slices.Collect(slices.Chunk(data, 1000))
+	return func() (*pb.SnapshotResponse, error) {
+		if len(parts) == 0 {
+			return nil, end
+		}
+		part := parts[0]
+		parts = parts[1:]
+		return &pb.SnapshotResponse{Blob: part}, nil
+	}
+}
+
+func TestSnapshotIsCompleteOrAnError(t *testing.T) {
+	good, broken := withHash(database(2)), errors.New("broken")
+	for name, tc := range map[string]struct {
+		data []byte
+		end  error
+		want error
+	}{
+		"complete":          {good, io.EOF, nil},
+		"another hash":      {withHash(append(database(2), 1))[:len(good)], io.EOF, errHash},
+		"ends early":        {good[:5000], io.EOF, errTruncated},
+		"breaks":            {good[:5000], broken, broken},
+		"breaks at the end": {good, broken, broken},
+		"nothing":           {nil, io.EOF, errEmpty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSnapshot(stream(tc.data, tc.end), func(error) {}, time.Minute)
+			err := s.begin()
+			var got []byte
+			if err == nil {
+				got, err = io.ReadAll(iotest.OneByteReader(s))
+			}
+			if !errors.Is(err, tc.want) || (err == nil) != (s.err == nil) {
+				t.Fatalf("%v, want %v; known as %v", err, tc.want, s.err)
+			}
+			if err == nil && !bytes.Equal(got, tc.data) {
+				t.Error("other bytes came out")
+			}
+		})
+	}
+}
+
+// A member that hangs is given up, and one that is slow, or whose reader is, is not.
+func TestSnapshotHangs(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	good := withHash(database(1))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	recv := stream(good[:1000], nil)
+	s := newSnapshot(func() (*pb.SnapshotResponse, error) {
+		if got, _ := recv(); got != nil {
+			return got, nil
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, cancel, timeout)
+	if _, err := io.ReadAll(s); err == nil || !strings.Contains(err.Error(), "no byte of the snapshot within 50ms") {
+		t.Errorf("a member that hangs: %v", err)
+	}
+
+	s = newSnapshot(stream(good, io.EOF), func(err error) { t.Errorf("cancelled: %v", err) }, timeout)
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * timeout)
+	if _, err := io.ReadAll(s); err != nil {
+		t.Errorf("a slow reader: %v", err)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	const cluster = members.ID(7)
+	is := func(url string, id members.ID, applied uint64, change ...func(*member)) member {
+		m := member{url: url, status: members.Status{ClusterID: cluster, ID: id, Leader: 1, Applied: applied}}
+		for _, c := range change {
+			c(&m)
+		}
+		return m
+	}
+	silent := func(err error) func(*member) {
+		return func(m *member) { m.status, m.err = members.Status{}, err }
+	}
+	dead := silent(fmt.Errorf("%w: connection refused", members.ErrUnreachable))
+	for name, tc := range map[string]struct {
+		asked  []member
+		want   []string
+		reason string
+		says   string
+	}{
+		"a follower before the leader": {asked: []member{is("a", 1, 9), is("b", 2, 8)}, want: []string{"b", "a"}},
+		"the one that applied most":    {asked: []member{is("a", 1, 9), is("b", 2, 7), is("c", 3, 8)}, want: []string{"c", "b", "a"}},
+		"the leader alone":             {asked: []member{is("a", 1, 9), is("b", 2, 0, dead)}, want: []string{"a"}},
+		"one member at two endpoints":  {asked: []member{is("a", 2, 9), is("b", 2, 9)}, want: []string{"a"}},
+		"no learner":                   {asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) { m.status.IsLearner = true })}, want: []string{"a"}},
+		"none that is corrupt": {asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) {
+			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.Corrupt}}
+		})}, want: []string{"a"}},
+		"one that is full, and another corrupt": {asked: []member{is("b", 2, 9, func(m *member) {
+			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.NoSpace}, {Member: 3, Type: members.Corrupt}}
+		})}, want: []string{"b"}},
+		"nobody leads": {
+			asked: []member{is("a", 1, 9, func(m *member) { m.status.Leader = 0 }), is("b", 2, 0, dead)}, reason: ReasonEtcdUnhealthy,
+			says: "No member can be backed up: a has no leader; b: cannot be reached: connection refused",
+		},
+		"nobody answers": {asked: []member{is("a", 1, 0, dead)}, reason: ReasonEtcdUnreachable, says: "No member answers: a: cannot be reached: connection refused"},
+		"users":          {asked: []member{is("a", 1, 0, silent(members.ErrAuth))}, reason: ReasonEtcdRefuses, says: refusal},
+		"two clusters": {
+			asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) { m.status.ClusterID = 8 })}, reason: ReasonEtcdUnhealthy,
+			says: "a and b are of different clusters: a backup is of one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good, err := order(tc.asked)
+			var got []string
+			for _, m := range good {
+				got = append(got, m.url)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+			var p *store.Problem
+			if errors.As(err, &p) != (tc.reason != "") || p != nil && (p.Reason != tc.reason || p.Message != tc.says) {
+				t.Errorf("problem %+v, want %s: %s", p, tc.reason, tc.says)
+			}
+		})
+	}
+}
+
+func TestExpired(t *testing.T) {
+	at := func(number, revision int64, age time.Duration) store.Object {
+		when := noon.Add(-age)
+		return store.Object{Key: store.KeyOf("b", revision, when), Meta: store.Meta{Number: number, Revision: revision, Time: when}}
+	}
+	days := func(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
+	nine, ten, hundred := at(1, 9, days(3)), at(2, 10, days(2)), at(3, 100, days(1))
+	for name, tc := range map[string]struct {
+		own  []store.Object
+		keep Retention
+		want []store.Object
+	}{
+		"all":                         {own: []store.Object{nine, ten, hundred}},
+		"the last one":                {own: []store.Object{hundred, nine, ten}, keep: Retention{Max: 1}, want: []store.Object{nine, ten}},
+		"9 before 10":                 {own: []store.Object{nine, ten}, keep: Retention{Max: 1}, want: []store.Object{nine}},
+		"99 before 100":               {own: []store.Object{hundred, at(2, 99, days(2))}, keep: Retention{Max: 1}, want: []store.Object{at(2, 99, days(2))}},
+		"the one that was proved":     {own: []store.Object{nine, ten, hundred}, keep: Retention{Max: 1, Proved: nine.Key}, want: []store.Object{ten}},
+		"the one that was made last":  {own: []store.Object{nine, ten, hundred}, keep: Retention{Max: 1, Last: ten.Key}, want: []store.Object{nine}},
+		"by age, but for two":         {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: time.Hour}, want: []store.Object{nine}},
+		"by age, the proved one":      {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: time.Hour, Proved: nine.Key}},
+		"young":                       {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: days(4)}},
+		"by both":                     {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: days(4), Max: 2}, want: []store.Object{nine}},
+		"after a restore, and a jump": {own: []store.Object{at(4, 5, days(-300)), at(5, 3, days(0)), at(6, 4, days(0))}, keep: Retention{Max: 2}, want: []store.Object{at(4, 5, days(-300))}},
+		"the same number":             {own: []store.Object{at(0, 9, days(1)), at(0, 10, days(2))}, keep: Retention{Max: 1}, want: []store.Object{at(0, 10, days(2))}},
+		"none":                        {keep: Retention{Max: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, expired(tc.own, tc.keep, noon)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMessageFits(t *testing.T) {
+	for name, r := range map[string]Result{
+		"saved":    {Saved: &v1beta2.StoredBackup{Key: strings.Repeat("k", 1024)}},
+		"short":    {Problem: &store.Problem{Reason: "R", Message: "short"}},
+		"long":     {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("long ", 10000), Passes: true}},
+		"escaped":  {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("\x01", 10000)}},
+		"no ASCII": {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("ä€", 10000)}},
+	} {
+		var got Result
+		text := message(r)
+		if err := json.Unmarshal(text, &got); err != nil || len(text) > mostMessage {
+			t.Fatalf("%s: %d bytes: %v", name, len(text), err)
+		}
+		if r.Problem != nil && (got.Problem.Reason != r.Problem.Reason || got.Problem.Passes != r.Problem.Passes || got.Problem.Message == "") {
+			t.Errorf("%s: %+v", name, got.Problem)
+		}
+		if r.Saved != nil && !cmp.Equal(got, r) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// What does not work is reported, also when the operator is of another version than the agent.
+func TestBadTasks(t *testing.T) {
+	task := func(change func(*Task)) string {
+		all := Task{
+			Action: Save, Owner: "uid", Timeout: time.Second, Endpoints: []string{"http://127.0.0.1:1"},
+			Place: store.Place{Type: v1beta2.StorageClaim, Bucket: "claim", Key: "key"},
+		}
+		change(&all)
+		text, _ := json.Marshal(all)
+		return string(text)
+	}
+	for name, tc := range map[string]struct {
+		args   []string
+		reason string
+	}{
+		"none":           {nil, ReasonTaskInvalid},
+		"no JSON":        {[]string{"{"}, ReasonTaskInvalid},
+		"no action":      {[]string{task(func(t *Task) { t.Action = "Dance" })}, ReasonTaskInvalid},
+		"no timeout":     {[]string{task(func(t *Task) { t.Timeout = 0 })}, ReasonTaskInvalid},
+		"no owner":       {[]string{task(func(t *Task) { t.Owner = "" })}, ReasonTaskInvalid},
+		"no endpoints":   {[]string{task(func(t *Task) { t.Endpoints = nil })}, ReasonTaskInvalid},
+		"no member":      {[]string{task(func(t *Task) { t.Action = Fetch })}, ReasonTaskInvalid},
+		"nothing saved":  {[]string{task(func(t *Task) { t.Action, t.Member = Prove, &Member{} })}, ReasonTaskInvalid},
+		"nothing kept":   {[]string{task(func(t *Task) { t.Action = Prune })}, ReasonTaskInvalid},
+		"no URL":         {[]string{task(func(t *Task) { t.Endpoints = []string{"::"} })}, ReasonEtcdUnreachable},
+		"dead":           {[]string{task(func(*Task) {})}, ReasonEtcdUnreachable},
+		"no certificate": {[]string{task(func(t *Task) { t.TLS = true })}, ReasonCertificateInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &agent{certificateDir: t.TempDir(), volumeDir: t.TempDir(), now: time.Now, log: t.Output()}
+			if got := a.main(t.Context(), tc.args); got.Problem == nil || got.Problem.Reason != tc.reason || got.Problem.Message == "" {
+				t.Errorf("%+v, want %s", got.Problem, tc.reason)
+			}
+		})
+	}
+}
+
+// hanging is where connections are accepted, and nothing is said.
+func hanging(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return "http://" + l.Addr().String()
+}
+
+func TestHangingEndpoint(t *testing.T) {
+	began := time.Now()
+	asked, err := status(t.Context(), []string{hanging(t), hanging(t), hanging(t)}, nil)
+	if err != nil || len(asked) != 3 || asked[0].err == nil {
+		t.Errorf("%+v: %v", asked, err)
+	}
+	if took := time.Since(began); took > 3*members.Patience {
+		t.Errorf("it took %s", took)
+	}
+}

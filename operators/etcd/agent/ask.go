@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/pki"
+	"example.com/fairlead/operators/etcd/store"
+)
+
+// member is an endpoint, and what the member there has said.
+type member struct {
+	url    string
+	at     members.Endpoint
+	client members.Direct
+	status members.Status
+	err    error
+}
+
+// ask asks all endpoints at once for their status. If only the leader answers, the other members
+// that it knows are asked, too: what was given may be a Service.
+func (a *agent) ask(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {
+	asked, err := status(ctx, urls, config)
+	if err != nil {
+		return nil, err
+	}
+	leader := slices.IndexFunc(asked, func(m member) bool { return m.err == nil })
+	isAlone := !slices.ContainsFunc(asked, func(m member) bool { return m.err == nil && m.status.Leader != m.status.ID })
+	if leader < 0 || !isAlone {
+		return asked, nil
+	}
+	return append(asked, others(ctx, asked[leader], urls, config)...), nil
+}
+
+// others are the members that one knows of and that answer, but for those that were asked. It is no
+// problem if there are none: the leader is better than nobody.
+func others(ctx context.Context, m member, asked []string, config *tls.Config) []member {
+	list, err := m.client.List(ctx, m.at)
+	if err != nil {
+		return nil
+	}
+	var urls []string
+	for _, other := range list.Members {
+		if other.ID != m.status.ID && !other.IsLearner {
+			urls = append(urls, other.ClientURLs...)
+		}
+	}
+	urls = slices.DeleteFunc(urls, func(u string) bool { return slices.Contains(asked, u) })
+	more, err := status(ctx, urls, config)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(more, func(m member) bool { return m.err != nil })
+}
+
+func status(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {
+	asked := make([]member, len(urls))
+	for i, u := range urls {
+		at, isSecure, err := endpointOf(u)
+		if err != nil {
+			return nil, err
+		}
+		asked[i] = member{url: u, at: at, client: members.DialDirect(nil)}
+		if isSecure {
+			asked[i].client = members.DialDirect(config)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range asked {
+		m := &asked[i]
+		all.Go(func() { m.status, m.err = m.client.Status(ctx, m.at) })
+	}
+	all.Wait()
+	return asked, nil
+}
+
+// endpointOf is where an URL leads to.
+func endpointOf(text string) (at members.Endpoint, isSecure bool, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return at, false, &store.Problem{Reason: ReasonEtcdUnreachable, Message: fmt.Sprintf("%q is no URL such as http://example-client:2379", text)}
+	}
+	port := cmp.Or(u.Port(), strconv.Itoa(members.ClientPort))
+	return members.Endpoint{Address: net.JoinHostPort(u.Hostname(), port), ServerName: u.Hostname()}, u.Scheme == "https", nil
+}
+
+// clientConfig is how members with TLS are connected to.
+func (a *agent) clientConfig(t Task) (*tls.Config, error) {
+	if !t.TLS {
+		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
+	}
+	data := map[string][]byte{}
+	files, err := os.ReadDir(a.certificateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), "..") { // what the kubelet keeps the files in
+			continue
+		}
+		if data[file.Name()], err = os.ReadFile(filepath.Join(a.certificateDir, file.Name())); err != nil {
+			return nil, err
+		}
+	}
+	if len(data) == 0 {
+		return nil, &store.Problem{Reason: ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Passes: true}
+	}
+	config, err := pki.ClientConfig(data)
+	if err != nil {
+		return nil, &store.Problem{Reason: ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Passes: true}
+	}
+	return config, nil
+}
+
+// order are the members that a snapshot may be taken from, the best one first.
+func order(asked []member) ([]member, error) {
+	var good []member
+	var why, silent []string
+	var refused error
+	for _, m := range asked {
+		s := m.status
+		isCorrupt := slices.Contains(s.Alarms, members.Alarm{Member: s.ID, Type: members.Corrupt})
+		switch {
+		case errors.Is(m.err, members.ErrAuth):
+			refused = m.err
+			fallthrough
+		case m.err != nil:
+			silent = append(silent, fmt.Sprintf("%s: %v", m.url, m.err))
+		case len(good) > 0 && good[0].status.ClusterID != s.ClusterID:
+			return nil, &store.Problem{Reason: ReasonEtcdUnhealthy, Message: fmt.Sprintf(
+				"%s and %s are of different clusters: a backup is of one", good[0].url, m.url)}
+		case s.IsLearner:
+			why = append(why, m.url+" is a learner")
+		case isCorrupt:
+			why = append(why, m.url+" has the alarm CORRUPT")
+		case s.Leader == 0:
+			why = append(why, m.url+" has no leader")
+		case slices.ContainsFunc(good, func(other member) bool { return other.status.ID == s.ID }):
+		default:
+			good = append(good, m)
+		}
+	}
+	slices.SortStableFunc(good, func(a, b member) int {
+		return cmp.Or(
+			compareBool(a.status.Leader == a.status.ID, b.status.Leader == b.status.ID),
+			cmp.Compare(b.status.Applied, a.status.Applied),
+		)
+	})
+	switch {
+	case len(good) > 0:
+		return good, nil
+	case refused != nil:
+		return nil, &store.Problem{Reason: ReasonEtcdRefuses, Message: refusal, Passes: true}
+	case len(why) > 0:
+		return nil, &store.Problem{Reason: ReasonEtcdUnhealthy, Message: "No member can be backed up: " + strings.Join(append(why, silent...), "; "), Passes: true}
+	}
+	return nil, &store.Problem{Reason: ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Passes: true}
+}
+
+const refusal = "etcd has users, and refuses a snapshot: the client certificate's common name has to be a user with the role root"
+
+// compareBool has false first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

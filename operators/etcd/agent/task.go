@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"time"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/store"
+)
+
+// Command is the agent's name as an argument of the operator's program.
+const Command = "etcd-agent"
+
+// CertificateDir is where the Secret with a client's certificate is mounted, whole: with the keys
+// etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or those of cert-manager.
+const CertificateDir = "/etc/etcdtls/operator"
+
+// MessagePath is where a result is written, as JSON.
+const MessagePath = "/dev/termination-log"
+
+// MemberVariable is the variable of the container of [Fetch] that has the name of the member that the
+// pod is; it is empty as long as the pod is none yet.
+const MemberVariable = "ETCD_AGENT_MEMBER"
+
+// Action is what is to be done.
+type Action string
+
+// The actions.
+const (
+	// Save makes a backup. Result.Saved is there if it did.
+	Save Action = "Save"
+	// Fetch makes a data directory of a backup. Result.Fetched is there if it did. In the pod of a
+	// member that serves clients already it never does, see [MemberVariable].
+	Fetch Action = "Fetch"
+	// Prove compares what the etcd of the pod serves with what Save recorded. Result.Proved is there
+	// if it is the same.
+	Prove Action = "Prove"
+	// Prune removes backups that are not kept. Result.Pruned and Left are there.
+	Prune Action = "Prune"
+)
+
+// Task is what the operator wants done.
+type Task struct {
+	Action Action
+	// Place is where backups are stored.
+	Place store.Place
+	// Owner is the UID of the EtcdBackup.
+	Owner string `json:",omitempty"`
+	// Number tells tries apart, and is greater for later ones. It is stored with the object.
+	Number int64 `json:",omitempty"`
+	// Timeout is how long it may go on without a byte of progress. It must not be 0.
+	Timeout time.Duration
+
+	// Endpoints are URLs of members. For Save.
+	Endpoints []string `json:",omitempty"`
+	// TLS says that a client's certificate is mounted at [CertificateDir]. Without it, endpoints
+	// with https are verified by the system's CAs. For Save.
+	TLS bool `json:",omitempty"`
+	// Periodic says that the place's key is what names begin with, see [store.KeyOf], and not the
+	// name itself. For Save.
+	Periodic bool `json:",omitempty"`
+	// Hash has etcd's hash of all keys recorded, which a proof needs. Etcd reads the whole database
+	// for it. For Save.
+	Hash bool `json:",omitempty"`
+
+	// Key is that of the object. For Fetch; empty for the place's key, or if Choose is set.
+	Key string `json:",omitempty"`
+	// Choose has the object chosen from those whose names begin with the place's key. For Fetch.
+	Choose *store.Wanted `json:",omitempty"`
+	// Member is the member that the data directory is for. For Fetch and Prove.
+	Member *Member `json:",omitempty"`
+	// Saved is what Save has reported. For Prove.
+	Saved *v1beta2.StoredBackup `json:",omitempty"`
+
+	// Keep is what is kept. For Prune.
+	Keep *Retention `json:",omitempty"`
+}
+
+// Member is the only member of a new cluster.
+type Member struct {
+	Name, PeerURL string
+	// Token makes the cluster's ID, together with the name and URL: no other cluster may have it.
+	Token string
+	// DataDir is etcd's data directory. Its parent is the volume, or in it.
+	DataDir string
+	// ThrowAway says that the member is there only for a proof: authentication is off.
+	ThrowAway bool `json:",omitempty"`
+}
+
+// Retention is what is kept of an EtcdBackup's backups: those that are among the last Max, and not
+// older than MaxAge. Last and Proved are kept in any case, and the last two whatever their age.
+type Retention struct {
+	// Max is how many; 0 for any number.
+	Max int32 `json:",omitempty"`
+	// MaxAge is for how long; 0 for ever.
+	MaxAge time.Duration `json:",omitempty"`
+	// Last and Proved are the keys of the last backup that was made, and that was proved.
+	Last   string `json:",omitempty"`
+	Proved string `json:",omitempty"`
+}
+
+// Result is what became of a task.
+type Result struct {
+	// Problem is why it was not done; the process then ends with code 1.
+	Problem *store.Problem `json:",omitempty"`
+
+	Saved   *v1beta2.StoredBackup `json:",omitempty"`
+	Fetched *Fetched              `json:",omitempty"`
+	Proved  *v1beta2.BackupProof  `json:",omitempty"`
+	// Pruned is how many backups were removed, and Left how many of this EtcdBackup are there.
+	Pruned int `json:",omitempty"`
+	Left   int `json:",omitempty"`
+}
+
+// Fetched is a data directory that was made of a backup.
+type Fetched struct {
+	// Key is that of the object.
+	Key string
+	// Revision is that of the store, exactly.
+	Revision int64
+	// ClusterID is etcd's ID of the new cluster, in hexadecimal, as members.ID writes it.
+	ClusterID string
+	// MemberID is etcd's ID of its member, in hexadecimal.
+	MemberID string
+	// SHA256 is that of the snapshot, in hexadecimal, as etcd made it.
+	SHA256 string
+	// Size is the object's, in bytes.
+	Size int64
+}
+
+// The reasons of problems that are the agent's own. Those of storage are in package store.
+const (
+	// ReasonEtcdUnreachable says that no endpoint answers.
+	ReasonEtcdUnreachable = "EtcdUnreachable"
+	// ReasonEtcdUnhealthy says that no member that answers has a leader and serves reads.
+	ReasonEtcdUnhealthy = "EtcdUnhealthy"
+	// ReasonEtcdRefuses says that etcd has users, and the client is none of them.
+	ReasonEtcdRefuses = "EtcdRefuses"
+	// ReasonCertificateInvalid says that the client's certificate cannot be used.
+	ReasonCertificateInvalid = "ClientCertificateInvalid"
+	// ReasonSnapshotFailed says that a member's snapshot broke off, or has another hash than it says.
+	ReasonSnapshotFailed = "SnapshotFailed"
+	// ReasonNotRestorable says that etcd's tool cannot make a data directory of the object.
+	ReasonNotRestorable = "NotRestorable"
+	// ReasonNoSpace says that the pod's volume is full.
+	ReasonNoSpace = "VolumeFull"
+	// ReasonVolumeFailed says that the pod's volume cannot be read or written.
+	ReasonVolumeFailed = "VolumeFailed"
+	// ReasonDataDirInUse says that the data directory is there, and is not of this task.
+	ReasonDataDirInUse = "DataDirInUse"
+	// ReasonProofNotServed says that the throw-away etcd does not serve.
+	ReasonProofNotServed = "ProofNotServed"
+	// ReasonProofDiffers says that the throw-away etcd has another revision or hash: the backup is
+	// not to be relied on.
+	ReasonProofDiffers = "ProofDiffers"
+	// ReasonProofNotComparable says that the hash cannot be compared, because there is none of the
+	// cluster's, or the cluster was compacted in between. Revision and readability are proved.
+	ReasonProofNotComparable = "ProofNotComparable"
+	// ReasonTaskInvalid says that the task is one that this version of the agent does not know.
+	ReasonTaskInvalid = "TaskInvalid"
+	// ReasonFailed is of whatever has no other reason.
+	ReasonFailed = "AgentFailed"
+	// ReasonInterrupted says that the agent was told to stop.
+	ReasonInterrupted = "Interrupted"
+)

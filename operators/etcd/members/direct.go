@@ -1,0 +1,26 @@
+package members
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// Direct is a [Client] for requests that it has not, too, such as for a snapshot.
+type Direct interface {
+	Client
+	// Do makes requests to one member, all over the same connection.
+	Do(ctx context.Context, at Endpoint, patience time.Duration, requests func(context.Context, grpc.ClientConnInterface) error) error
+}
+
+// DialDirect is [Dial].
+func DialDirect(config *tls.Config) Direct {
+	return &client{tls: config, now: time.Now, connections: map[Endpoint]*connection{}}
+}
+
+// Do makes requests as the client's own are made.
+func (c *client) Do(ctx context.Context, at Endpoint, patience time.Duration, requests func(context.Context, grpc.ClientConnInterface) error) error {
+	return c.do(ctx, at, patience, requests)
+}
