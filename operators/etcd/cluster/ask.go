@@ -64,6 +64,10 @@ type asked struct {
 	// emptied is the revision at which the history of a full database was dropped, and emptiedAt when.
 	emptied   int64
 	emptiedAt time.Time
+	// revision is the last that a member was seen to have of the cluster with that ID. Status has one
+	// that may be much older: it is not written for a revision alone.
+	revision  int64
+	clusterID string
 }
 
 // connection is a client, and the hash of the certificates that it was made with.
@@ -146,9 +150,15 @@ func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.Etcd
 			}
 		})
 	}
+	if before.clusterID != ec.Status.ClusterID {
+		before.revision, before.clusterID = 0, ec.Status.ClusterID
+	}
 	before.answers = make(map[string]answer, len(names))
 	for i, name := range names {
 		before.answers[name] = answers[i]
+		if a := answers[i]; a.err == nil && a.status.ClusterID.String() == before.clusterID {
+			before.revision = max(before.revision, a.status.Revision)
+		}
 	}
 	a.mu.Lock()
 	a.last[key(ec)] = before

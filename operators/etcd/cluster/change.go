@@ -21,11 +21,11 @@ import (
 // restore creates the pods of members that have none: of those that have their data on a volume,
 // and of those that have not started yet.
 func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+	p.startStopped(ec, wanted)
 	for i := range p.view.members {
 		m := &p.view.members[i]
 		switch {
-		case m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod):
-			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "") // whoever stopped it is gone
+		case m.wasStopped():
 		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m.name, wanted).String()):
 			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
@@ -47,6 +47,24 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 		m := &p.view.members[i]
 		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
 			p.patch(m.pod, "sealed", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
+		}
+	}
+}
+
+// wasStopped says whether a member was stopped, to be started again.
+func (m *member) wasStopped() bool {
+	return m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod)
+}
+
+// startStopped starts members that were stopped by somebody who is gone, or for a restore that has
+// failed: but not one that is being stopped again by then.
+func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
+	if r := ec.Status.Restoring; r != nil && r.Phase == v1beta2.RestoreSwitching {
+		return
+	}
+	for i := range p.view.members {
+		if m := &p.view.members[i]; m.wasStopped() {
+			p.setImageAs("start", ec, m.pod, p.versionFor(ec, m.name, wanted), "")
 		}
 	}
 }
@@ -326,8 +344,9 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
 		p.delete(pod, "it is no member of the cluster any more")
 	}
 	for _, name := range p.view.unused {
-		if claim := seen.claims[name]; !isEnding(claim) && seen.pods[name] == nil {
+		if claim := seen.claims[name]; !isEnding(claim) && seen.pods[name] == nil && !isKept(ec, name) {
 			p.delete(claim, "its member is no member of the cluster any more")
+			p.Writes[len(p.Writes)-1].IfSame = true // it may have been set aside
 		}
 	}
 }

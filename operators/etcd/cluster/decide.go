@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
@@ -28,6 +29,10 @@ type plan struct {
 	problem *problem
 	// activity is what is under way: the type of a condition and, in words, what.
 	activity, doing string
+	// underWay reports the restore that is under way, and only is the one member of a cluster that has
+	// just been restored.
+	underWay *problem
+	only     *v1beta2.MemberStatus
 	// target is the version that members are being changed to; empty if none.
 	target string
 }
@@ -43,11 +48,13 @@ type memory struct {
 	prepared   string
 	quorumLoss *v1beta2.QuorumLoss
 	recovered  *v1beta2.Recovered
+	restoring  *v1beta2.Restoring
+	restored   *v1beta2.Restored
 }
 
 func memoryOf(ec *v1beta2.EtcdCluster) memory {
 	st := ec.Status.DeepCopy()
-	return memory{st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.QuorumLoss, st.Recovered}
+	return memory{st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.QuorumLoss, st.Recovered, st.Restoring, st.Restored}
 }
 
 // decide is the next step. At most one thing is changed of the members at a time; what comes
@@ -67,9 +74,11 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	next.relabel(ec, seen)
 	switch {
 	case seen.taken != nil:
-		next.stall(reasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
+		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
 	case seen.certs.problem != nil:
 		next.report(*seen.certs.problem)
+		next.startStopped(ec, wanted)
+	case next.restoreBackup(ec, seen, wanted):
 	case ec.Status.ClusterID == "":
 		next.found(ec, seen, wanted)
 	case next.recoverQuorum(ec, seen, wanted):
@@ -115,15 +124,26 @@ func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
 
 // relabel gives back the labels of pods and volumes that have lost them.
 func (p *plan) relabel(ec *v1beta2.EtcdCluster, seen observation) {
+	r := ec.Status.Restoring
 	for _, obj := range seen.unlabelled {
-		p.patch(obj, "labels", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": labels(ec, obj.GetName())}})
+		why := "its labels were removed"
+		if r != nil && obj.GetName() == r.Seed {
+			if !haveStopped(ec, seen, r) {
+				continue // the Services must not lead to both
+			}
+			why = "it is a member of the restored cluster"
+		}
+		p.patch(obj, "labels", why, map[string]any{"metadata": map[string]any{"labels": memberLabels(ec, obj.GetName())}})
+	}
+	for _, obj := range seen.hiddenSeeds(ec) {
+		p.patch(obj, "labels", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": seedLabels(ec)}})
 	}
 }
 
 // patch changes a part of an object, if it is still the very object that was seen.
 func (p *plan) patch(obj client.Object, part, why string, change map[string]any) {
 	w := patchOf(obj, part, why, change)
-	w.IfCurrent = slices.Contains([]string{"force", "image", "restart"}, part) // what stops a member must not be done twice
+	w.IfCurrent = slices.Contains([]string{"force", "image", "restart", "start", "stop", "labels", "kept"}, part) // what stops a member must not be done twice
 	p.Writes = append(p.Writes, w)
 }
 
@@ -134,6 +154,9 @@ func patchOf(obj client.Object, part, why string, change map[string]any) loop.Wr
 		change["metadata"] = metadata
 	}
 	metadata["uid"] = obj.GetUID()
+	if part == "start" { // not if anybody has done anything to it since
+		metadata["resourceVersion"] = obj.GetResourceVersion()
+	}
 	data, _ := json.Marshal(change) // of strings only
 	return loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data}
 }

@@ -47,6 +47,9 @@
 //	                                        rollout.go)
 //	free space in databases                 one at a time, the leader last (upkeep.go)
 //
+// Before any of it, a restore is taken one step on, if one is under way: it replaces the cluster by
+// one that begins with a backup, once that serves (restoring.go).
+//
 // Without quorum, pods of members that have their data are created, and those whose image is
 // gone get one: nothing else. What happens when quorum is lost for good is in recovery.go.
 //

@@ -29,6 +29,8 @@ type start struct {
 	token string
 	// isSealed says that it has started before, see [sealed].
 	isSealed bool
+	// isGated keeps it from being scheduled until status has recorded what has its data.
+	isGated bool
 	// force makes a cluster of this member alone, with its data.
 	force bool
 }

@@ -27,11 +27,17 @@ const (
 
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Event {
-	events := announceMembers(before, after)
+	events := announceRestore(ctx, before, after)
+	if !isSwitch(before, after) {
+		events = append(events, announceMembers(before, after)...)
+	}
 	if before.Status.Recovered.IDOf() != after.Status.Recovered.IDOf() {
 		r := after.Status.Recovered
 		note := "Started an empty cluster: the data of all members was lost"
-		if r.Member != "" {
+		switch {
+		case r.Backup != "":
+			note = fmt.Sprintf("Started again from backup %s, of revision %d: the last one known before was %d", r.Backup, r.Revision, r.LostRevision)
+		case r.Member != "":
 			note = fmt.Sprintf("Started again from member %s at revision %d", r.Member, r.Revision)
 		}
 		log.FromContext(ctx).Info("quorum recovered", "member", r.Member, "revision", r.Revision)
@@ -56,6 +62,37 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
 	}
 	return events
+}
+
+// isSwitch says whether a change of status is that to a restored cluster.
+func isSwitch(before, after *v1beta2.EtcdCluster) bool {
+	was, is := before.Status.Restoring, after.Status.Restoring
+	return was != nil && is != nil && was.Phase == v1beta2.RestoreSwitching && is.Phase == v1beta2.RestoreCompleting
+}
+
+// announceRestore reports a restore that has begun, that has switched, and that is over.
+func announceRestore(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Event {
+	logger := log.FromContext(ctx)
+	var events []loop.Event
+	was, is := before.Status.Restoring, after.Status.Restoring
+	if is != nil && (was == nil || was.ID != is.ID) {
+		logger.Info("restore begun", "restore", is.Name, "seed", is.Seed)
+		events = append(events, loop.Event{Reason: "RestoreBegun", Action: "Restore", Note: fmt.Sprintf("Member %s reads a backup, while the cluster goes on as it is", is.Seed)})
+	}
+	if isSwitch(before, after) {
+		logger.Info("switched to a restored cluster", "seed", is.Seed, "key", is.Key, "revision", is.Revision, "lostRevision", is.LostRevision)
+		events = append(events, loop.Event{Reason: "Switched", Action: "Restore",
+			Note: fmt.Sprintf("Member %s, restored from %s with revision %d, has replaced a cluster whose last revision known is %d", is.Seed, is.Key, is.Revision, is.LostRevision)})
+	}
+	done, old := after.Status.Restored, before.Status.Restored
+	if done == nil || old != nil && old.ID == done.ID {
+		return events
+	}
+	logger.Info("restore over", "restore", done.Name, "failed", done.Failed, "key", done.Key, "revision", done.Revision)
+	if done.Failed != "" {
+		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: reasonRestoreFailed, Action: "Restore", Note: status.Shortened(done.Failed)})
+	}
+	return append(events, loop.Event{Reason: "Restored", Action: "Restore", Note: fmt.Sprintf("Restored from %s with revision %d: the cluster is complete", done.Key, done.Revision)})
 }
 
 // announceMembers reports members that came, went or changed their version.

@@ -49,9 +49,10 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	lost := p.createFounders(ec, seen, wanted)
 	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
-		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID {
+		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID && !p.recoverFrom(ec, seen) {
 			p.startAnew(ec, seen)
 		}
+		p.startStopped(ec, wanted)
 		return
 	}
 	p.mend(ec, seen, wanted)
@@ -199,8 +200,9 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster, seen observation) {
 		}
 	}
 	for _, name := range sortedKeys(seen.claims) {
-		if claim := seen.claims[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(claim) {
+		if claim := seen.claims[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(claim) && !isKept(ec, name) {
 			p.delete(claim, "its member is no member of the cluster")
+			p.Writes[len(p.Writes)-1].IfSame = true // it may have been set aside
 		}
 	}
 }

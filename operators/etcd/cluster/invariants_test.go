@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,9 @@ func never(c sim.Change, r *testkit.Run) error {
 	if err := n.isOne(); err != nil || !strings.HasPrefix(c.By, "operator") {
 		return err
 	}
+	if ec, ok := c.New.(*v1beta2.EtcdCluster); ok {
+		return n.maySwitch(c.Old, ec)
+	}
 	switch now := c.New.(type) {
 	case *corev1.Secret:
 		return n.areTrusted(now)
@@ -39,6 +43,12 @@ func never(c sim.Change, r *testkit.Run) error {
 		if p == nil {
 			return nil
 		}
+		if isRestart && old.Annotations[stoppedAnnotation] != now.Annotations[stoppedAnnotation] {
+			return n.seedServes(now.Annotations[stoppedAnnotation])
+		}
+		if !isServed(now) && p.disk.Cluster() != members.ParseID(n.statusOf().ClusterID) {
+			return nil // it is a seed that is not needed any more
+		}
 		if isEnd && p.claim == "" {
 			if err := n.isSpare(now.Name, p.disk); err != nil {
 				return err
@@ -48,8 +58,8 @@ func never(c sim.Change, r *testkit.Run) error {
 			return n.canDoWithout(now)
 		}
 	case *corev1.PersistentVolumeClaim:
-		if disk := n.disks[now.UID]; disk != nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted) {
-			return n.isSpare(now.Name, disk)
+		if now.DeletionTimestamp != nil || c.Type == watch.Deleted {
+			return n.mayDelete(now)
 		}
 	}
 	return nil
@@ -80,13 +90,17 @@ func (n *modelNodes) areTrusted(secret *corev1.Secret) error {
 
 // isOne returns an error if there are leaders of two clusters.
 func (n *modelNodes) isOne() error {
-	leading := n.model.Leading()
-	for _, disk := range leading {
-		if disk.Cluster() != leading[0].Cluster() {
-			return fmt.Errorf("there is a second cluster: %s leads %s, and %s leads %s", leading[0].Member(), leading[0].Cluster(), disk.Member(), disk.Cluster())
+	var first *model.Disk
+	for _, disk := range n.model.Leading() {
+		switch {
+		case !n.isServed(disk):
+		case first == nil:
+			first = disk
+		case disk.Cluster() != first.Cluster():
+			return fmt.Errorf("there is a second cluster: %s leads %s, and %s leads %s", first.Member(), first.Cluster(), disk.Member(), disk.Cluster())
 		}
 	}
-	return nil
+	return n.areOfOne()
 }
 
 // isSpare returns an error if data that the operator deletes is of a member that is one still, or
@@ -99,7 +113,16 @@ func (n *modelNodes) isSpare(name string, disk *model.Disk) error {
 			}
 		}
 	}
+	st := n.statusOf()
+	cluster := members.ParseID(st.ClusterID)
+	// That a restored member is lost in the moment in which what it has replaced is deleted, nobody can
+	// know. Volumes are kept for longer, see mayDelete.
+	isSwitched := st.Restoring != nil && st.Restoring.Phase == v1beta2.RestoreCompleting && disk.Cluster() != cluster
+	isReplaced := isSwitched || slices.ContainsFunc(n.model.Leading(), func(d *model.Disk) bool { return d.Cluster() == cluster })
 	for _, write := range n.model.Acknowledged() {
+		if isReplaced && n.model.AcknowledgedBy(write) != cluster {
+			continue // the cluster is another one, which serves
+		}
 		if holders := n.model.Holders(write); len(holders) == 1 && holders[0] == disk {
 			return fmt.Errorf("the operator deletes the data of %s, which has the last copy of a write that was acknowledged", name)
 		}

@@ -13,10 +13,11 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
 )
 
-// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters;etcdrestores,verbs=get;list;watch
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters/status;etcdclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
@@ -31,7 +32,7 @@ var Kind = Declare(members.Dial)
 func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
-		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, now: parts.Now}
+		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
 		made.Observe, made.Forget = o.observe, o.forget
 		return made, run.Register(collectors...)
 	})
@@ -54,16 +55,24 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 			Value:  client.Object.GetName,
 			Values: secretsOf,
 		},
+		{
+			Object: &v1beta2.EtcdRestore{},
+			Index:  "name",
+			Value:  func(changed client.Object) string { return changed.(*v1beta2.EtcdRestore).Spec.EtcdCluster.Name },
+			Values: func(ec *v1beta2.EtcdCluster) []string { return []string{ec.Name} },
+		},
 	},
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",
 		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
 		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
-		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow",
+		"patch Pod/stop", "patch Pod/start",
+		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept",
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",
 		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared",
+		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",
 	},
 	Decide: decide,
 	Summarize: func(ec *v1beta2.EtcdCluster, seen observation, next *plan, did loop.Did) {

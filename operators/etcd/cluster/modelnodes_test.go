@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +15,6 @@ import (
 
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
-	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/pki"
 )
@@ -33,6 +30,11 @@ type modelNodes struct {
 	gone string
 	// next is when something will change in the model by itself.
 	next time.Time
+	// backups are what can be fetched, by their keys, and fails how often fetching fails before it works.
+	backups map[string]*model.Snapshot
+	fails   int
+	// led are the pods that an operator has seen lead.
+	led map[string]bool
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
 }
@@ -47,6 +49,7 @@ type modelPod struct {
 	waits   bool // for an image
 	ip      string
 	trusts  []byte // the CAs that it was started with
+	fetched bool   // its init container has ended well
 	started time.Time
 	retry   time.Time
 	crashes int
@@ -56,7 +59,7 @@ type modelPod struct {
 var tags = []string{"3.5.35", "3.6.15", "3.6.16", "3.7.3"}
 
 func newModelNodes(w *sim.World, r *testkit.Run) *modelNodes {
-	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}}
+	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}, backups: map[string]*model.Snapshot{}, led: map[string]bool{}}
 	r.Own = n
 	w.Context = func(ctx context.Context) context.Context { return context.WithValue(ctx, nodesKey{}, n) }
 	return n
@@ -125,10 +128,16 @@ func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
 		n.world.Fail(n.world.Server.Remove(pod, n.Name()))
 		n.world.Changed()
 		return true, wake
-	case p.image != imageOfContainer(pod):
+	case p.image != imageOfContainer(pod) && (p.fetched || len(pod.Spec.InitContainers) == 0):
 		n.end(p)
 		p.image, p.retry, p.waits = imageOfContainer(pod), n.world.Now().Add(100*time.Millisecond), false
 		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, nil)
+		return true, wake
+	case len(pod.Spec.InitContainers) > 0 && !p.fetched:
+		if n.world.Now().Before(p.retry) {
+			return false, p.retry
+		}
+		n.fetch(pod, p)
 		return true, wake
 	case p.runs:
 		if running, exit := n.model.IsRunning(p.name); !running {
@@ -266,159 +275,3 @@ func (n *modelNodes) report(pod *corev1.Pod, p *modelPod, state corev1.Container
 }
 
 func second(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
-
-// put puts a key through the first member that takes it.
-func (n *modelNodes) put(*testkit.Run) error {
-	err := errors.New("no pod runs")
-	sim.Each(n.world.Server, func(pod *corev1.Pod) {
-		if p := n.pods[pod.UID]; err != nil && p != nil && p.runs {
-			_, err = n.model.Put(p.ip + ":2379")
-		}
-	})
-	return err
-}
-
-func (n *modelNodes) lost(*testkit.Run) error {
-	lost := len(n.model.Lost())
-	for _, leading := range n.model.Leading() {
-		missing := 0
-		for _, write := range n.model.Acknowledged() {
-			if !leading.Has(write) {
-				missing++
-			}
-		}
-		lost = max(lost, missing)
-	}
-	if lost > 0 {
-		return fmt.Errorf("%d writes that were acknowledged are lost", lost)
-	}
-	return nil
-}
-
-func (n *modelNodes) corrupt(_ *testkit.Run, member string) error {
-	defer n.world.Changed()
-	return n.model.Diverge(member)
-}
-
-func (n *modelNodes) damage(_ *testkit.Run, member string) error {
-	for _, p := range n.inOrder() {
-		if p.name == member {
-			p.disk.Corrupt()
-			n.model.Kill(member)
-			n.world.Changed()
-			return nil
-		}
-	}
-	return fmt.Errorf("there is no member %s", member)
-}
-
-func (n *modelNodes) fill(r *testkit.Run) error {
-	for range 100000 {
-		if err := n.put(r); errors.Is(err, members.ErrNoSpace) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
-	return errors.New("the database is not full")
-}
-
-func (n *modelNodes) bloat(*testkit.Run) error {
-	defer n.world.Changed()
-	err := errors.New("no pod runs")
-	for _, p := range n.inOrder() {
-		if p.runs && err != nil {
-			err = n.model.Bloat(p.ip+":2379", 2*worthFreeing)
-		}
-	}
-	return err
-}
-
-func (n *modelNodes) loseImages(*testkit.Run) error {
-	n.gone = "quay.io/"
-	for _, p := range n.inOrder() {
-		if p.runs {
-			n.model.Kill(p.name)
-		}
-	}
-	n.world.Changed()
-	return nil
-}
-
-func (n *modelNodes) byHand(*testkit.Run) (c members.Client, at members.Endpoint, err error) {
-	c, err = n.model.Connect(nil)
-	for _, p := range n.inOrder() {
-		if p.runs && err == nil {
-			here := members.Endpoint{Address: p.ip + ":2379"}
-			if s, wrong := c.Status(context.Background(), here); wrong == nil && s.ID == s.Leader {
-				return c, here, nil
-			}
-		}
-	}
-	return c, at, errors.Join(err, errors.New("nobody leads"))
-}
-
-type nodesKey struct{}
-
-// routed is a client of whichever model the world of a request has.
-type routed struct{}
-
-func route(*tls.Config) (members.Client, error) { return routed{}, nil }
-
-func to(ctx context.Context) members.Client {
-	c, _ := ctx.Value(nodesKey{}).(*modelNodes).model.Connect(nil)
-	return c
-}
-
-// requireOne ends the history if an operator makes two changes of the members at once.
-func requireOne(ctx context.Context, changed members.ID) {
-	n := ctx.Value(nodesKey{}).(*modelNodes)
-	if !n.hasAccepted() {
-		n.world.Fail(n.changesOne(changed))
-	}
-}
-
-// changed has the nodes look again after a change that an operator has requested.
-func changed(ctx context.Context, err error) error {
-	ctx.Value(nodesKey{}).(*modelNodes).world.Changed()
-	return err
-}
-
-func (routed) Status(ctx context.Context, at members.Endpoint) (members.Status, error) {
-	return to(ctx).Status(ctx, at)
-}
-func (routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
-	return to(ctx).List(ctx, at)
-}
-func (routed) Serves(ctx context.Context, at members.Endpoint) error { return to(ctx).Serves(ctx, at) }
-func (routed) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (members.Member, error) {
-	requireOne(ctx, 0)
-	m, err := to(ctx).Add(ctx, at, urls, learner)
-	return m, changed(ctx, err)
-}
-func (routed) Promote(ctx context.Context, at members.Endpoint, id members.ID) error {
-	return changed(ctx, to(ctx).Promote(ctx, at, id))
-}
-func (routed) Remove(ctx context.Context, at members.Endpoint, id members.ID) error {
-	requireOne(ctx, id)
-	return changed(ctx, to(ctx).Remove(ctx, at, id))
-}
-func (routed) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {
-	return changed(ctx, to(ctx).UpdatePeers(ctx, at, id, urls))
-}
-func (routed) MoveLeader(ctx context.Context, at members.Endpoint, id members.ID) error {
-	return changed(ctx, to(ctx).MoveLeader(ctx, at, id))
-}
-func (routed) Compact(ctx context.Context, at members.Endpoint, revision int64) error {
-	return changed(ctx, to(ctx).Compact(ctx, at, revision))
-}
-func (routed) Defragment(ctx context.Context, at members.Endpoint) error {
-	return changed(ctx, to(ctx).Defragment(ctx, at))
-}
-func (routed) Disarm(ctx context.Context, at members.Endpoint, alarm members.Alarm) error {
-	return changed(ctx, to(ctx).Disarm(ctx, at, alarm))
-}
-func (routed) Downgrade(ctx context.Context, at members.Endpoint, version string) error {
-	return changed(ctx, to(ctx).Downgrade(ctx, at, version))
-}
-func (routed) Close() error { return nil }

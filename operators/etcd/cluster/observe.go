@@ -29,10 +29,23 @@ type observation struct {
 	claims map[string]*corev1.PersistentVolumeClaim
 	// unlabelled are pods and claims without the label by which the cache shows them.
 	unlabelled []client.Object
+	// seed is the one of the restore that is under way, and seeds are pods and claims of all that there
+	// were, as far as they are there.
+	seed  seed
+	seeds []client.Object
+	// restores are the EtcdRestores that name the cluster, and restore is the one that is next.
+	restores []*v1beta2.EtcdRestore
+	restore  *v1beta2.EtcdRestore
+	// kept are the replaced volumes that were set aside for the restore that is under way.
+	kept []string
+	// agentImage is the image of what fetches backups.
+	agentImage string
 	// taken is a pod or claim that has the name of a member, and is another owner's.
 	taken client.Object
 	// answers are what the members of the pods say, by the pods' names.
 	answers map[string]answer
+	// revision is the last revision that any member was seen to have.
+	revision int64
 	// emptied is the revision at which the history of a full database was last dropped, emptiedAt
 	// when, and noteEmptied remembers that.
 	emptied     int64
@@ -52,6 +65,7 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 type observer struct {
 	asker        *asker
 	certificates *knownCertificates
+	agentImage   string
 	now          func() time.Time
 }
 
@@ -63,7 +77,7 @@ func (o *observer) forget(ec types.NamespacedName) {
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (observation, error) {
 	seen := observation{
-		now: o.now().Round(0), children: r.Children,
+		now: o.now().Round(0), children: r.Children, agentImage: o.agentImage,
 		peers: &corev1.Service{}, clients: &corev1.Service{},
 		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
@@ -79,15 +93,26 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
+	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed} {
+		if err := observe(ctx, r, ec, &seen); err != nil {
+			return seen, err
+		}
+	}
+	running := seen.pods
+	if seen.seed.pod != nil {
+		running = maps.Clone(seen.pods)
+		running[seen.seed.pod.Name] = seen.seed.pod
+	}
 	var err error
-	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
+	if seen.certs, err = o.observeCertificates(ctx, r, ec, running); err != nil {
 		return seen, err
 	}
 	if ec.Spec.TLS == nil || seen.certs.client != nil {
 		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		answered := o.asker.ask(ctx, seen.client, ec, seen.pods, seen.now)
+		answered := o.asker.ask(ctx, seen.client, ec, running, seen.now)
+		seen.revision = answered.revision
 		seen.answers, seen.emptied, seen.emptiedAt = answered.answers, answered.emptied, answered.emptiedAt
 		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
 	}
@@ -113,6 +138,9 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 		if claim := &claims.Items[i]; isOwned(ec, claim) {
 			seen.claims[claim.Name] = claim
 		}
+	}
+	if err := observeReplaced(ctx, r, ec, seen); err != nil {
+		return err
 	}
 	recorded := remembered(ec)
 	for _, name := range slices.Concat(recorded, ec.Status.Founders) {
@@ -141,6 +169,15 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 // the cache is given time for. A member is lost when its data is: before anybody concludes that
 // of one that is recorded, the API server is asked, because what has lost its labels is in no cache.
 func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
+	found, err := observeNamed(ctx, r, ec, name, isRecorded, obj, seen)
+	if found && (obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name) {
+		seen.unlabelled = append(seen.unlabelled, obj)
+	}
+	return found, err
+}
+
+// observeNamed reads an object of the cluster by its name.
+func observeNamed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
 	at := client.ObjectKey{Namespace: ec.Namespace, Name: name}
 	err := r.Get(ctx, at, obj)
 	if apierrors.IsNotFound(err) && isRecorded {
@@ -154,9 +191,6 @@ func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster,
 	case !isOwned(ec, obj):
 		seen.taken = obj
 		return false, nil
-	}
-	if obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name {
-		seen.unlabelled = append(seen.unlabelled, obj)
 	}
 	return true, nil
 }

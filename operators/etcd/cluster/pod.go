@@ -66,7 +66,7 @@ func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certifi
 			Volumes:                       []corev1.Volume{dataVolume(ec, member)},
 		},
 	}
-	if s.isNew {
+	if s.isNew || s.isGated {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	}
 	setPolicy(ec, &p.Spec)

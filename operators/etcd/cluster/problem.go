@@ -26,15 +26,14 @@ const (
 	reasonQuorumLost     = "QuorumLost"
 	reasonForgotten      = "StatusEmptied"
 	reasonPaused         = "Paused"
-	reasonConflict       = "NameConflict"
-	reasonRefused        = "Refused"
-	reasonRetrying       = "Retrying"
 	reasonInvalidVersion = "InvalidVersion"
 	reasonVersionRefused = "VersionRefused"
 	reasonNoSpace        = "DatabaseFull"
 	reasonNoSecret       = "SecretNotFound"
 	reasonBadSecret      = "InvalidSecret"
 	reasonServing        = "Serving"
+	reasonRestoring      = "Restoring"
+	reasonRestoreFailed  = "RestoreFailed"
 )
 
 // problem is something to report.
@@ -59,16 +58,11 @@ func (p *plan) stall(reason, format string, args ...any) {
 
 // writeProblem reports a write that failed.
 func writeProblem(failure error) *problem {
-	var conflict *apply.ConflictError
-	switch {
-	case failure == nil:
+	if failure == nil {
 		return nil
-	case errors.As(failure, &conflict):
-		return &problem{reason: reasonConflict, message: conflict.Error(), passes: conflict.Predecessor}
-	case apply.AnyOf(failure, apply.IsRefusal):
-		return &problem{reason: reasonRefused, message: "The API server refuses what this EtcdCluster needs: " + status.Shortened(failure.Error())}
 	}
-	return &problem{reason: reasonRetrying, message: "A request failed and is retried: " + status.Shortened(failure.Error()), passes: true}
+	reason, message, passes := apply.Problem(failure, "EtcdCluster")
+	return &problem{reason: reason, message: message, passes: passes}
 }
 
 // lastWords is what etcd says of why it ends, in its log as JSON: the last line of the gravest level.

@@ -26,6 +26,7 @@ import (
 func (n *realNodes) each(timeout time.Duration, do func(ctx context.Context, name string, conn grpc.ClientConnInterface) error) error {
 	n.mu.Lock()
 	serving := maps.Clone(n.serving)
+	maps.DeleteFunc(serving, func(name, _ string) bool { return !n.isServed(name) })
 	n.mu.Unlock()
 	err := errors.New("no pod runs")
 	for _, name := range slices.Sorted(maps.Keys(serving)) {
@@ -64,29 +65,28 @@ func (n *realNodes) put(*testkit.Run) error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.keys = append(n.keys, key)
-		n.by[done.GetHeader().GetClusterId()] = true
+		n.by[key] = done.GetHeader().GetClusterId()
 		return nil
 	})
 }
 
-// lost reads with a quorum.
+// lost reads with a quorum. What a cluster has acknowledged that was replaced by a restored one is not
+// lost.
 func (n *realNodes) lost(*testkit.Run) error {
-	n.mu.Lock()
-	acknowledged, clusters := slices.Clone(n.keys), len(n.by)
-	n.mu.Unlock()
-	if clusters > 1 {
-		return fmt.Errorf("%d clusters have acknowledged writes under the same name", clusters)
-	}
-	there := map[string]bool{}
-	err := n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
-		got, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(keyPrefix), RangeEnd: []byte(keyPrefix + "~"), KeysOnly: true})
-		for _, kv := range got.GetKvs() {
-			there[string(kv.GetKey())] = true
-		}
-		return err
-	})
+	there, cluster, err := n.read()
 	if err != nil {
 		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var acknowledged []string
+	for _, key := range n.keys {
+		switch {
+		case n.by[key] == cluster:
+			acknowledged = append(acknowledged, key)
+		case len(n.backups) == 0:
+			return fmt.Errorf("another cluster has acknowledged %s under the same name", key)
+		}
 	}
 	lost := slices.DeleteFunc(acknowledged, func(key string) bool { return there[key] })
 	if len(lost) > 0 {

@@ -37,8 +37,10 @@ type realNodes struct {
 	serving map[string]string // the addresses of the pods whose etcd runs, by their names
 	started time.Time         // when the last one was
 	puts    int
-	keys    []string        // those that were acknowledged
-	by      map[uint64]bool // the clusters that acknowledged them
+	keys    []string          // those that were acknowledged
+	by      map[string]uint64 // the clusters that acknowledged them
+	backups map[string]storedBackup
+	fails   int // how often fetching fails before it works
 	words   map[string]string
 	spoiled map[string]bool   // the members whose data is to be damaged
 	hosts   map[string]string // the addresses of all hosts that there were, by their names
@@ -61,6 +63,8 @@ type realPod struct {
 	retry     time.Time
 	backOff   time.Duration
 	failure   error // to start at all
+	init      corev1.ContainerState
+	fetched   bool // its init container has ended well
 }
 
 const (
@@ -79,7 +83,7 @@ func (m *machine) run(ctx context.Context, r *testkit.Run, quota string) error {
 		machine: m, client: r.Client.(client.WithWatch), namespace: r.Namespace, folder: folder, quota: quota,
 		wake: make(chan struct{}, 1), cares: map[types.UID]*realPod{},
 		pods: map[types.UID]*corev1.Pod{}, claims: map[types.UID]*corev1.PersistentVolumeClaim{},
-		serving: map[string]string{}, by: map[uint64]bool{}, words: map[string]string{}, spoiled: map[string]bool{}, hosts: map[string]string{},
+		serving: map[string]string{}, by: map[string]uint64{}, backups: map[string]storedBackup{}, words: map[string]string{}, spoiled: map[string]bool{}, hosts: map[string]string{},
 	}
 	r.Own = n
 	m.runs.Go(func() { n.watch(ctx, &corev1.PodList{}) })
@@ -202,6 +206,10 @@ func (n *realNodes) care(ctx context.Context, pod *corev1.Pod, claims map[types.
 				_ = os.RemoveAll(p.data) // or with the run's
 			}
 			n.remove(ctx, pod)
+		}
+	case len(pod.Spec.InitContainers) > 0 && !p.fetched:
+		if !time.Now().Before(p.retry) {
+			n.fetch(ctx, pod, p)
 		}
 	case p.image != imageOfContainer(pod):
 		if n.hasEnded(pod, p) {

@@ -155,6 +155,7 @@ func (n *realNodes) report(ctx context.Context, pod *corev1.Pod, p *realPod) {
 		Conditions: []corev1.PodCondition{
 			is(corev1.PodScheduled, true), is(corev1.PodInitialized, true), is(corev1.ContainersReady, p.isReady), is(corev1.PodReady, p.isReady),
 		},
+		InitContainerStatuses: p.initStatus(pod),
 		ContainerStatuses: []corev1.ContainerStatus{{
 			Name: containerName, Image: p.image, ImageID: "", State: p.state, LastTerminationState: p.last,
 			RestartCount: max(p.starts-1, 0), Ready: p.isReady, Started: new(p.isReady),

@@ -26,6 +26,8 @@ import (
 //	it leads a cluster of one              the annotation is removed, status says from which
 //	                                       revision it started
 //	members are added                      as in any cluster that has too few
+//
+// With spec.recoverFrom it is started again from a backup instead, see restoring.go.
 
 // recoverQuorum takes a cluster without quorum one step on. It returns false if quorum is not
 // lost.
@@ -62,6 +64,9 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 		p.later(seen)
 		return true
 	}
+	if p.recoverFrom(ec, seen) {
+		return true
+	}
 	p.soon(seen)
 	p.activity, p.doing = v1beta2.ConditionRecovering, "starting again from what survives"
 	if len(surviving) == 0 {
@@ -80,6 +85,20 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	return true
 }
 
+// recoverFrom answers the loss of quorum with a backup, if the user wants that: it is restored as
+// by an EtcdRestore (restoring.go).
+func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster, seen observation) bool {
+	if ec.Spec.RecoverFrom == nil {
+		return false
+	}
+	if p.memory.restoring == nil {
+		p.begin(ec, seen, &v1beta2.Restoring{ID: p.memory.quorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
+		p.reportRestore()
+	}
+	p.later(seen)
+	return true
+}
+
 // reportLoss reports the loss of quorum. Its ID is that of what is lost: if more is, it is
 // another loss.
 func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*member) {
@@ -93,10 +112,10 @@ func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*m
 	p.memory.quorumLoss = loss
 	p.activity, p.doing = "", ""
 	if len(surviving) == 0 {
-		p.stall(reasonQuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q", strings.Join(lost, ", "), loss.ID)
+		p.stall(reasonQuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
 		return
 	}
-	p.stall(reasonQuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q",
+	p.stall(reasonQuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
 		strings.Join(lost, ", "), strings.Join(loss.Surviving, ", "), loss.ID)
 }
 

@@ -167,11 +167,15 @@ func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
 
 // setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
 func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
+	p.setImageAs("image", ec, pod, version, why)
+}
+
+func (p *plan) setImageAs(part string, ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
 	annotations := map[string]any{versionAnnotation: version.String()}
 	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
 		annotations[forceAnnotation] = "false" // it would forget all other members
 	}
-	p.patch(pod, "image", why, withImage(imageOf(ec, version.String()), annotations))
+	p.patch(pod, part, why, withImage(imageOf(ec, version.String()), annotations))
 }
 
 // withImage changes the image of a pod's container, and annotations.

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/restore"
 )
 
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
@@ -18,16 +19,18 @@ func TestSimulation(t *testing.T) { simulation().Run(t, stories()...) }
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended. Certificates are of true
 // randomness, which is no part of it.
 func TestSimulationIsDeterministic(t *testing.T) {
-	withoutTLS := slices.DeleteFunc(stories(), func(sc testkit.Scenario) bool { return slices.Contains([]string{"tls", "ca-replaced"}, sc.Name) })
+	withoutTLS := slices.DeleteFunc(stories(), func(sc testkit.Scenario) bool {
+		return slices.Contains([]string{"tls", "ca-replaced", "restored-with-tls"}, sc.Name)
+	})
 	simulation().RequireSame(t, 48, withoutTLS...)
 }
 
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
-		Operator:  run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route)}},
+		Operator:  run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route), restore.Kind}},
 		Histories: 1000,
 		CRDs:      []string{"../config/crd"},
-		Kinds:     []client.Object{&v1beta2.EtcdCluster{}},
+		Kinds:     []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},
 		Resources: map[string][]string{"v1": {"pods Pod"}},
 		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
 			return []sim.Controller{newModelNodes(w, r)}
@@ -43,6 +46,10 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
 		"two-at-once":     {"upgrades", "voters are left"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of a restore:
+		"switch-unstopped":    {"restored", "is replaced, and"},
+		"old-volumes-at-once": {"restored-with-volumes", "the restored cluster is not complete"},
+		"seed-not-asked":      {"restored", "does not serve"},
 	} {
 		t.Run(patch, func(t *testing.T) {
 			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)

@@ -17,7 +17,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	st := *ec.Status.DeepCopy()
 	m := next.memory
 	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
-	st.QuorumLoss, st.Recovered = m.quorumLoss, m.recovered
+	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
 
 	st.ObservedGeneration = ec.Generation
 	st.ControlPaused = ec.Spec.Paused
@@ -35,7 +35,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 		}
 	}
 	if leader := next.view.leading(); leader != nil {
-		st.Leader = leader.shownName()
+		st.Leader = leader.shownName(ec)
 	} else {
 		st.Leader = ""
 	}
@@ -48,12 +48,13 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 }
 
 // shownName is the name that status has for a member: the pod's, or for one that the operator
-// does not run the name or ID that etcd has.
-func (m *member) shownName() string {
+// does not run the name or ID that etcd has. A name that one of the operator's own could have would
+// be taken for one: its pod would be looked for again and again.
+func (m *member) shownName(ec *v1beta2.EtcdCluster) string {
 	switch {
 	case m.name != "":
 		return m.name
-	case m.Name != "":
+	case m.Name != "" && !isOurs(ec, m.Name):
 		return m.Name
 	}
 	return m.ID.String()
@@ -61,6 +62,9 @@ func (m *member) shownName() string {
 
 // memberList is what is known of the members, in the order in which they were added.
 func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2.MemberStatus {
+	if next.only != nil {
+		return []v1beta2.MemberStatus{*next.only}
+	}
 	known := map[string]v1beta2.MemberStatus{}
 	order := map[string]int{}
 	for i, m := range ec.Status.MemberList {
@@ -85,8 +89,8 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 	}
 	for i := range next.view.members {
 		m := &next.view.members[i]
-		was := known[m.shownName()]
-		is := v1beta2.MemberStatus{Name: m.shownName(), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner}
+		was := known[m.shownName(ec)]
+		is := v1beta2.MemberStatus{Name: m.shownName(ec), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner}
 		if m.isStarted() && m.ID != 0 {
 			is.ID = m.ID.String()
 		}
@@ -181,6 +185,7 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *problem { return paused(ec) },
 		func() *problem { return lossProblem(next) },
 		func() *problem { return writeProblem(failure) },
+		func() *problem { return next.underWay },
 		func() *problem { return next.problem },
 		func() *problem { return activityProblem(next, st) },
 		func() *problem { return unavailable(st) },
@@ -200,9 +205,12 @@ func paused(ec *v1beta2.EtcdCluster) *problem {
 	return &problem{reason: reasonPaused, message: "spec.paused is true: nothing of the cluster is changed"}
 }
 
-// lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then.
+// lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then. Until a
+// restore has switched, it is what ends the loss; after that, it is the restored cluster that is lost.
 func lossProblem(next *plan) *problem {
-	if next.problem != nil && next.problem.reason == reasonQuorumLost {
+	r := next.memory.restoring
+	isAnswered := r != nil && r.Phase != v1beta2.RestoreCompleting
+	if !isAnswered && next.problem != nil && next.problem.reason == reasonQuorumLost {
 		return next.problem
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -141,7 +142,7 @@ func TestRefusedWrite(t *testing.T) {
 	}
 	st := summarize(w.ec, w.seen, p, errors.New("the wire is cut"))
 	c := meta.FindStatusCondition(st.Conditions, status.Ready)
-	if c.Reason != reasonRetrying || c.Message != "A request failed and is retried: the wire is cut" {
+	if c.Reason != apply.ReasonRetrying || c.Message != "A request to the API server failed and is retried: the wire is cut" {
 		t.Errorf("Ready is %s: %s", c.Reason, c.Message)
 	}
 }
@@ -175,4 +176,16 @@ func (w *world) doubts(why string) *world {
 func (w *world) taken(n int64) *world {
 	w.seen.taken = w.seen.pods[w.name(n)]
 	return w
+}
+
+// TestForeignNames: a member that the operator does not run is not shown by a name that one which it does
+// run could have.
+func TestForeignNames(t *testing.T) {
+	ec := anEtcd()
+	for name, want := range map[string]string{"by-hand": "by-hand", ec.Name + "-abcde": "2a", "": "2a"} {
+		m := &member{Member: members.Member{ID: 42, Name: name}}
+		if got := m.shownName(ec); got != want {
+			t.Errorf("%q is shown as %q, want %q", name, got, want)
+		}
+	}
 }

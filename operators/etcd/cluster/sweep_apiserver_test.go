@@ -18,18 +18,20 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/etcd/restore"
 )
 
 // newSweep plays stories on the real API server.
 func newSweep() *testkit.Sweep {
-	operator := run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind}}
+	operator := run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind, restore.Kind}}
 	return &testkit.Sweep{
 		Start:  standalone.Start(operator),
-		Writes: kind.Writes,
+		Writes: slices.Concat(kind.Writes, restore.Static.Writes),
 		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(operator),
-		Kinds:  []client.Object{&v1beta2.EtcdCluster{}},
+		Kinds:  []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},
 
+		Sometimes: []string{atOnce},
 		Simulated: true,
 		EachSort:  true,
 	}
@@ -38,7 +40,7 @@ func newSweep() *testkit.Sweep {
 // onMachine are stories with members that really run.
 func onMachine(m *machine, names ...string) []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range tales() {
+	for _, t := range slices.Concat(tales(), restoreTales()) {
 		if !slices.Contains(names, t.name) {
 			continue
 		}
@@ -61,14 +63,17 @@ func onMachine(m *machine, names ...string) []testkit.Scenario {
 	return all
 }
 
+// atOnce is made if a seed is lost while members stop for it.
+const atOnce = "patch Pod/start"
+
 // isLeftOut are the writes that no story of the sweep makes. All of them are made in the simulation
 // or, where certificates are needed for them, in tests of their own.
 func isLeftOut(write string) bool {
 	return slices.Contains([]string{
 		"apply Secret", "patch Pod/restart", // with TLS
-		"patch Pod/labels", "patch PersistentVolumeClaim/labels", // others would have to take them
 		"call/etcd defragment",             // of 100 MiB
 		"patch PersistentVolumeClaim/grow", // which needs a storage class
+		atOnce,
 	}, write)
 }
 
@@ -83,6 +88,7 @@ func TestSweep(t *testing.T) {
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
 		"all-lost", "corrupt", "damaged", "scales-with-volumes",
+		"restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	) {
 		all.Go(func() { sweep.Run(t, story) })
 	}

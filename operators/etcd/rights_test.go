@@ -1,17 +1,17 @@
-package cluster
+package etcd
 
 import (
 	"testing"
 
-	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/etcd/backup"
+	"example.com/fairlead/operators/etcd/cluster"
+	"example.com/fairlead/operators/etcd/restore"
 )
 
 func TestRights(t *testing.T) {
-	t.Chdir("..") // where the role is
 	// Generated certificates are in Secrets that are no children: the cache has no private keys.
 	others := loop.Rights{"secrets": {"create", "get", "list", "patch", "watch"}}
-	standalone.CheckRights(t, run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme}, others, kind)
+	standalone.CheckRights(t, Operator, others, cluster.Static, backup.Static, restore.Static)
 }

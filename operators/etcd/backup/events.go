@@ -1,0 +1,62 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// announce is about a change of status, when it is one to report: a backup that was made, one that was
+// proved, and a failure that is another one than the last.
+func announce(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Event {
+	logger := log.FromContext(ctx)
+	figures.note(after)
+	var events []loop.Event
+	was, is := before.Status, after.Status
+	if is.Last != nil && (was.Last == nil || was.Last.Number != is.Last.Number) {
+		logger.Info("backup made", "key", is.Last.Key, "revision", is.Last.Revision, "size", is.Last.Size)
+		events = append(events, loop.Event{Reason: "BackupMade", Action: "Save",
+			Note: fmt.Sprintf("Made backup %s of revision %d: %d bytes", is.Last.Key, is.Last.Revision, is.Last.Size)})
+	}
+	if is.LastProof != nil && (was.LastProof == nil || was.LastProof.Number != is.LastProof.Number) {
+		logger.Info("backup proved", "key", is.LastProof.Key, "revision", is.LastProof.Revision)
+		events = append(events, loop.Event{Reason: "BackupProved", Action: "Prove",
+			Note: fmt.Sprintf("Proved backup %s: an etcd that was started from it serves revision %d", is.LastProof.Key, is.LastProof.Revision)})
+	}
+	if is.Stored != nil && was.Pruned != is.Pruned {
+		logger.Info("backups pruned", "left", *is.Stored)
+	}
+	if f := is.LastFailure; f != nil && is.Failures > was.Failures {
+		logger.Info("backup failed", "step", f.Step, "reason", f.Reason, "message", f.Message, "failures", is.Failures)
+		if old := was.LastFailure; old == nil || old.Reason != f.Reason || old.Step != f.Step {
+			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "BackupFailed", Action: string(f.Step),
+				Note: status.Shortened(f.Reason + ": " + f.Message)})
+		}
+	}
+	return append(events, announceReady(ctx, before, after)...)
+}
+
+// announceReady reports what keeps an EtcdBackup from its work and is no failure of a try, such as a
+// Secret that does not exist.
+func announceReady(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Event {
+	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
+	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
+	f := after.Status.LastFailure
+	isFailure := f != nil && f.Reason == is.Reason
+	if is.Status != metav1.ConditionFalse || isFailure || is.Reason == reasonPaused || !meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) {
+		return nil
+	}
+	return []loop.Event{{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Save", Note: status.Shortened(is.Message)}}
+}

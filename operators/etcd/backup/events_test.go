@@ -1,0 +1,98 @@
+package backup
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// TestAnnounce: each thing is reported once.
+func TestAnnounce(t *testing.T) {
+	absent := func(b *v1beta2.EtcdBackup) {
+		conditions := status.Conditions{List: &b.Status.Conditions, Generation: b.Generation}
+		conditions.MarkStalled(reasonNoSecret, "Secret \"aws\" does not exist")
+	}
+	for name, tc := range map[string]struct {
+		before, after *v1beta2.EtcdBackup
+		want          string
+	}{
+		"nothing":         {aBackup(), aBackup(), ""},
+		"made":            {aBackup(), aBackup(made(1, noon)), "Normal BackupMade: Made backup etcd.backup_v000001 of revision 101: 4096 bytes"},
+		"made again":      {aBackup(made(1, noon)), aBackup(made(2, noon)), "Normal BackupMade: Made backup etcd.backup_v000002 of revision 102: 4096 bytes"},
+		"known":           {aBackup(made(1, noon)), aBackup(made(1, noon), runs(save)), ""},
+		"proved":          {aBackup(byRestore, made(1, noon)), aBackup(byRestore, made(1, noon), proved), "Normal BackupProved: Proved backup etcd.backup_v000001: an etcd that was started from it serves revision 101"},
+		"failed":          {aBackup(), aBackup(hasFailed(save, 1, noon)), "Warning BackupFailed: BucketNotFound: There is no bucket \"mybucket\": create it."},
+		"failed again":    {aBackup(hasFailed(save, 1, noon)), aBackup(hasFailed(save, 2, noon)), ""},
+		"fails otherwise": {aBackup(hasFailed(prune, 1, noon)), aBackup(hasFailed(save, 2, noon)), "Warning BackupFailed: BucketNotFound: There is no bucket \"mybucket\": create it."},
+		"is stopped":      {aBackup(), aBackup(absent), "Warning SecretNotFound: Secret \"aws\" does not exist"},
+		"remains stopped": {aBackup(absent), aBackup(absent), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []string
+			for _, e := range announce(t.Context(), tc.before, tc.after) {
+				if e.Type == "" {
+					e.Type = "Normal"
+				}
+				all = append(all, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
+			}
+			if got := strings.Join(all, "; "); got != tc.want {
+				t.Errorf("%s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMetrics: each figure is of the EtcdBackup that is worst off.
+func TestMetrics(t *testing.T) {
+	m := &board{all: map[types.NamespacedName]figure{}}
+	if n := len(gathered(t, m)); n != 0 {
+		t.Errorf("who knows no EtcdBackup has %d figures", n)
+	}
+	named := func(name string, options ...option) *v1beta2.EtcdBackup {
+		b := aBackup(options...)
+		b.Name, b.CreationTimestamp = name, metav1.NewTime(time.Unix(50, 0))
+		return b
+	}
+	success := func(at int64) option { return succeeded(time.Unix(at, 0)) }
+	m.note(named("once", success(1)))
+	m.note(named("paused", every(60), isPaused, success(2)))
+	m.note(named("good", every(60), byRestore, success(200)))
+	m.note(named("better", every(60), success(300)))
+	m.note(named("failing", every(60), success(100), hasFailed(save, 3, noon)))
+	m.note(named("gone", every(60), success(3)))
+	m.forget(types.NamespacedName{Namespace: "default", Name: "gone"})
+	for name, want := range map[string]float64{
+		"fairlead_etcd_backup_failures":                       1,
+		"fairlead_etcd_backup_last_proof_timestamp_seconds":   50,
+		"fairlead_etcd_backup_last_success_timestamp_seconds": 100,
+	} {
+		if got := gathered(t, m)[name]; got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+func gathered(t *testing.T, m *board) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(m); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		all[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+package backup
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// summarize is the status of an EtcdBackup after a step. failure is what went wrong with the step's
+// writes, if something did.
+func summarize(b *v1beta2.EtcdBackup, seen observation, next *plan, failure error) v1beta2.BackupStatus {
+	st := next.status
+	st.ObservedGeneration = b.Generation
+	st.NextTime = nil
+	if next.next.step != "" && next.next.due.After(seen.now) {
+		st.NextTime = new(metav1.NewTime(next.next.due))
+	}
+	after := b.DeepCopy()
+	after.Status = st
+	conditions := status.Conditions{List: &st.Conditions, Generation: b.Generation}
+	switch p := firstProblem(after, next, failure); {
+	case p == nil:
+		conditions.MarkReady(ready(after))
+	case p.passes:
+		conditions.MarkReconciling(p.reason, p.message)
+	default:
+		conditions.MarkStalled(p.reason, p.message)
+	}
+	return st
+}
+
+// firstProblem goes through what may keep an EtcdBackup from being Ready, the worst first. The list is
+// the specification of that condition.
+func firstProblem(b *v1beta2.EtcdBackup, next *plan, failure error) *problem {
+	for _, check := range []func() *problem{
+		func() *problem { return writeProblem(failure) },
+		func() *problem { return paused(b) },
+		func() *problem { return waits(next) },
+		func() *problem { return failed(b) },
+		func() *problem { return unfinished(b, next) },
+	} {
+		if p := check(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func paused(b *v1beta2.EtcdBackup) *problem {
+	if !b.Spec.Paused {
+		return nil
+	}
+	return &problem{reason: reasonPaused, message: "spec.paused is true: no backup is begun, and none is removed"}
+}
+
+// waits is what keeps a step from being begun, or its pod from starting. That a pod is still ending is
+// worth a word only where nothing else can be reported.
+func waits(next *plan) *problem {
+	isEnding := next.problem != nil && next.problem.reason == reasonPodEnding
+	if isEnding && (next.status.Last != nil || next.status.LastFailure != nil) {
+		return nil
+	}
+	return next.problem
+}
+
+// failed is the last try that failed, until a later one was done.
+func failed(b *v1beta2.EtcdBackup) *problem {
+	f := b.Status.LastFailure
+	if f == nil {
+		return nil
+	}
+	message := sentence(f.Message)
+	switch {
+	case b.Status.Running != nil:
+		message += ". It is being tried again"
+	case b.Status.NextTime != nil:
+		message += ". It is tried again at " + inWords(b.Status.NextTime.Time)
+	}
+	return &problem{reason: f.Reason, message: message, passes: f.Passes}
+}
+
+// unfinished is about a backup that does not count yet. A periodic EtcdBackup that has one remains
+// Ready while the next is made.
+func unfinished(b *v1beta2.EtcdBackup, next *plan) *problem {
+	if b.Status.Succeeded && (isPeriodic(b) || !owesProof(b)) {
+		return nil
+	}
+	step := next.next.step
+	if b.Status.Running != nil {
+		step = b.Status.Running.Step
+	}
+	switch {
+	case step == v1beta2.BackupProve && b.Status.Last != nil:
+		return &problem{reason: reasonProving, passes: true, message: fmt.Sprintf("Proving the backup %s by restoring it", b.Status.Last.Key)}
+	case step == v1beta2.BackupPrune:
+		return &problem{reason: reasonPruning, passes: true, message: "Removing the backups that are not kept"}
+	case b.Status.NextTime != nil:
+		return &problem{reason: reasonWaiting, passes: true, message: "The first backup is due at " + inWords(b.Status.NextTime.Time)}
+	}
+	return &problem{reason: reasonSaving, passes: true, message: "The backup is being made"}
+}
+
+// ready says which backup there is.
+func ready(b *v1beta2.EtcdBackup) (reason, message string) {
+	last := b.Status.Last
+	message = fmt.Sprintf("Backup %s has revision %d", last.Key, last.Revision)
+	if isProved(b) && !owesProof(b) {
+		message += ", and was proved"
+	}
+	if !isPeriodic(b) {
+		return reasonComplete, message
+	}
+	if at := b.Status.NextTime; at != nil {
+		message += "; the next is due at " + inWords(at.Time)
+	}
+	return reasonScheduled, message
+}
+
+func inWords(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+)
+
+// This file reads what a restore depends on: the EtcdRestores that name the cluster, and the seed.
+
+// observeRestores finds the EtcdRestores, and which of them is next.
+func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	st := ec.Status
+	var from client.Reader = r
+	if st.ClusterID == "" && len(st.Founders) == 0 && st.Restoring == nil {
+		from = r.Live // it may have been created together with the EtcdCluster
+	}
+	var list v1beta2.EtcdRestoreList
+	if err := from.List(ctx, &list, client.InNamespace(ec.Namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if er := &list.Items[i]; er.Spec.EtcdCluster.Name == ec.Name && !isEnding(er) {
+			seen.restores = append(seen.restores, er)
+		}
+	}
+	slices.SortFunc(seen.restores, func(a, b *v1beta2.EtcdRestore) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	switch under := st.Restoring; {
+	case under == nil:
+		return observeNext(ctx, r, ec, seen)
+	case under.Name != "":
+		return observeRestore(ctx, r, ec, under.Name, under.ID, seen)
+	}
+	return nil
+}
+
+// observeNext finds the EtcdRestore that is next. It is read from the API server: a late cache might
+// show one that is done as one that is not.
+func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	for _, er := range seen.restores {
+		if isRestoreDone(er) || ec.Status.Restored != nil && string(er.UID) == ec.Status.Restored.ID {
+			continue
+		}
+		now := &v1beta2.EtcdRestore{}
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(er), now)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil || now.UID != er.UID || isEnding(now) || isRestoreDone(now) {
+			continue
+		}
+		if isReported, err := isEndReported(ctx, r, ec); err != nil || !isReported {
+			return err
+		}
+		seen.restore = now
+		return nil
+	}
+	return nil
+}
+
+// isEndReported says whether the EtcdRestore that was last done says what became of it. Status remembers
+// but one.
+func isEndReported(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (bool, error) {
+	done := ec.Status.Restored
+	if done == nil || done.Name == "" {
+		return true, nil
+	}
+	last := &v1beta2.EtcdRestore{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: done.Name}, last)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return string(last.UID) != done.ID || isEnding(last) || isRestoreDone(last), err
+}
+
+// observeRestore makes sure that an EtcdRestore is gone if the cache does not show it.
+func observeRestore(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name, id string, seen *observation) error {
+	if seen.hasRestore(id) {
+		return nil
+	}
+	er := &v1beta2.EtcdRestore{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, er)
+	if err == nil && string(er.UID) == id && !isEnding(er) {
+		seen.restores = append(seen.restores, er)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// isRestoreDone says whether an EtcdRestore says that it has come to its end.
+func isRestoreDone(er *v1beta2.EtcdRestore) bool {
+	return er.Status.Phase == v1beta2.RestoreComplete || er.Status.Phase == v1beta2.RestoreFailed
+}
+
+// hasRestore says whether there is an EtcdRestore with that UID.
+func (o observation) hasRestore(id string) bool {
+	return slices.ContainsFunc(o.restores, func(er *v1beta2.EtcdRestore) bool { return string(er.UID) == id })
+}
+
+// observeSeed finds the seed, and those that are left of others.
+func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	in := []client.ListOption{client.InNamespace(ec.Namespace), client.MatchingLabels(seedSelector(ec))}
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, in...); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; isOwned(ec, pod) {
+			seen.seeds = append(seen.seeds, pod)
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.List(ctx, &claims, in...); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		if c := &claims.Items[i]; isOwned(ec, c) {
+			seen.seeds = append(seen.seeds, c)
+		}
+	}
+	under := ec.Status.Restoring
+	if under == nil {
+		return nil
+	}
+	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
+	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", pod, seen); err != nil {
+		return err
+	} else if found {
+		seen.seed.pod = pod
+	}
+	if !hasVolumes(ec) {
+		return nil
+	}
+	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", claim, seen)
+	if found {
+		seen.seed.claim = claim
+	}
+	return err
+}
+
+// isRemembered says whether status has a member of that name.
+func isRemembered(ec *v1beta2.EtcdCluster, name string) bool {
+	return slices.ContainsFunc(ec.Status.MemberList, func(m v1beta2.MemberStatus) bool { return m.Name == name })
+}

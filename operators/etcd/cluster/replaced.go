@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+)
+
+// This file is about the volumes of members that a restored cluster has replaced. Until that is
+// complete they are kept, and with keepOld also then: they lose the label by which the operator
+// finds the volumes of members, so it never touches them again. They go with the EtcdCluster.
+
+// keptAnnotation has, on a volume that is kept, the name of the seed that has replaced its member.
+const keptAnnotation = "etcd-operator/kept-for"
+
+// isKept says whether the volume of a member is not to be deleted, although there is no such member.
+func isKept(ec *v1beta2.EtcdCluster, name string) bool {
+	r, done := ec.Status.Restoring, ec.Status.Restored
+	return r != nil && slices.Contains(r.Replaced, name) || done != nil && slices.Contains(done.Kept, name)
+}
+
+// setAside takes the replaced volumes out of the operator's sight. It returns true when it has.
+func (p *plan) setAside(seen observation, r *v1beta2.Restoring) bool {
+	all := true
+	for _, name := range r.Replaced {
+		if c := seen.claims[name]; c != nil && !isEnding(c) {
+			all = false
+			p.patch(c, "kept", "kept: its member was replaced by a restored cluster", map[string]any{"metadata": map[string]any{
+				"labels":      map[string]any{clusterLabel: nil},
+				"annotations": map[string]any{keptAnnotation: r.Seed},
+			}})
+		}
+	}
+	return all
+}
+
+// observeReplaced finds the replaced pods and volumes that the lists of the cache do not show: volumes
+// that were set aside and, when nothing else is missing, what has lost the label by which the cache
+// shows it.
+func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	under := ec.Status.Restoring
+	if under == nil || under.Phase != v1beta2.RestoreCompleting {
+		return nil
+	}
+	isLast := ec.Status.ReadyMembers >= ec.Spec.Size
+	for _, name := range under.Replaced {
+		if pod := (&corev1.Pod{}); isLast && seen.pods[name] == nil {
+			if found, err := observeHidden(ctx, r, ec, name, true, pod, seen); err != nil {
+				return err
+			} else if found {
+				seen.pods[name] = pod
+			}
+		}
+		if !hasVolumes(ec) || seen.claims[name] != nil {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		found, err := observeNamed(ctx, r, ec, name, isLast, claim, seen)
+		switch {
+		case err != nil:
+			return err
+		case found && claim.Annotations[keptAnnotation] == under.Seed:
+			seen.kept = append(seen.kept, name)
+		case found && claim.Annotations[keptAnnotation] == "":
+			seen.claims[name] = claim
+			seen.unlabelled = append(seen.unlabelled, claim)
+		}
+	}
+	return nil
+}

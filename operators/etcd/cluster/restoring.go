@@ -1,0 +1,319 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file restores a backup. The cluster is replaced by one that begins with a new member, the
+// seed, whose data is made of the backup. The seed is a cluster of its own from the beginning, with
+// an ID of its own, and has none of the labels of members: no Service leads to it, and no member of
+// the cluster before can join it, or it them. What is remembered is in status.restoring, and each
+// phase is claimed there before anything is done in it:
+//
+//	nothing      an EtcdRestore names the cluster, or a loss of quorum is answered with
+//	             spec.recoverFrom
+//	Verifying    The seed is named. Its pod is created with a scheduling gate, what has its data is
+//	             recorded, and the gate is removed. It fetches the backup, which is checked, and serves
+//	             it, to nobody but the operator. Meanwhile the cluster is kept as always.
+//	Switching    The members of the cluster are stopped in their pods, each with the seed's name on
+//	             it. When all have stopped, and the seed still serves, the switch is claimed: the
+//	             cluster is the seed's, and has no other member. From here there is no way back.
+//	Completing   The replaced pods are deleted. Once none of them can run, the seed gets the labels of
+//	             a member, and Services lead to it. Members are added as to any cluster that has too
+//	             few. The replaced volumes are kept until it is complete.
+//	nothing      status.restored says what became of it. The replaced volumes are deleted, or
+//	             are out of the operator's sight (replaced.go).
+//
+// # What goes wrong
+//
+//   - The backup cannot be fetched, and that may pass: the kubelet repeats it. If it cannot pass,
+//     or etcd does not start with what was fetched, the restore has failed: the seed is deleted, and
+//     nothing else was done.
+//   - The seed's data is lost in Verifying or Switching: Verifying is claimed with another seed.
+//     Members that were stopped have another seed's name on them, or are needed: they are started as any
+//     that was stopped by somebody who is gone (change.go).
+//   - The seed does not answer in Switching, or a member does not stop, for as long as [switchPatience]:
+//     the same.
+//   - The EtcdRestore is deleted in Verifying: the seed is deleted.
+//   - The data of the restored cluster is lost in Completing: that is a loss of quorum as any. The
+//     restore ends as one that has failed, and the replaced volumes are kept.
+//
+// # If the operator dies
+//
+// After a claim: the next one does what the phase says. What of it is done already is seen: the seed's pod,
+// by its name and the UID of its data; members that are stopped, by the seed's name on them; pods and
+// volumes that are deleted. Before a claim nothing that depends on it was done. After the deletion of a
+// seed that has failed, or was replaced: seeds that status does not name are deleted whenever
+// they are seen. An operator that does not know of a claim yet writes nothing that matters: its
+// writes are made only if it has the present version of the EtcdCluster; and what starts a member
+// that was stopped, only if the pod is as it was seen.
+
+// switchPatience is for how long the cluster may be without members that serve until it is given up to
+// switch for now. It takes some seconds.
+const switchPatience = 2 * time.Minute
+
+// restoreBackup takes a restore one step on. It returns false if the cluster is to be kept as always.
+func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
+	p.removeSeeds(ec, seen)
+	defer p.reportRestore()
+	r := p.memory.restoring
+	if r == nil {
+		return p.beginRestore(ec, seen)
+	}
+	switch r.Phase {
+	case v1beta2.RestoreVerifying:
+		return p.verify(ec, seen, r, wanted)
+	case v1beta2.RestoreSwitching:
+		p.switchOver(ec, seen, r, wanted)
+		return true
+	default:
+		return p.completeRestore(ec, seen, r)
+	}
+}
+
+// beginRestore claims the restore that is next, if there is one.
+func (p *plan) beginRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
+	next := seen.restore
+	if next == nil {
+		return p.awaitRestore(ec, seen)
+	}
+	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
+		return false // first what is under way
+	}
+	p.begin(ec, seen, &v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
+	return true
+}
+
+// begin claims a restore, with its seed.
+func (p *plan) begin(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) {
+	r.StartTime = timeOf(seen.now)
+	p.memory.restoring = r
+	p.nameSeed(ec, seen, "")
+}
+
+// nameSeed claims another seed: the first, or one in place of that which was lost.
+func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, seen observation, why string) {
+	r := p.memory.restoring
+	r.Phase, r.Seed, r.SeedData, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec, seen), "", why
+	r.Key, r.Revision, r.ClusterID, r.LostRevision, r.Replaced, r.SwitchTime = "", 0, "", 0, nil, nil
+	p.claim("seed")
+	p.soon(seen)
+}
+
+// awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
+func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
+	done := ec.Status.Restored
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.Failed == "" || !seen.hasRestore(done.ID) {
+		return false
+	}
+	p.activity, p.doing = "", ""
+	p.stall(reasonRestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.Failed)
+	return true
+}
+
+// verify has the seed fetch the backup and serve it.
+func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) bool {
+	isNew := ec.Status.ClusterID == "" && len(ec.Status.Founders) == 0
+	if p.cancel(ec, seen, r) {
+		return true
+	}
+	p.later(seen) // of the pod there are events
+	switch said := p.readSeed(ec, seen, r); {
+	case said.isLost:
+		p.nameSeed(ec, seen, "the seed was lost")
+		return true
+	case said.failed != "" && r.Name != "":
+		p.fail(seen, r, said.failed)
+		return true
+	case said.failed != "":
+		r.Problem = said.failed // another spec.recoverFrom ends it
+	case !said.serves:
+		r.Problem = said.problem
+		p.createSeed(ec, seen, r, wanted)
+		if said.fetched != nil {
+			p.soon(seen)
+		}
+	default:
+		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
+		p.soon(seen)
+		if r.Problem = p.keepsFromSwitch(ec, seen); r.Problem == "" {
+			p.startSwitch(ec, seen, r)
+			return true
+		}
+	}
+	return p.Claim != "" || isNew
+}
+
+// cancel ends a restore that is not wanted any more, before the switch.
+func (p *plan) cancel(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
+	switch {
+	case r.Name != "" && !seen.hasRestore(r.ID):
+		p.memory.restored = restoredOf(seen, r, "Cancelled: the EtcdRestore was deleted")
+	case r.Name == "" && !answersLoss(ec, r):
+	default:
+		return false
+	}
+	p.memory.restoring = nil
+	p.claim("restored")
+	p.soon(seen)
+	return true
+}
+
+// answersLoss says whether a restore is what the present loss of quorum is answered with.
+func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+	loss := ec.Status.QuorumLoss
+	return loss != nil && loss.ID == r.ID && ec.Spec.AcceptDataLoss == r.ID && ec.Spec.RecoverFrom != nil &&
+		sameSource(*ec.Spec.RecoverFrom, r.Source)
+}
+
+// fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
+func (p *plan) fail(seen observation, r *v1beta2.Restoring, why string) {
+	p.memory.restoring, p.memory.restored = nil, restoredOf(seen, r, why)
+	p.claim("restored")
+	p.soon(seen)
+}
+
+// restoredOf is what status says of a restore that came to its end.
+func restoredOf(seen observation, r *v1beta2.Restoring, failed string) *v1beta2.Restored {
+	return &v1beta2.Restored{
+		ID: r.ID, Name: r.Name, Failed: failed, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
+		Time: timeOf(seen.now),
+	}
+}
+
+// keepsFromSwitch is what the switch has to wait for; empty if for nothing. A member of which nobody
+// knows whether it runs could not be known to have stopped.
+func (p *plan) keepsFromSwitch(ec *v1beta2.EtcdCluster, seen observation) string {
+	switch loss := ec.Status.QuorumLoss; {
+	case loss != nil && loss.From != "":
+		return "waiting for the cluster to be started again from member " + loss.From
+	case ec.Status.ClusterID == "" && len(ec.Status.Founders) > 0 && loss == nil:
+		return "waiting for the cluster to be created"
+	}
+	for _, name := range sortedKeys(seen.pods) {
+		pod := seen.pods[name]
+		switch {
+		case isEnding(pod):
+			return fmt.Sprintf("waiting for pod %s to end", name)
+		case isOver(pod) || hasStopped(pod) || seen.answers[name].err == nil:
+		default:
+			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", name)
+		}
+	}
+	return ""
+}
+
+// startSwitch claims the switch. All that is needed later about the cluster before is recorded.
+func (p *plan) startSwitch(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) {
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(seen.now), seen.revision
+	for _, m := range ec.Status.MemberList {
+		r.LostRevision = max(r.LostRevision, m.Revision)
+	}
+	p.claim("switching")
+}
+
+// switchOver stops the members of the cluster, and claims that the cluster is the seed's.
+func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) {
+	p.soon(seen)
+	said := p.readSeed(ec, seen, r)
+	isLate := !seen.now.Before(r.SwitchTime.Add(switchPatience))
+	if said.isLost || said.failed != "" || isLate {
+		why := "the seed was lost"
+		if isLate {
+			why = "the members did not stop in time, or the seed did not answer"
+		}
+		p.nameSeed(ec, seen, why)
+		return
+	}
+	stopped := true
+	for _, name := range sortedKeys(seen.pods) {
+		switch pod := seen.pods[name]; {
+		case isEnding(pod):
+			stopped = false
+		case isOver(pod):
+		case pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
+			stopped = false
+			if said.serves {
+				p.patch(pod, "stop", "stopped: the cluster is restored from a backup", withImage(noImage, map[string]any{stoppedAnnotation: r.Seed}))
+			}
+		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
+			stopped = false
+		}
+	}
+	switch {
+	case !said.serves:
+		p.createSeed(ec, seen, r, wanted)
+	case stopped && said.fetched.ClusterID == r.ClusterID && said.fetched.Key == r.Key:
+		p.switched(seen, r)
+	}
+}
+
+// switched claims that the cluster is the seed's.
+func (p *plan) switched(seen observation, r *v1beta2.Restoring) {
+	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", slices.Compact(slices.Sorted(slices.Values(slices.Concat(sortedKeys(seen.pods), sortedKeys(seen.claims)))))
+	m := &p.memory
+	m.clusterID, m.founders, m.adding, m.changing, m.prepared, m.quorumLoss = r.ClusterID, nil, "", "", "", nil
+	if r.Name == "" {
+		m.recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(seen.now)}
+	}
+	a := seen.answers[r.Seed]
+	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.status.ID.String(), DataUID: r.SeedData, Version: a.status.Version, Revision: a.status.Revision}
+	p.claim("switched")
+}
+
+// completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
+func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
+	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.hasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
+		if !p.setAside(seen, r) {
+			p.soon(seen)
+			return true // before anything begins that takes them for what is left of a failed try
+		}
+		p.fail(seen, r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
+		p.memory.restored.Kept = seen.kept
+		return true
+	}
+	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
+		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
+	if !isComplete || r.KeepOld && !p.setAside(seen, r) {
+		return false
+	}
+	p.memory.restoring, p.memory.restored = nil, restoredOf(seen, r, "")
+	if r.KeepOld {
+		p.memory.restored.Kept = seen.kept
+	}
+	p.claim("restored")
+	p.soon(seen)
+	return true
+}
+
+// reportRestore reports the restore that is under way.
+func (p *plan) reportRestore() {
+	r := p.memory.restoring
+	if r == nil {
+		return
+	}
+	what := "EtcdRestore " + strconv.Quote(r.Name)
+	if r.Name == "" {
+		what = "The answer to the loss of quorum"
+	}
+	message := map[v1beta2.RestorePhase]string{
+		v1beta2.RestoreVerifying:  "reading and checking the backup, while the cluster goes on as it is",
+		v1beta2.RestoreSwitching:  "switching to member " + r.Seed + ", which serves the backup",
+		v1beta2.RestoreCompleting: "adding members to " + r.Seed + ", which serves the backup",
+	}[r.Phase]
+	if r.Problem != "" {
+		message += "; " + r.Problem
+	}
+	p.underWay = &problem{reason: reasonRestoring, passes: true, message: fmt.Sprintf("%s is under way: %s", what, message)}
+}
+
+// stoppedAnnotation has, on the pods of members that were stopped for a restore, the name of the seed.
+const stoppedAnnotation = "etcd-operator/stopped-for"

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/etcd/agent"
+)
+
+func TestRestoring(t *testing.T) {
+	const lostBefore = "Restoring: "
+	for name, tc := range map[string]struct {
+		world *world
+		want  string
+		// problem is in what status reports first.
+		problem string
+	}{
+		"an EtcdRestore: name the seed":            {world: healthy(anEtcd(), 1, 2, 3).wants(), want: "status/seed"},
+		"a new cluster: the seed, and no founders": {world: healthy(anEtcd(notFormed)).wants(), want: "status/seed"},
+		"named: create it":                         {world: healthy(anEtcd(), 1, 2, 3).verifies(), want: "create Pod #4", problem: lostBefore},
+		"named, with volumes: both":                {world: healthy(anEtcd(onVolumes), 1, 2, 3).verifies(), want: "create PersistentVolumeClaim #4; create Pod #4"},
+		"created: record its data":                 {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(unrecorded, gated), want: "status/seeded"},
+		"recorded: let it go":                      {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(gated), want: "patch Pod/gate #4"},
+		"it fetches: keep the cluster":             {world: healthy(anEtcd(size(4)), 1, 2, 3).verifies().hasSeed(), want: "status/member"},
+		"it cannot fetch for now: wait":            {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(cannotFetch(true)), problem: `Restoring: EtcdRestore "mine" is under way: reading and checking the backup, while the cluster goes on as it is; Why: because`},
+		"it never can: failed":                     {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(cannotFetch(false)), want: "status/restored"},
+		"another seed's data: lost":                {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(otherData), want: "status/seed"},
+		"the seed is gone: another":                {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(gone), want: "status/seed"},
+		"it is of the backup, and does not serve":  {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched)},
+		"it serves: switch":                        {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving), want: "status/switching"},
+		"it serves less than the backup: wait":     {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving, behind)},
+		"it serves, a member hangs: wait":          {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).silences(3).runs(3), problem: "Restoring: "},
+		"it serves, a member is gone: switch":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed(fetched, serving).losesPod(3), want: "status/switching"},
+		"the EtcdRestore is deleted: cancelled":    {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).unwants(), want: "status/restored"},
+		"switching: stop all":                      {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched, serving), want: "patch Pod/stop #2; patch Pod/stop #1; patch Pod/stop #3"},
+		"one has not stopped yet: wait":            {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3).runs(2)},
+		"stopped for another restore: stop it":     {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3).stoppedFor(2, "another"), want: "patch Pod/stop #2"},
+		"all have stopped: the cluster is it":      {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3), want: "status/switched"},
+		"all have stopped, the seed is silent":     {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched).stops(1, 2, 3)},
+		"the seed is lost while switching":         {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(gone).stops(1, 2), want: "status/seed"},
+		"it takes too long: not now":               {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched).stops(1, 2, 3).passes(switchPatience), want: "status/seed"},
+		"not now: start them":                      {world: healthy(anEtcd(), 1, 2, 3).verifies().stops(1, 2, 3), want: "create Pod #4; patch Pod/start #1; patch Pod/start #2; patch Pod/start #3"},
+		"switched: label it, and delete the rest":  {world: healthy(anEtcd(), 1, 2, 3).stops(1, 2, 3).switched(), want: "patch Pod/labels #4; delete Pod #2; delete Pod #1; delete Pod #3; status/member"},
+		"switched, one runs again: not yet":        {world: healthy(anEtcd(), 1, 2, 3).stops(1, 3).switched(), want: "delete Pod #2; delete Pod #1; delete Pod #3; status/member"},
+		"switched: the volumes stay":               {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(1, 2, 3).switched(), want: "patch Pod/labels #4; status/member"},
+		"complete":                                 {world: healthy(anEtcd(onVolumes, size(1)), 1, 2, 3).losesPod(1, 2, 3).switched().isMember(), want: "status/restored"},
+		"complete: keep the volumes":               {world: healthy(anEtcd(onVolumes, size(1)), 1, 2, 3).losesPod(1, 2, 3).switched(keepsOld).isMember(), want: "patch PersistentVolumeClaim/kept #2; patch PersistentVolumeClaim/kept #1; patch PersistentVolumeClaim/kept #3"},
+		"over: the volumes go":                     {world: healthy(anEtcd(onVolumes, size(1)), 1, 2, 3).losesPod(1, 2, 3).switched().isMember().isOver(), want: "delete PersistentVolumeClaim #2; delete PersistentVolumeClaim #1; delete PersistentVolumeClaim #3"},
+		"a seed is left: delete it":                {world: healthy(anEtcd(), 1, 2, 3).hasOldSeed(5), want: "delete Pod #5"},
+		"it failed for a new cluster: do not begin": {
+			world: healthy(anEtcd(notFormed)).hasFailed(), problem: `RestoreFailed: EtcdRestore "mine", with which the cluster is to begin, has failed: Why: because`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := decide(tc.world.ec, tc.world.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tc.world.doing(p); got != tc.want {
+				t.Errorf("it does %q, want %q", got, tc.want)
+			}
+			st := tc.world.ec.Status.DeepCopy()
+			if first := firstProblem(tc.world.ec, p, st, nil); tc.problem != "" && (first == nil || !strings.HasPrefix(first.reason+": "+first.message, tc.problem)) {
+				t.Errorf("it reports %v, want %q", first, tc.problem)
+			}
+		})
+	}
+}
+
+func TestSwitchedStatus(t *testing.T) {
+	w := healthy(anEtcd(adding, changing(2)), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3)
+	p, err := decide(w.ec, w.seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := summarize(w.ec, w.seen, p, nil)
+	if st.ClusterID != "5eed" || st.Adding != "" || st.Changing != "" || len(st.Founders) != 0 || st.Restoring.Phase != v1beta2.RestoreCompleting {
+		t.Errorf("%+v", st)
+	}
+	if len(st.MemberList) != 1 || st.MemberList[0].Name != w.name(4) || st.MemberList[0].DataUID != "pod-4" || st.MemberList[0].ID == "" {
+		t.Errorf("members: %+v", st.MemberList)
+	}
+	if want := []string{w.name(1), w.name(2), w.name(3)}; !slices.Equal(st.Restoring.Replaced, slices.Sorted(slices.Values(want))) {
+		t.Errorf("replaced: %v, want %v", st.Restoring.Replaced, want)
+	}
+}
+
+func TestSeedPod(t *testing.T) {
+	for name, ec := range map[string]*v1beta2.EtcdCluster{"without volumes": anEtcd(), "with volumes": anEtcd(onVolumes), "with TLS": anEtcd(withTLS)} {
+		t.Run(name, func(t *testing.T) {
+			w := healthy(ec).verifies()
+			w.ec.Status.Restoring.Source.ServiceAccountName, w.ec.Status.Restoring.Source.Newest = "cloud", true
+			pod, err := seedPod(ec, ec.Status.Restoring, "3.6.16", "agent:1", certificates{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for label := range pod.Labels {
+				if label == appLabel || strings.HasPrefix(label, "etcd_") {
+					t.Errorf("it has the label %s, by which Services find members", label)
+				}
+			}
+			if pod.Labels[run.ManagedByLabel] != managedBy || !isGated(pod) || pod.Spec.ServiceAccountName != "cloud" || len(pod.Spec.InitContainers) != 1 {
+				t.Errorf("%+v", pod)
+			}
+			var task agent.Task
+			fetch := pod.Spec.InitContainers[0]
+			if err := json.Unmarshal([]byte(fetch.Args[1]), &task); err != nil {
+				t.Fatal(err)
+			}
+			if task.Action != agent.Fetch || task.Choose == nil || task.Member.DataDir != environment(pod, "ETCD_DATA_DIR") || task.Member.Name != environment(pod, "ETCD_NAME") ||
+				task.Member.PeerURL != environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || task.Member.Token == string(ec.UID) {
+				t.Errorf("%+v", task)
+			}
+			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || pod.Annotations[initialAnnotation] != sealed {
+				t.Errorf("%+v, %v", fetch, pod.Annotations)
+			}
+		})
+	}
+}
+
+func TestSeedIsBesideMembers(t *testing.T) {
+	ec := anEtcd(withPolicy(func(p *policy) { p.AntiAffinity = true }))
+	w := healthy(ec).verifies()
+	made, err := seedPod(ec, w.ec.Status.Restoring, "3.6.16", "agent", certificates{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if terms := made.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution; len(terms) != 0 {
+		t.Errorf("with a member on each node it cannot be scheduled: %+v", terms)
+	}
+	if len(pod(ec, "example-abcde", "3.6.16", founding, certificates{}).Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 {
+		t.Error("members are not kept apart")
+	}
+}

@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/pki"
+)
+
+// This file has what users, and others, do to the clusters of stories.
+
+// podsOf are the pods of the story, in an order that does not follow their names.
+func podsOf(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{clusterLabel: "example"})
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return list.Items, err
+}
+
+func aMember(r *testkit.Run) string {
+	ec, err := currently(context.Background(), r)
+	if err != nil || len(ec.Status.MemberList) == 0 {
+		return ""
+	}
+	return ec.Status.MemberList[len(ec.Status.MemberList)-1].Name
+}
+
+func deletePods(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+// deleteVolumes deletes volumes, and the pods that use them.
+func deleteVolumes(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range min(n, len(all)) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: all[i].Name}}
+			err = errors.Join(err, client.IgnoreNotFound(r.Client.Delete(ctx, claim)), client.IgnoreNotFound(r.Client.Delete(ctx, &all[i])))
+		}
+		return err
+	}
+}
+
+// again accepts a loss of quorum that is another one than the user has accepted.
+func again(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil || ec.Status.QuorumLoss == nil || ec.Status.QuorumLoss.ID == ec.Spec.AcceptDataLoss || lossEnds(ctx, r) != nil {
+		return err
+	}
+	return accept(ctx, r)
+}
+
+func accept(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	if ec.Status.QuorumLoss == nil {
+		return nil
+	}
+	return patched(`{"acceptDataLoss":"`+ec.Status.QuorumLoss.ID+`"}`)(ctx, r)
+}
+
+func deleteCA(ctx context.Context, r *testkit.Run) error {
+	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "example-ca-tls"}})
+}
+
+// replacedCA is nil when there is another CA, which has signed the certificates, and all members have
+// started with it.
+func replacedCA(ctx context.Context, r *testkit.Run) error {
+	data := map[string]map[string][]byte{}
+	for _, name := range []string{"ca", "peer", "server", "client"} {
+		var secret corev1.Secret
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "example-" + name + "-tls"}, &secret); err != nil {
+			return err
+		}
+		data[name] = secret.Data
+	}
+	ca := pki.KeyPair{Cert: data["ca"][corev1.TLSCertKey]}
+	for name, role := range map[string]pki.Role{"peer": pki.Peer, "server": pki.Server, "client": pki.Client} {
+		cert, err := pki.Parse(data[name][role.Files.Cert])
+		if err != nil {
+			return err
+		}
+		if !ca.Signed(cert) {
+			return fmt.Errorf("the certificate of the %s is not of the CA", name)
+		}
+	}
+	return ready(ctx, r)
+}
+
+// emptyStatus is what happens to the status of an EtcdCluster that is restored without it. The
+// generation stays: that it goes back is what the simulation takes for a flaw of an operator.
+func emptyStatus(ctx context.Context, r *testkit.Run) error {
+	return r.Client.Status().Patch(ctx, story(r), client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"clusterID":null,"founders":null,"made":null,"memberList":null,"members":null,"phase":null}}`)))
+}
+
+// editImage changes a pod to an image that there is not.
+func editImage(ctx context.Context, r *testkit.Run) error {
+	all, err := podsOf(ctx, r)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	change := `{"spec":{"containers":[{"name":"etcd","image":"quay.io/coreos/etcd:v0.0.0"}]}}`
+	return client.IgnoreNotFound(r.Client.Patch(ctx, &all[0], client.RawPatch(types.StrategicMergePatchType, []byte(change))))
+}
+
+func removeByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	list, err := c.List(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, m := range list.Members {
+		if m.ID != list.By {
+			return unlessRefused(c.Remove(ctx, at, m.ID))
+		}
+	}
+	return nil
+}
+
+func addByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Add(ctx, at, []string{peerURLOf(ec, "example-mine")}, true)
+	return unlessRefused(err)
+}
+
+// writable is nil once a write is acknowledged, which is before anything says so.
+func writable(_ context.Context, r *testkit.Run) error { return own(r).put(r) }
+
+// reportedOrKept is nil when the loss of all that was written is reported, or nothing is lost.
+func reportedOrKept(ctx context.Context, r *testkit.Run) error {
+	if stalled(reasonQuorumLost)(ctx, r) == nil {
+		return nil
+	}
+	return errors.Join(own(r).lost(r), ready(ctx, r))
+}
+
+// unlessRefused has a user give up when etcd refuses a change for now.
+func unlessRefused(err error) error {
+	if errors.Is(err, members.ErrUnhealthy) {
+		return nil
+	}
+	return err
+}
+
+// meddling is what others do to the objects of a cluster at any time.
+func meddling() []testkit.Step {
+	const noLabel = `{"metadata":{"labels":{"` + run.ManagedByLabel + `":null}}}`
+	first := func(obj client.Object, change func(r *testkit.Run) string) func(ctx context.Context, r *testkit.Run) error {
+		return func(ctx context.Context, r *testkit.Run) error {
+			all, err := podsOf(ctx, r)
+			if err != nil || len(all) == 0 {
+				return err
+			}
+			its := obj.DeepCopyObject().(client.Object)
+			its.SetNamespace(r.Namespace)
+			its.SetName(all[0].Name)
+			return client.IgnoreNotFound(r.Client.Patch(ctx, its, client.RawPatch(types.MergePatchType, []byte(change(r)))))
+		}
+	}
+	return []testkit.Step{
+		{Name: "touches a pod", Do: first(&corev1.Pod{}, func(r *testkit.Run) string {
+			return `{"metadata":{"annotations":{"touched":"` + r.Now().Format(time.RFC3339Nano) + `"}}}`
+		})},
+		{Name: "takes the label of a pod", Do: first(&corev1.Pod{}, func(*testkit.Run) string { return noLabel })},
+		{Name: "takes the label of a volume", Do: first(&corev1.PersistentVolumeClaim{}, func(*testkit.Run) string { return noLabel })},
+	}
+}

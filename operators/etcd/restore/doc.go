@@ -1,0 +1,8 @@
+// Package restore is the operator of EtcdRestores. It does nothing of a restore itself: the loop of
+// the EtcdCluster does (operators/etcd/cluster/restoring.go), because nobody else may change its
+// members. That one remembers in the EtcdCluster's status.restoring which restore is under way, and
+// in status.restored what became of the last one; here it becomes the status of the EtcdRestore.
+//
+// An EtcdRestore that is Complete or Failed stays so, whatever becomes of the cluster. No other is
+// begun before the last one says so: status.restored has but one.
+package restore

@@ -1,0 +1,110 @@
+package restore
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
+)
+
+// The reasons in status and in events. Those of a restore that failed are from where it failed.
+const (
+	reasonComplete  = "Complete"
+	reasonNoCluster = "ClusterNotFound"
+	reasonPaused    = "ClusterPaused"
+	reasonAnother   = "AnotherRestore"
+	reasonWaiting   = "Waiting"
+	reasonFailed    = "Failed"
+)
+
+// summarize is the status of an EtcdRestore, as that of its EtcdCluster is.
+func summarize(er *v1beta2.EtcdRestore, seen observation) v1beta2.RestoreStatus {
+	st := *er.Status.DeepCopy()
+	st.ObservedGeneration = er.Generation
+	conditions := status.Conditions{List: &st.Conditions, Generation: er.Generation}
+	switch id, ec := string(er.UID), seen.cluster; {
+	case isDone(er):
+		tellEnd(&st, conditions)
+	case ec == nil:
+		st.Phase = v1beta2.RestoreWaiting
+		conditions.MarkStalled(reasonNoCluster, fmt.Sprintf("There is no EtcdCluster %q in namespace %q: create it, and it begins with the backup", er.Spec.EtcdCluster.Name, er.Namespace))
+	case ec.Status.Restoring != nil && ec.Status.Restoring.ID == id:
+		follow(&st, conditions, ec)
+	case ec.Status.Restored != nil && ec.Status.Restored.ID == id:
+		end(&st, ec.Status.Restored)
+		tellEnd(&st, conditions)
+	default:
+		st.Phase = v1beta2.RestoreWaiting
+		await(conditions, ec)
+	}
+	return st
+}
+
+// await says what a restore that has not begun waits for.
+func await(conditions status.Conditions, ec *v1beta2.EtcdCluster) {
+	switch other := ec.Status.Restoring; {
+	case ec.Spec.Paused:
+		conditions.MarkStalled(reasonPaused, fmt.Sprintf("EtcdCluster %q is paused: nothing of it is changed until its spec.paused is false", ec.Name))
+	case other != nil && other.Name != "":
+		conditions.MarkReconciling(reasonAnother, fmt.Sprintf("Waiting for EtcdRestore %q, which is under way", other.Name))
+	case other != nil:
+		conditions.MarkReconciling(reasonAnother, fmt.Sprintf("Waiting for EtcdCluster %q to be restored from its spec.recoverFrom", ec.Name))
+	default:
+		conditions.MarkReconciling(reasonWaiting, fmt.Sprintf("Waiting for EtcdCluster %q to begin", ec.Name))
+	}
+}
+
+// follow says how far the restore is.
+func follow(st *v1beta2.RestoreStatus, conditions status.Conditions, ec *v1beta2.EtcdCluster) {
+	r := ec.Status.Restoring
+	st.Phase, st.Key, st.Revision, st.LostRevision, st.ClusterID, st.StartTime = r.Phase, r.Key, r.Revision, r.LostRevision, r.ClusterID, r.StartTime
+	message := map[v1beta2.RestorePhase]string{
+		v1beta2.RestoreVerifying:  fmt.Sprintf("Member %q of EtcdCluster %q reads and checks the backup; the cluster goes on as it is", r.Seed, ec.Name),
+		v1beta2.RestoreSwitching:  fmt.Sprintf("EtcdCluster %q is switched to member %q, which serves revision %d", ec.Name, r.Seed, r.Revision),
+		v1beta2.RestoreCompleting: fmt.Sprintf("EtcdCluster %q serves revision %d; members are added to %q", ec.Name, r.Revision, r.Seed),
+	}[r.Phase]
+	if r.Problem != "" {
+		message += ". " + r.Problem
+	}
+	if ec.Spec.Paused {
+		conditions.MarkStalled(reasonPaused, message+". The EtcdCluster is paused: nothing of it is changed until its spec.paused is false")
+		return
+	}
+	conditions.MarkReconciling(string(r.Phase), message)
+}
+
+// end takes over what became of the restore.
+func end(st *v1beta2.RestoreStatus, done *v1beta2.Restored) {
+	st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreComplete, true, ""
+	if done.Failed != "" {
+		st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreFailed, false, done.Failed
+	}
+	st.Key, st.Revision, st.LostRevision, st.ClusterID, st.Kept = done.Key, done.Revision, done.LostRevision, done.ClusterID, done.Kept
+	st.CompletionTime = done.Time
+}
+
+// tellEnd has the conditions say what became of it.
+func tellEnd(st *v1beta2.RestoreStatus, conditions status.Conditions) {
+	if st.Phase == v1beta2.RestoreComplete {
+		message := fmt.Sprintf("The cluster was restored from %s, of revision %d", st.Key, st.Revision)
+		if st.LostRevision > st.Revision {
+			message += fmt.Sprintf("; the last revision known of the cluster before is %d", st.LostRevision)
+		}
+		if len(st.Kept) > 0 {
+			message += "; these PersistentVolumeClaims are kept: " + strings.Join(st.Kept, ", ")
+		}
+		conditions.MarkReady(reasonComplete, message)
+		return
+	}
+	reason, message, found := strings.Cut(st.Reason, ": ")
+	if !found || !isReason(reason) {
+		reason, message = reasonFailed, st.Reason
+	}
+	conditions.MarkStalled(reason, message+". Nothing is tried again: to restore, create another EtcdRestore")
+}
+
+// isReason says whether a condition can have it for its reason.
+func isReason(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }) < 0
+}
