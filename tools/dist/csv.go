@@ -160,10 +160,13 @@ func olmDeployment(deployment *appsv1.Deployment, name, image string) v1alpha1.S
 		container := &pod.Spec.Containers[i]
 		container.Image = image
 		for j := range container.Env {
-			if variable := &container.Env[j]; variable.Name == "WATCH_NAMESPACE" {
+			switch variable := &container.Env[j]; variable.Name {
+			case "WATCH_NAMESPACE":
 				*variable = corev1.EnvVar{Name: variable.Name, ValueFrom: &corev1.EnvVarSource{
 					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
 				}}
+			case agentImage:
+				variable.Value = image
 			}
 		}
 	}
@@ -256,11 +259,8 @@ func firstParagraph(text string) string {
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// allFields ends the name of a sample that shows every field of its kind.
-const allFields = "_all_fields.yaml"
-
 // examples are the samples of the kinds that the operator owns, as JSON. Those
-// with every field are last: consoles begin a new object with the first one.
+// that set the least come first: consoles begin a new object with the first one.
 func (r *release) examples(operator string, objects []*unstructured.Unstructured) (string, error) {
 	kinds := map[string]bool{}
 	for _, object := range objects {
@@ -274,10 +274,7 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 	if err != nil {
 		return "", err
 	}
-	slices.SortStableFunc(samples, func(a, b string) int {
-		return cmp.Compare(strings.Count(a, allFields), strings.Count(b, allFields))
-	})
-	var examples []any
+	var examples []map[string]any
 	for _, sample := range samples {
 		content, err := os.ReadFile(sample)
 		if err != nil {
@@ -294,6 +291,13 @@ func (r *release) examples(operator string, objects []*unstructured.Unstructured
 			}
 		}
 	}
+	slices.SortStableFunc(examples, func(a, b map[string]any) int { return cmp.Compare(specSize(a), specSize(b)) })
 	out, err := json.MarshalIndent(examples, "", "  ")
 	return string(out), err
+}
+
+// specSize is how many fields of an object's spec are set.
+func specSize(object map[string]any) int {
+	spec, _, _ := unstructured.NestedMap(object, "spec")
+	return len(spec)
 }

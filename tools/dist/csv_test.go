@@ -74,14 +74,20 @@ func TestCSV(t *testing.T) {
 		}
 		pod := deployments[0].Spec.Template
 		container := pod.Spec.Containers[0]
-		watch := ""
+		watch, agent := "", ""
 		for _, variable := range container.Env {
+			if variable.Name == agentImage {
+				agent = variable.Value
+			}
 			if variable.Name == "WATCH_NAMESPACE" && variable.ValueFrom != nil {
 				watch = variable.ValueFrom.FieldRef.FieldPath
 			}
 		}
 		if watch != "metadata.annotations['olm.targetNamespaces']" {
 			t.Errorf("WATCH_NAMESPACE is from %q", watch)
+		}
+		if runsEtcd := slices.Contains(container.Args, "etcd"); runsEtcd && agent != image || !runsEtcd && agent != "" {
+			t.Errorf("%s is %q, the manager's image %q", agentImage, agent, image)
 		}
 		if container.Image != image || len(container.Resources.Requests) == 0 {
 			t.Errorf("image %s, requests %v", container.Image, container.Resources.Requests)
@@ -116,6 +122,7 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 			t.Errorf("consoles begin with the first example, which is not the minimal one: %v", examples[0])
 		}
 		hasExample := map[string]bool{}
+		least := map[string]int{} // fields of the first example of a kind
 		specKeys := map[string]map[string]bool{}
 		for _, example := range examples {
 			object := unstructured.Unstructured{Object: example}
@@ -124,8 +131,13 @@ func TestOwnedCRDsExamplesAndDescriptors(t *testing.T) {
 				t.Errorf("an example of %s, which the bundle has no CRD for", id)
 				continue
 			}
-			hasExample[id] = true
 			spec, _, _ := unstructured.NestedMap(example, "spec")
+			if !hasExample[id] {
+				hasExample[id], least[id] = true, len(spec)
+			}
+			if len(spec) < least[id] {
+				t.Errorf("consoles begin with the first example of %s, which is not the minimal one: %s has less", id, object.GetName())
+			}
 			if specKeys[id] == nil {
 				specKeys[id] = map[string]bool{}
 			}

@@ -22,6 +22,8 @@ const (
 	// An administrator can install these two parts by themselves.
 	crdComponent, userComponent = "crds", "users"
 	versionLabel                = "app.kubernetes.io/version"
+	// agentImage is the manager's variable with its own image.
+	agentImage = "ETCD_AGENT_IMAGE"
 	// annotationLimit is how much kubectl apply can keep in its annotation.
 	annotationLimit = 262144
 )
@@ -101,13 +103,24 @@ func (r *release) build(folder string) ([]*unstructured.Unstructured, error) {
 				setLabel(object, componentLabel, userComponent)
 			}
 		case "Deployment":
-			if err := eachContainer(object, func(container map[string]any) { container["image"] = r.image }); err != nil {
+			if err := eachContainer(object, func(container map[string]any) { setImage(container, r.image) }); err != nil {
 				return nil, err
 			}
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// setImage sets the image of a manager, and what it knows it by.
+func setImage(container map[string]any, image string) {
+	container["image"] = image
+	variables, _ := container["env"].([]any)
+	for _, variable := range variables {
+		if v, ok := variable.(map[string]any); ok && v["name"] == agentImage {
+			v["value"] = image
+		}
+	}
 }
 
 // smallEnough says whether kubectl apply can keep the object in its annotation.

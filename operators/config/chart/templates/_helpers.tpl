@@ -12,6 +12,10 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{- define "image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- end }}
+
 {{- /* What the manager runs: one operator, or all. */ -}}
 {{- define "operator" -}}
 {{ index .Chart.Annotations "fairlead.example.com/operator" }}
