@@ -113,17 +113,25 @@ func certificates(data []byte) ([]*x509.Certificate, error) {
 // putSecurely puts a key with the certificate that a member has in its pod.
 func (e etcd) putSecurely(key, value string) {
 	e.t.Helper()
+	pace.Eventually(e.t, time.Minute, func() error {
+		_, err := e.asMember("put", key, value)
+		return err
+	})
+}
+
+// asMember runs etcdctl in a member's pod, with the certificate that is there, if there is one.
+func (e etcd) asMember(args ...string) (string, error) {
 	files := map[string]string{}
 	for _, pod := range e.pods() {
 		for _, v := range pod.Spec.Containers[0].Env {
 			files[v.Name] = v.Value
 		}
 	}
-	pace.Eventually(e.t, time.Minute, func() error {
-		_, err := e.etcdctl("--endpoints=https://127.0.0.1:2379", "--cacert="+files["ETCD_TRUSTED_CA_FILE"],
-			"--cert="+files["ETCD_CERT_FILE"], "--key="+files["ETCD_KEY_FILE"], "put", key, value)
-		return err
-	})
+	if files["ETCD_TRUSTED_CA_FILE"] == "" {
+		return e.etcdctl(args...)
+	}
+	return e.etcdctl(append([]string{"--endpoints=https://127.0.0.1:2379", "--cacert=" + files["ETCD_TRUSTED_CA_FILE"],
+		"--cert=" + files["ETCD_CERT_FILE"], "--key=" + files["ETCD_KEY_FILE"]}, args...)...)
 }
 
 // TestEtcdOwnCertificates: the user's Secrets, with the keys that cert-manager writes, are renewed
