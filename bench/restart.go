@@ -42,7 +42,7 @@ func (b *bench) restart(ctx context.Context, how string, end func(context.Contex
 // deleteManager deletes the manager's pod by force: the kubelet ends the
 // process within a second, with or without its agreement.
 func (b *bench) deleteManager(ctx context.Context) error {
-	pod, err := b.managerPod(ctx)
+	pod, err := b.managerPod(ctx, atOperator)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *bench) deleteManager(ctx context.Context) error {
 // killManager kills the manager's process, which can then not give up its
 // lease. The node's processes are this machine's.
 func (b *bench) killManager(ctx context.Context) error {
-	pod, err := b.managerPod(ctx)
+	pod, err := b.managerPod(ctx, atOperator)
 	if err != nil {
 		return err
 	}

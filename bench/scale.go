@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -119,7 +118,7 @@ func (b *bench) settledMemory(ctx context.Context) (memory, error) {
 
 // managerMemory asks the kubelet, through the API server.
 func (b *bench) managerMemory(ctx context.Context) (memory, error) {
-	pod, err := b.managerPod(ctx)
+	pod, err := b.managerPod(ctx, atOperator)
 	if err != nil {
 		return memory{}, err
 	}
@@ -149,10 +148,10 @@ func (b *bench) managerMemory(ctx context.Context) (memory, error) {
 	return memory{}, fmt.Errorf("the kubelet tells nothing of pod %s", pod.Name)
 }
 
-// managerPod is the pod of the manager.
-func (b *bench) managerPod(ctx context.Context) (*corev1.Pod, error) {
+// managerPod is the pod of an operator's manager.
+func (b *bench) managerPod(ctx context.Context, o operator) (*corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := b.client.List(ctx, &pods, client.InNamespace(atOperator.namespace()), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := b.client.List(ctx, &pods, client.InNamespace(o.namespace()), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
 		return nil, err
 	}
 	for i := range pods.Items {
@@ -160,5 +159,5 @@ func (b *bench) managerPod(ctx context.Context) (*corev1.Pod, error) {
 			return &pods.Items[i], nil
 		}
 	}
-	return nil, errors.New("the operator has no pod")
+	return nil, fmt.Errorf("the operator %s has no pod", o)
 }
