@@ -236,7 +236,8 @@ type StoredBackup struct {
 	Problem string `json:"problem,omitempty"`
 	// key is that of the object in its bucket, or the path of the file in its volume.
 	Key string `json:"key"`
-	// revision is the revision of the store.
+	// revision is the revision that the backup has at least. If keys were written in the moment in which it
+	// was begun, it may have some later ones: its proof says which it has.
 	Revision int64 `json:"revision"`
 	// size is the object's, in bytes.
 	Size int64 `json:"size"`
