@@ -36,4 +36,11 @@ for _ in $(seq 1200); do
 done
 kubectl wait --for=condition=Ready --timeout 10m webservers.my.domain/demo
 kubectl get webservers.my.domain demo -o wide
-get | grep -i '^server: nginx/1.26.3' || fail "the new image does not serve"
+# A pod of the old image may answer until it has drained.
+for _ in $(seq 60); do
+	server=$(get | tr -d '\r' | grep -i '^server:' || true)
+	[[ $server != *nginx/1.26.3 ]] || break
+	sleep 0.5
+done
+echo "$server"
+[[ $server == *nginx/1.26.3 ]] || fail "the new image does not serve"
