@@ -324,7 +324,6 @@ type oldS3 struct {
 	mu      sync.Mutex
 	objects map[string]http.Header
 	sizes   map[string]int
-	parts   int
 	before  func() // what happens before a write without condition
 }
 
@@ -366,7 +365,6 @@ func (o *oldS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut:
 		o.objects[r.URL.Path], o.sizes[r.URL.Path] = r.Header.Clone(), len(body)
 	case r.Method == http.MethodDelete:
-		o.parts++
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

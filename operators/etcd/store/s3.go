@@ -38,6 +38,9 @@ type s3Bucket struct {
 	uploads  *transfermanager.Client
 	name     string
 	checksum aws.RequestChecksumCalculation
+	// cleanup is how long each of the two aborts of an upload that failed may take: together no longer
+	// than who cancels it waits.
+	cleanup time.Duration
 }
 
 func openS3(ctx context.Context, o opened) (storage, error) {
@@ -57,7 +60,7 @@ func openS3(ctx context.Context, o opened) (storage, error) {
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1" // what storage that is not AWS's takes
 	}
-	b := &s3Bucket{name: o.Bucket, bucket: bucket{transport: t}}
+	b := &s3Bucket{name: o.Bucket, bucket: bucket{transport: t}, cleanup: min(o.watch.timeout, 10*time.Second) / 2}
 	b.client = s3.NewFromConfig(cfg, func(s *s3.Options) {
 		s.UsePathStyle = o.ForcePathStyle
 		if o.Endpoint != "" {
@@ -72,7 +75,7 @@ func openS3(ctx context.Context, o opened) (storage, error) {
 	b.uploads = transfermanager.New(b.client, func(u *transfermanager.Options) {
 		u.PartSizeBytes, u.MultipartUploadThreshold, u.Concurrency = partSize, partSize, partsAtOnce
 		u.RequestChecksumCalculation = b.checksum
-		u.FailTimeout = min(o.watch.timeout, 5*time.Second)
+		u.FailTimeout = b.cleanup
 	})
 	b.Bucket, err = s3blob.OpenBucket(ctx, b.client, o.Bucket, nil)
 	return b, err
@@ -203,11 +206,30 @@ func (b *s3Bucket) write(ctx context.Context, key string, meta Meta, replace boo
 		in.IfNoneMatch = aws.String("*")
 	}
 	_, err := b.uploads.UploadObject(ctx, in)
+	if failed, ok := errors.AsType[transfermanager.MultipartUploadError](err); ok {
+		b.abort(ctx, key, failed.UploadID())
+	}
 	switch codeOf(err) {
 	case "PreconditionFailed", "ConditionalRequestConflict":
 		return errOccupied
 	}
 	return err
+}
+
+// abort aborts an upload again, which the library has aborted: a part that was on its way then may
+// have brought it back, with what it takes of the bucket (S3's API reference, AbortMultipartUpload).
+// What is left even so, because the storage cannot be reached for example, [Store.Tidy] removes.
+func (b *s3Bucket) abort(ctx context.Context, key, upload string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cleanup)
+	defer cancel()
+	for _, wait := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 750 * time.Millisecond} {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		_, _ = b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: aws.String(b.name), Key: aws.String(key), UploadId: aws.String(upload)})
+	}
 }
 
 // withoutCondition is for storage that does not know conditional writes and says so: whether there is
