@@ -138,6 +138,10 @@ func (p *plan) settleLearner(ec *v1beta2.EtcdCluster, seen observation) bool {
 		p.remove(ec, seen, m, "its data is lost")
 	case len(p.view.members) > int(ec.Spec.Size):
 		p.remove(ec, seen, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+	case !m.isStarted() && p.downgrading() != "":
+		if at, ok := p.leadingEndpoint(ec); ok {
+			p.downgrade(seen, at, "") // until then it cannot join: see letJoin
+		}
 	case m.IsLearner && m.follows:
 		p.promote(ec, seen, m)
 	case m.pod != nil && !p.repairImage(ec, seen, m):
@@ -319,6 +323,9 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 		}
 		if !slices.Equal(listed, idsOf(list.Members)) {
 			return errLater
+		}
+		if err = letJoin(ctx, seen.client, at); err != nil {
+			return err
 		}
 		_, err = seen.client.Add(ctx, at, []string{peerURLOf(ec, name)}, asLearner)
 		if errors.Is(err, members.ErrMemberExists) || errors.Is(err, members.ErrTooManyLearners) || errors.Is(err, members.ErrUnhealthy) {

@@ -66,6 +66,7 @@ func TestDecide(t *testing.T) {
 		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), want: "etcd move leader"},
 		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), want: "etcd promote"},
 		"an added member gets its pod":             {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), want: "create Pod #4"},
+		"a downgrade keeps it out: cancel that":    {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4).downgrades("3.5"), want: "create Pod #4; etcd downgrade: downgrade canceled"},
 		"an added member is not requested anymore": {world: healthy(anEtcd(), 1, 2, 3).isAdded(4), want: "create Pod #4; etcd remove: member #4 removed: spec.size is 3"},
 		"status was emptied: take the cluster in":  {world: healthy(anEtcd(), 1, 2, 3).forgets(), want: "status/cluster"},
 		"status was emptied, all silent: wait":     {world: healthy(anEtcd(), 1, 2, 3).silences(1, 2, 3).forgets(), problem: "StatusEmptied: Status was emptied, and no member"},
@@ -89,6 +90,15 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// downgrades has a downgrade enabled.
+func (w *world) downgrades(to string) *world {
+	for name, a := range w.seen.answers {
+		a.status.Downgrading = to
+		w.seen.answers[name] = a
+	}
+	return w
 }
 
 func changing(n int64) ecOption {

@@ -41,7 +41,8 @@
 //	end the alarm of one that was removed   nobody can write until then
 //	remove one if there are too many        one that is down first, the leader never: it hands
 //	                                        over before
-//	add one if there are too few            as a learner, when all members are there
+//	add one if there are too few            as a learner, when all members are there, and no
+//	                                        downgrade is enabled: nobody can join until then
 //	delete what is left of removed members  pods first, then volumes
 //	change versions and pods                one at a time, the leader last (upgrade.go,
 //	                                        rollout.go)

@@ -89,6 +89,12 @@ func tales() []tale {
 		{name: "not-accepted", lossy: true, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}, settled: lossEnds},
 		{name: "upgrades", spec: []ecOption{version("3.5.35")}, steps: []testkit.Step{whenReady(`{"version":"3.7.3"}`)}},
 		{name: "downgrades", steps: []testkit.Step{whenReady(`{"version":"3.5.35"}`)}},
+		{name: "volume-deleted-in-downgrade", spec: []ecOption{stored, version("3.7.3")}, steps: []testkit.Step{
+			whenReady(`{"version":"3.6.16"}`), {Name: "deletes a volume", When: oneIsAt("3.6.16"), Do: deleteVolumes(1)},
+		}},
+		{name: "volume-deleted-after-downgrade", spec: []ecOption{stored}, steps: []testkit.Step{
+			whenReady(`{"version":"3.5.35"}`), {Name: "deletes a volume", When: ready, Do: deleteVolumes(1)},
+		}},
 		{name: "no-such-version", steps: []testkit.Step{whenReady(`{"version":"3.6.999"}`), {Name: "reverts", When: oneIsDown, Do: patched(`{"version":"3.6.16"}`)}}},
 		{name: "repository-changed", steps: []testkit.Step{whenReady(`{"repository":"registry.example.com/etcd"}`)}},
 		{name: "image-edited", steps: []testkit.Step{{Name: "edits the image of a pod", When: ready, Do: editImage}}},
@@ -270,6 +276,20 @@ func oneIsDown(ctx context.Context, r *testkit.Run) error {
 		return fmt.Errorf("%d members serve, want 2", ec.Status.ReadyMembers)
 	}
 	return nil
+}
+
+// oneIsAt is nil when a member has a version.
+func oneIsAt(version string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		ec, err := currently(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(ec.Status.MemberList, func(m v1beta2.MemberStatus) bool { return m.Version == version }) {
+			return errors.New("no member has version " + version)
+		}
+		return nil
+	}
 }
 
 func patched(spec string) func(context.Context, *testkit.Run) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
@@ -128,6 +130,23 @@ func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, seen observation, step v
 	p.downgrade(seen, at, "")
 	p.soon(seen)
 	return true
+}
+
+// letJoin cancels a downgrade if one is enabled, which members before 3.6 do not say, so that a member can
+// join: while one is, etcd takes a member without data only if the cluster's version is one above its own
+// (allowedVersionRange in its source), and by then the cluster has the lower one. Etcd ends a downgrade by
+// itself once all members answer, which one that cannot join does not. What is under way goes on as in an
+// upgrade that is reverted: the cluster keeps the lower version while a member has it, and if none has,
+// the downgrade is enabled again.
+func letJoin(ctx context.Context, c members.Client, at members.Endpoint) error {
+	switch err := c.Downgrade(ctx, at, ""); {
+	case errors.Is(err, members.ErrNoDowngrade), errors.Is(err, members.ErrUnsupported):
+		return nil
+	case err != nil:
+		return err
+	}
+	log.FromContext(ctx).Info("downgrade canceled, so that a member can join")
+	return nil
 }
 
 func (p *plan) downgrade(seen observation, at members.Endpoint, to string) {

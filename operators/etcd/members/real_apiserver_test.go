@@ -220,3 +220,51 @@ func TestRealAlarm(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 }
+
+// TestRealDowngrade: while a downgrade is enabled nobody can join, whatever the version, until it is
+// cancelled. Members of 3.5 do not say that one is, and say that there is none to cancel.
+func TestRealDowngrade(t *testing.T) {
+	ctx, c := t.Context(), dialed(t)
+	older := etcdtest.NewCluster(t, 1, "v3.5.35")[0]
+	first := etcdtest.NewCluster(t, 1, version)[0]
+	for _, m := range []*etcdtest.Member{older, first} {
+		m.Start(t)
+		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
+	}
+	wants(t, "no downgrade", c.Downgrade(ctx, at(older), ""), members.ErrNoDowngrade)
+
+	etcdtest.Eventually(t, time.Minute, "downgrade", func() error { return c.Downgrade(ctx, at(first), "3.5") })
+	etcdtest.Eventually(t, time.Minute, "the data is in the format of 3.5", func() error {
+		s, err := c.Status(ctx, at(first))
+		if err == nil && s.StorageVersion != "3.5" {
+			err = fmt.Errorf("it is in that of %s", s.StorageVersion)
+		}
+		return err
+	})
+	second := etcdtest.New(t, "b", version)
+	second.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(first, second), "ETCD_INITIAL_CLUSTER_STATE=existing"}
+	etcdtest.Eventually(t, time.Minute, "add", func() error {
+		_, err := c.Add(ctx, at(first), []string{second.PeerURL()}, true)
+		return err
+	})
+	for _, v := range []string{version, "v3.5.35"} {
+		second.Version = v
+		second.Start(t)
+		second.Ends(t, time.Minute)
+	}
+	if n := strings.Count(second.Log(), "incompatible with current running cluster"); n < 2 {
+		t.Errorf("the log says %d times that it is not compatible", n)
+	}
+	if err := c.Downgrade(ctx, at(first), ""); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+	second.Wipe(t)
+	second.Start(t)
+	etcdtest.Eventually(t, time.Minute, "joins", func() error {
+		s, err := c.Status(ctx, at(second))
+		if err == nil && s.Leader == 0 {
+			err = members.ErrNoLeader
+		}
+		return err
+	})
+}

@@ -65,12 +65,6 @@ func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) di
 	}
 	mix := mixOf(seed, disturb.Facts{Size: 3, Persistent: slices.Contains(spec, volumes), Versions: []string{current, newer, current}, Certificates: isSecure})
 	diary, failure := disturb.Run(t.Context(), &kubernetes{etcd: e}, mix, disturb.Config{Log: func(line string) { t.Log(line) }})
-	if failure != nil {
-		t.Error(failure)
-		if ec, err := e.get(); err == nil {
-			t.Log(status(ec))
-		}
-	}
 	history, err := l.Stop(context.Background())
 	if err != nil {
 		t.Error(err)
@@ -79,7 +73,12 @@ func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) di
 	report := load.NewReport(history)
 	t.Logf("%d kills of members and %d of the operator\n%s", members, operators, report)
 	for _, entry := range diary.Entries() {
-		t.Logf("%s: longest write gap %s", entry.Step, report.Gap(entry.Begin, entry.Whole).Round(time.Millisecond))
+		if entry.Err == nil {
+			t.Logf("%s: longest write gap %s", entry.Step, report.Gap(entry.Begin, entry.Whole).Round(time.Millisecond))
+		}
+	}
+	if failure != nil {
+		t.Errorf("%v\n%s", failure, e.kubectl("describe", "pods", "-l", "etcd_cluster=example"))
 	}
 	if err := load.Check(history); err != nil {
 		t.Errorf("%v\nthe history is in %s", err, keep(t, history))

@@ -211,7 +211,7 @@ func (c client) Downgrade(ctx context.Context, at members.Endpoint, to string) e
 	return c.do(ctx, "downgrade", at, true, func(p *Process) error {
 		next := *p.leader.state()
 		switch {
-		case p.version.minor < 6:
+		case p.version.minor < 5 || p.version.minor < 6 && to != "":
 			return members.ErrUnsupported
 		case to == "" && next.target == 0:
 			return members.ErrNoDowngrade

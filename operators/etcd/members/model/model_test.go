@@ -160,6 +160,17 @@ func TestSituations(t *testing.T) {
 			p.Stop("a")
 			p.start("a", "a", false, "3.5.35", "")
 		}},
+		"nobody joins while a downgrade is enabled": {"abc", func(p *play) {
+			p.want("downgrade", p.client.Downgrade(ctx, on("a"), "3.5"), nil)
+			p.pass(time.Second)
+			p.add("a", "d", true, nil)
+			p.start("d", "abcd", true, "3.6.16", "incompatible with current running cluster")
+			p.start("d", "abcd", true, "3.5.35", "incompatible with current running cluster")
+			p.pass(time.Minute) // etcd does not end it
+			p.start("d", "abcd", true, "3.6.16", "incompatible with current running cluster")
+			p.want("cancel", p.client.Downgrade(ctx, on("a"), ""), nil)
+			p.start("d", "abcd", true, "3.6.16", "")
+		}},
 		"nothing to cancel": {"a", func(p *play) { p.want("cancel", p.client.Downgrade(ctx, on("a"), ""), members.ErrNoDowngrade) }},
 		"compacted twice": {"a", func(p *play) {
 			p.put("a", nil)

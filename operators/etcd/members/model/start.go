@@ -98,7 +98,12 @@ func (w *World) join(p *Process, urls []string) string {
 	if id == 0 {
 		return "error validating peerURLs: PeerURLs: no match found for the local member"
 	}
-	if s.version > p.version.minor {
+	// As in allowedVersionRange.
+	lowest, highest := 0, p.version.minor
+	if s.target != 0 {
+		lowest, highest = p.version.minor+1, p.version.minor+1
+	}
+	if s.version < lowest || s.version > highest {
 		return "incompatible with current running cluster"
 	}
 	if l := q.leader; l != nil && slices.Contains(l.matched, id) {
