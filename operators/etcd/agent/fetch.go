@@ -72,7 +72,7 @@ func (a *agent) fetch(ctx context.Context, t Task) (*Fetched, error) {
 		if isVolumes(err) || errors.As(err, &known) {
 			return nil, err
 		}
-		return nil, &store.Problem{Reason: ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", sentence(t.Place.Of(key)), err)}
+		return nil, &store.Problem{Reason: ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", capitalized(t.Place.Of(key)), err)}
 	}
 	if err := os.Remove(file); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func download(ctx context.Context, from *store.Store, place store.Place, path st
 		return err
 	}
 	made.Size, made.SHA256 = c.size, hex.EncodeToString(c.sum())
-	object := sentence(place.Of(made.Key))
+	object := capitalized(place.Of(made.Key))
 	switch err := c.end(); {
 	case errors.Is(err, errForeign):
 		return &store.Problem{Reason: store.ReasonObjectForeign, Message: fmt.Sprintf("%s is no snapshot of etcd: name another one", object)}

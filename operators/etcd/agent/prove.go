@@ -43,7 +43,7 @@ func (a *agent) prove(ctx context.Context, t Task) (*v1beta2.BackupProof, error)
 	if err != nil {
 		return nil, err
 	}
-	object := sentence(t.Place.Of(have.Key))
+	object := capitalized(t.Place.Of(have.Key))
 	switch {
 	case serves.ClusterID.String() != have.ClusterID:
 		return nil, differs("%s: an etcd of cluster %s was started from it, and one of cluster %s serves", object, have.ClusterID, serves.ClusterID)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 	"unicode"
@@ -132,8 +131,8 @@ func isVolumes(err error) bool {
 		errors.As(err, new(*os.PathError)) || errors.As(err, new(*os.LinkError))
 }
 
-// sentence begins with a capital letter.
-func sentence(text string) string {
+// capitalized begins with a capital letter.
+func capitalized(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimPrefix(text, text[:size])
+	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
@@ -89,7 +89,7 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 	case said.State == job.Waiting && isOutdated:
 		// The claim ends when it is gone: until then it may start.
 		p.delete(pod)
-	case isGated(pod):
+	case pods.IsGated(pod, gate):
 		p.removeGate(pod)
 	case said.Problem != nil:
 		shown := pod.CreationTimestamp.Add(shownAfter)
@@ -115,7 +115,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 		case pod.DeletionTimestamp != nil:
 			p.awaitEnd(pod)
 			name = ""
-		case pod.Name == name && isGated(pod) && pod.Annotations[generationAnnotation] == strconv.FormatInt(b.Generation, 10):
+		case pod.Name == name && pods.IsGated(pod, gate) && pod.Annotations[generationAnnotation] == strconv.FormatInt(b.Generation, 10):
 			made = pod
 		default:
 			p.delete(pod)
@@ -181,10 +181,7 @@ func (p *plan) claim(b *v1beta2.EtcdBackup, seen observation, pod *corev1.Pod) {
 
 // removeGate lets the very pod run.
 func (p *plan) removeGate(pod *corev1.Pod) {
-	p.patch(pod, "gate", "", map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"$patch": "delete", "name": gate}}},
-	})
+	p.patch(pod, "gate", "", map[string]any{"metadata": map[string]any{"uid": pod.UID}, "spec": pods.Ungated(gate)})
 }
 
 // restoreMarks gives a pod back by what it is found, and deleted with its EtcdBackup.
@@ -206,7 +203,7 @@ func (p *plan) patch(pod *corev1.Pod, part, why string, change map[string]any) {
 // delete deletes a pod as it was seen: one that has done something since may have a result.
 func (p *plan) delete(pod *corev1.Pod) {
 	why := "it is over"
-	if isGated(pod) || job.Read(pod).State == job.Waiting {
+	if pods.IsGated(pod, gate) || job.Read(pod).State == job.Waiting {
 		why = "the spec was changed before it started"
 	}
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, IfSame: true, Why: why})
@@ -283,10 +280,6 @@ func (p *plan) end(b *v1beta2.EtcdBackup, seen observation) {
 	after := b.DeepCopy()
 	after.Status = p.status
 	p.next, _ = nextTurn(after, seen) // what is wrong with the schedule is reported when it is its turn
-}
-
-func isGated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 }
 
 // lostAt is when a deleted pod counts as lost: its DeletionTimestamp is when its grace period is over.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/store"
@@ -74,7 +75,7 @@ func TestImageOfProof(t *testing.T) {
 // TestPod: a pod waits behind its gate, and has nothing of the credentials but the name of their Secret.
 func TestPod(t *testing.T) {
 	p := podFor(aBackup(withSecret, changed), save)
-	if !isGated(p) || p.Annotations[generationAnnotation] != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
+	if !pods.IsGated(p, gate) || p.Annotations[generationAnnotation] != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
 	if c := p.Spec.Containers[0]; c.Name != job.AgentContainer || len(c.Env) > 0 || strings.Contains(fmt.Sprint(c.Args), "aws") {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/agent"
@@ -77,7 +78,7 @@ func (s simulatedWorld) areAlone() error {
 	sim.Each(s.world.Server, func(pod *corev1.Pod) {
 		owner := metav1.GetControllerOf(pod)
 		isOver := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if owner == nil || isGated(pod) || isOver || isLost(pod, s.world.Latest()) {
+		if owner == nil || pods.IsGated(pod, gate) || isOver || isLost(pod, s.world.Latest()) {
 			return
 		}
 		if other := atWork[owner.UID]; other != "" {

@@ -103,5 +103,5 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: reason, message: message, passes: passes}
 }
 
-// sentence ends without a full stop, so that more can follow.
-func sentence(s string) string { return strings.TrimRight(s, ". ") }
+// unended is a sentence without its full stop, so that more can follow.
+func unended(s string) string { return strings.TrimRight(s, ". ") }

@@ -73,7 +73,7 @@ func failed(b *v1beta2.EtcdBackup) *problem {
 	if f == nil {
 		return nil
 	}
-	message := sentence(f.Message)
+	message := unended(f.Message)
 	switch {
 	case b.Status.Running != nil:
 		message += ". It is being tried again"

@@ -35,7 +35,7 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 			p.delete(m.pod, "the members have changed before it started")
 		case m.neverRan(ec) && (m.pod == nil || m.data == ""):
 			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), foundingOf(ec))
-		case m.pod != nil && isGated(m.pod) && m.recorded != "" && m.recorded == m.data:
+		case m.pod != nil && pods.IsGated(m.pod, gate) && m.recorded != "" && m.recorded == m.data:
 			p.letGo(m.pod)
 		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
 			s := p.joining(ec)
@@ -352,8 +352,7 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
 	}
 	for _, name := range p.view.unused {
 		if claim := seen.claims[name]; !isEnding(claim) && seen.pods[name] == nil && !isKept(ec, name) {
-			p.delete(claim, "its member is no member of the cluster any more")
-			p.Writes[len(p.Writes)-1].IfSame = true // it may have been set aside
+			p.delete(claim, "its member is no member of the cluster any more").IfSame = true // it may have been set aside
 		}
 	}
 }

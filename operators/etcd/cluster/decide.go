@@ -161,9 +161,10 @@ func patchOf(obj client.Object, part, why string, change map[string]any) loop.Wr
 	return loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data}
 }
 
-// delete deletes an object.
-func (p *plan) delete(obj client.Object, why string) {
+// delete deletes an object. What it returns may be changed until the next write is planned.
+func (p *plan) delete(obj client.Object, why string) *loop.Write {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: why, IfCurrent: true})
+	return &p.Writes[len(p.Writes)-1]
 }
 
 // change requests a change of the cluster from a member.

@@ -145,8 +145,8 @@ func ignoredFields(ec *v1beta2.EtcdCluster) []string {
 
 func byType(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) }
 
-// sentence begins with a capital letter.
-func sentence(s string) string {
+// capitalized begins with a capital letter.
+func capitalized(s string) string {
 	if s == "" {
 		return s
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -117,7 +118,7 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted 
 			// what becomes of it is seen when it is gone
 		case counted != "" && counted != has:
 			lost = append(lost, name)
-		case pod != nil && isGated(pod) && counted != "":
+		case pod != nil && pods.IsGated(pod, gate) && counted != "":
 			p.letGo(pod)
 		case pod == nil || has == "":
 			p.create(ec, seen, name, wanted, foundingOf(ec))
@@ -163,16 +164,9 @@ func dataOf(ec *v1beta2.EtcdCluster, seen observation, name string) string {
 	return ""
 }
 
-// isGated says whether a pod waits for its scheduling gate to be removed.
-func isGated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
-}
-
 // letGo removes the scheduling gate.
 func (p *plan) letGo(pod *corev1.Pod) {
-	p.patch(pod, "gate", "", map[string]any{"spec": map[string]any{
-		"schedulingGates": []any{map[string]any{"$patch": "delete", "name": gate}},
-	}})
+	p.patch(pod, "gate", "", map[string]any{"spec": pods.Ungated(gate)})
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
@@ -201,8 +195,7 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster, seen observation) {
 	}
 	for _, name := range sortedKeys(seen.claims) {
 		if claim := seen.claims[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(claim) && !isKept(ec, name) {
-			p.delete(claim, "its member is no member of the cluster")
-			p.Writes[len(p.Writes)-1].IfSame = true // it may have been set aside
+			p.delete(claim, "its member is no member of the cluster").IfSame = true // it may have been set aside
 		}
 	}
 }
@@ -229,7 +222,7 @@ func (p *plan) mend(ec *v1beta2.EtcdCluster, seen observation, wanted versions.V
 		switch {
 		case imageIn(pod) != image:
 			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
-		case pod.Spec.NodeName == "" && !isGated(pod) && pod.Annotations[templateAnnotation] != templateHash(ec):
+		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && pod.Annotations[templateAnnotation] != templateHash(ec):
 			p.delete(pod, "it could not be scheduled, and spec.pod has changed")
 		}
 	}

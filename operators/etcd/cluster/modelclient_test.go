@@ -56,9 +56,6 @@ func (routed) Remove(ctx context.Context, at members.Endpoint, id members.ID) er
 	requireOne(ctx, id)
 	return changed(ctx, to(ctx).Remove(ctx, at, id))
 }
-func (routed) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {
-	return changed(ctx, to(ctx).UpdatePeers(ctx, at, id, urls))
-}
 func (routed) MoveLeader(ctx context.Context, at members.Endpoint, id members.ID) error {
 	return changed(ctx, to(ctx).MoveLeader(ctx, at, id))
 }

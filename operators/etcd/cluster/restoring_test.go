@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/etcd/agent"
 )
@@ -103,7 +104,7 @@ func TestSeedPod(t *testing.T) {
 					t.Errorf("it has the label %s, by which Services find members", label)
 				}
 			}
-			if pod.Labels[run.ManagedByLabel] != managedBy || !isGated(pod) || pod.Spec.ServiceAccountName != "cloud" || len(pod.Spec.InitContainers) != 1 {
+			if pod.Labels[run.ManagedByLabel] != managedBy || !pods.IsGated(pod, gate) || pod.Spec.ServiceAccountName != "cloud" || len(pod.Spec.InitContainers) != 1 {
 				t.Errorf("%+v", pod)
 			}
 			var task agent.Task

@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/operators/etcd/agent"
@@ -158,7 +159,7 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 	case r.SeedData == "":
 		r.SeedData = data
 		p.claim("seeded")
-	case isGated(pod):
+	case pods.IsGated(pod, gate):
 		p.letGo(pod)
 	case seen.answers[pod.Name].err != nil && (pod.Spec.NodeName == "" || lacksImage(pod)) &&
 		(imageIn(pod) != imageOf(ec, version) || pod.Annotations[templateAnnotation] != templateHash(ec)):

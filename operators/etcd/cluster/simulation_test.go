@@ -46,6 +46,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
 		"two-at-once":     {"upgrades", "voters are left"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of a downgrade:
+		"downgrade-not-canceled": {"volume-deleted-in-downgrade", "incompatible with current running cluster"},
 		// Of a restore:
 		"switch-unstopped":    {"restored", "is replaced, and"},
 		"old-volumes-at-once": {"restored-with-volumes", "the restored cluster is not complete"},

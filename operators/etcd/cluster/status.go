@@ -163,7 +163,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, next 
 		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
 	} {
 		if next.activity == activity {
-			conditions.Set(activity, true, reason, sentence(next.doing))
+			conditions.Set(activity, true, reason, capitalized(next.doing))
 		} else {
 			conditions.Set(activity, false, "No"+reason, "Nothing to do")
 		}
@@ -224,7 +224,7 @@ func activityProblem(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
 	if next.activity == "" {
 		return nil
 	}
-	message := sentence(next.doing)
+	message := capitalized(next.doing)
 	if waiting := firstUnready(st); waiting != "" {
 		message += "; " + waiting
 	}

@@ -112,8 +112,6 @@ type Client interface {
 	Promote(ctx context.Context, at Endpoint, id ID) error
 	// Remove removes a member. ErrMemberNotFound if it is gone.
 	Remove(ctx context.Context, at Endpoint, id ID) error
-	// UpdatePeers changes the peer URLs of a member.
-	UpdatePeers(ctx context.Context, at Endpoint, id ID, peerURLs []string) error
 	// MoveLeader has the leader, which must be at the endpoint, hand over to a voter.
 	MoveLeader(ctx context.Context, at Endpoint, to ID) error
 

@@ -115,10 +115,6 @@ func TestReal(t *testing.T) {
 		t.Errorf("the list is %+v (%v)", list, err)
 	}
 
-	if err := c.UpdatePeers(ctx, at(leader), added.ID, []string{extra.PeerURL(), "http://127.0.0.1:1"}); err != nil {
-		t.Errorf("update the peer URLs: %v", err)
-	}
-	wants(t, "the peer URLs of nobody", c.UpdatePeers(ctx, at(leader), 1, []string{other.PeerURL()}), members.ErrMemberNotFound)
 	extra.Kill(t)
 	etcdtest.Eventually(t, 30*time.Second, "remove", func() error { return c.Remove(ctx, at(leader), added.ID) })
 	wants(t, "one that is removed", c.Remove(ctx, at(leader), added.ID), members.ErrMemberNotFound)

@@ -123,13 +123,6 @@ func (c *client) Remove(ctx context.Context, at Endpoint, id ID) error {
 	})
 }
 
-func (c *client) UpdatePeers(ctx context.Context, at Endpoint, id ID, peerURLs []string) error {
-	return c.call(ctx, "update", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewClusterClient(conn).MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: uint64(id), PeerURLs: peerURLs})
-		return err
-	})
-}
-
 func (c *client) MoveLeader(ctx context.Context, at Endpoint, to ID) error {
 	return c.call(ctx, "move", "leader", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
 		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(to)})

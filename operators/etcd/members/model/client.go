@@ -169,10 +169,6 @@ func (c client) Remove(ctx context.Context, at members.Endpoint, id members.ID) 
 	return c.do(ctx, "remove", at, true, func(p *Process) error { return c.w.remove(p, id) })
 }
 
-func (c client) UpdatePeers(ctx context.Context, at members.Endpoint, id members.ID, urls []string) error {
-	return c.do(ctx, "update", at, true, func(p *Process) error { return c.w.updatePeers(p, id, urls) })
-}
-
 func (c client) MoveLeader(ctx context.Context, at members.Endpoint, to members.ID) error {
 	return c.do(ctx, "move", at, true, func(p *Process) error { return c.w.moveLeader(p, to) })
 }

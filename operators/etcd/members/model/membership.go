@@ -109,21 +109,6 @@ func (w *World) promote(p *Process, id members.ID) error {
 	return w.commit(p, next)
 }
 
-func (w *World) updatePeers(p *Process, id members.ID, urls []string) error {
-	next := p.leader.state().clone()
-	m := next.member(id)
-	if m == nil {
-		return members.ErrMemberNotFound
-	}
-	for i := range next.members {
-		if o := &next.members[i]; o.ID != id && slices.Equal(o.PeerURLs, urls) {
-			return members.ErrMemberExists
-		}
-	}
-	m.PeerURLs = urls
-	return w.commit(p, next)
-}
-
 func (w *World) moveLeader(p *Process, to members.ID) error {
 	if !p.leads() {
 		return members.ErrNotLeader
