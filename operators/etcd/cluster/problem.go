@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -62,6 +63,9 @@ func writeProblem(failure error) *problem {
 		return nil
 	}
 	reason, message, passes := apply.Problem(failure, "EtcdCluster")
+	if failed, ok := errors.AsType[*loop.WriteError](failure); ok && failed.Write.Verb == loop.Call && reason == apply.ReasonRetrying {
+		message = "A request to etcd failed and is retried: " + status.Shortened(failure.Error())
+	}
 	return &problem{reason: reason, message: message, passes: passes}
 }
 

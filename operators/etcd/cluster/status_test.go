@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -140,10 +141,15 @@ func TestRefusedWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := summarize(w.ec, w.seen, p, errors.New("the wire is cut"))
-	c := meta.FindStatusCondition(st.Conditions, status.Ready)
-	if c.Reason != apply.ReasonRetrying || c.Message != "A request to the API server failed and is retried: the wire is cut" {
-		t.Errorf("Ready is %s: %s", c.Reason, c.Message)
+	cut := errors.New("the wire is cut")
+	for failure, want := range map[error]string{
+		cut: "A request to the API server failed and is retried: the wire is cut",
+		&loop.WriteError{Write: loop.Write{Verb: loop.Call, Part: "etcd add"}, Err: cut}: "A request to etcd failed and is retried: etcd add: the wire is cut",
+	} {
+		st := summarize(w.ec, w.seen, p, failure)
+		if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Reason != apply.ReasonRetrying || c.Message != want {
+			t.Errorf("Ready is %s: %s", c.Reason, c.Message)
+		}
 	}
 }
 

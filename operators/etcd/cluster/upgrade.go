@@ -83,7 +83,8 @@ func (p *plan) enableDowngrade(seen observation, at members.Endpoint, step versi
 	to := step.MinorString()
 	p.soon(seen)
 	if p.downgrading() != to {
-		if p.view.isWhole() {
+		// Etcd refuses it until the cluster has the version of its members, which the format shows.
+		if p.view.isWhole() && p.isStoredAs(p.highest().MinorString()) {
 			p.downgrade(seen, at, to)
 		}
 		return true
