@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/cluster"
 	"example.com/fairlead/localcluster/internal/images"
 )
@@ -24,6 +25,8 @@ const usage = `localcluster runs a real single-node Kubernetes, as root, on Linu
   localcluster assets [--dir DIR]                   build kube-apiserver, etcd, kubectl, ...; prints their folder
   localcluster etcd   [--dir DIR] [VERSION...]      build etcd, etcdctl and etcdutl of versions, such as v3.6.16, or of those
                                                     that the tests use; prints the folder that has a folder for each
+  localcluster build [--title TEXT] -o OUT -- ARG...
+                                                    go build -o OUT ARG..., with a line that says how far it is
   localcluster up     [--dir DIR] [--images all]    start a cluster in the background
   localcluster down   [--dir DIR]                   end it and remove its folder
   localcluster run    [--dir DIR] [--images all] -- COMMAND [ARG...]
@@ -61,6 +64,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	dir := flags.String("dir", "", "the cluster's folder")
 	cache := flags.String("cache", "", "the folder that has the parts")
 	release := flags.String("kubernetes", "", "another release of Kubernetes than that of go.mod, such as v1.31.0")
+	out := flags.String("o", "", "for build: the program, or a folder for several, by a slash at its end")
+	title := flags.String("title", "building programs of Go", "for build: what is built")
 	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -103,6 +108,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		}
 		fmt.Println(c.BuiltEtcd())
 		return 0, nil
+	case command == "build" && *out != "" && len(rest) > 0:
+		return 0, build.Builder{Progress: os.Stderr}.Program(ctx, *title, *out, rest)
 	case command == "up" && len(rest) == 0:
 		return 0, c.Up(ctx, names, true)
 	case command == "down" && len(rest) == 0:

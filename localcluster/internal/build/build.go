@@ -12,8 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // names are what the multi-call binary is called by.
@@ -27,10 +30,10 @@ type Builder struct {
 	Progress io.Writer
 }
 
-// Kubernetes builds the multi-call binary and its names, and the volume provisioner,
-// into a folder: of the release that go.mod has, or of another one, such as v1.31.0.
+// Kubernetes builds what a cluster is started from into a folder: the multi-call
+// binary and its names, and the cluster's other programs. Kubernetes is of the
+// release that go.mod has, or of another one, such as v1.31.0.
 func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
-	const component = "./components/kubernetes"
 	source, err := moduleDir()
 	if err != nil {
 		return err
@@ -40,18 +43,25 @@ func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
 		if version, err = b.Version(ctx, "k8s.io/kubernetes"); err != nil {
 			return err
 		}
-	} else {
-		from := filepath.Join(source, component)
-		source = bin + "-source"
-		if err := b.makeModule(ctx, source, release, from); err != nil {
+	}
+	all := goBuild{
+		title: fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version),
+		dir:   source, out: bin + "/", flags: ldflags(stamp(version)),
+		packages: []string{"./components/kubernetes", "./components/coredns", "./components/pause", "./components/volume-provisioner"},
+	}
+	if release != "" {
+		own := all
+		all.packages, own.packages = all.packages[1:], all.packages[:1]
+		own.dir, own.flags = bin+"-source", append(own.flags, "-tags", tags(version))
+		if err := b.makeModule(ctx, own.dir, release, filepath.Join(source, own.packages[0])); err != nil {
 			return fmt.Errorf("kubernetes %s: %w", release, err)
 		}
+		if err := b.build(ctx, own); err != nil {
+			return err
+		}
+		all.title, all.flags = "building CoreDNS and the cluster's other programs", ldflags("")
 	}
-	title := fmt.Sprintf("building Kubernetes %s from Go modules (minutes the first time, seconds after that)", version)
-	if err := b.build(ctx, title, source, component, filepath.Join(bin, "kubernetes"), stamp(version), "-tags", tags(version)); err != nil {
-		return err
-	}
-	if err := b.Component(ctx, "volume-provisioner", filepath.Join(bin, "volume-provisioner")); err != nil {
+	if err := b.build(ctx, all); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -63,13 +73,10 @@ func (b Builder) Kubernetes(ctx context.Context, bin, release string) error {
 	return nil
 }
 
-// Component builds one of the programs that go into images.
-func (b Builder) Component(ctx context.Context, name, file string) error {
-	source, err := moduleDir()
-	if err != nil {
-		return err
-	}
-	return b.build(ctx, "building "+name, source, "./components/"+name, file, "")
+// Program runs go build with these arguments in the working directory, into a file or,
+// with a slash at its end, a folder.
+func (b Builder) Program(ctx context.Context, title, out string, args []string) error {
+	return b.build(ctx, goBuild{title: title, out: out, packages: args})
 }
 
 // Version is the version of a module that this one is built with.
@@ -100,68 +107,71 @@ func stamp(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// build links a package, as the module in a folder has it, into a file. The go
-// command sees for itself when the file is up to date.
-func (b Builder) build(ctx context.Context, title, source, pkg, file, ldflags string, flags ...string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+// goBuild is a run of go build. The go command sees for itself what is up to date.
+type goBuild struct {
+	title    string // what progress calls it
+	dir      string // of a module
+	out      string // a file, or a folder by a slash at its end
+	flags    []string
+	packages []string
+}
+
+// ldflags are flags for go build that leave out what only a debugger needs. The
+// commit is not put in either: each would mean linking again.
+func ldflags(more string) []string {
+	return []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + more)}
+}
+
+// build runs go build, and says how far it is.
+func (b Builder) build(ctx context.Context, run goBuild) error {
+	if err := os.MkdirAll(filepath.Dir(run.out), 0o755); err != nil {
 		return err
 	}
-	building, done := context.WithCancel(ctx)
+	args := append(slices.Clone(run.flags), run.packages...)
+	p := &progress{title: run.title, program: filepath.Base(run.packages[len(run.packages)-1])}
+	listing, done := context.WithCancel(ctx)
 	defer done()
-	go b.tell(building, title, filepath.Base(file))
-	args := append([]string{"build",
-		"-buildvcs=false", // or every commit would mean linking again
-		"-ldflags", strings.TrimSpace("-s -w " + ldflags), "-o", file}, flags...)
-	_, err := b.command(ctx, source, append(args, pkg)...)
+	p.begun = func() {
+		list := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,Stale"}, args...)
+		// A package whose dependency is compiled anew, to the same as before, turns out
+		// not to be stale. So this is looked up again, ever more seldom: it takes seconds.
+		for wait := 30 * time.Second; ; wait *= 2 {
+			if out, err := b.command(listing, run.dir, list...); err == nil {
+				_ = p.expect(out, time.Now()) // without it, progress says less
+			}
+			select {
+			case <-listing.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	}
+	go p.tell(listing.Done(), b.Progress)
+	_, err := b.follow(ctx, p, run.dir, append([]string{"build", "-v", "-o", run.out}, args...)...)
 	return err
 }
 
-// tell says that a build is going on, unless it is up to date and over before
-// anybody wonders, and how long it has been.
-func (b Builder) tell(building context.Context, title, program string) {
-	start := time.Now()
-	for wait := time.Second; ; wait = 15 * time.Second {
-		select {
-		case <-building.Done():
-			return
-		case <-time.After(wait):
-		}
-		if wait == time.Second {
-			fmt.Fprintln(b.Progress, title)
-		} else {
-			fmt.Fprintf(b.Progress, "  still building %s, %s\n", program, time.Since(start).Round(time.Second))
-		}
-	}
+// command runs the go command in a module's folder and returns its output.
+func (b Builder) command(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return b.follow(ctx, &progress{}, dir, args...)
 }
 
-// command runs the go command in a module's folder and returns its output.
-func (b Builder) command(ctx context.Context, source string, args ...string) ([]byte, error) {
+// follow is command with a progress of one's own.
+func (b Builder) follow(ctx context.Context, p *progress, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = source
+	cmd.Dir = dir
 	// Without cgo the binaries are static: they run in images without a libc,
 	// and are built without a C compiler.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, p
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], source, err, bytes.TrimSpace(withoutDownloads(stderr.Bytes())))
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, bytes.TrimSpace(p.rest))
 	}
 	return stdout.Bytes(), nil
-}
-
-// withoutDownloads drops the hundreds of lines that tell of modules being
-// fetched: the error is below them.
-func withoutDownloads(stderr []byte) []byte {
-	var kept []byte
-	for line := range bytes.Lines(stderr) {
-		if !bytes.HasPrefix(line, []byte("go: downloading ")) {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
 }
 
 // moduleDir is where this module's source is: where this program was built.
@@ -172,4 +182,20 @@ func moduleDir() (string, error) {
 		return "", fmt.Errorf("the source of localcluster is not in %s any more: build it again where it is", dir)
 	}
 	return dir, nil
+}
+
+// Locked runs f while no other process makes parts in the same folder.
+func Locked(dir string, f func() error) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f()
 }

@@ -22,13 +22,6 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-func TestWithoutDownloads(t *testing.T) {
-	in := "go: downloading a v1\n# pkg\nfile.go:1: wrong\ngo: downloading b v2\n"
-	if got, want := string(withoutDownloads([]byte(in))), "# pkg\nfile.go:1: wrong\n"; got != want {
-		t.Errorf("withoutDownloads() = %q, want %q", got, want)
-	}
-}
-
 func TestModuleFor(t *testing.T) {
 	var theirs goMod
 	if err := json.Unmarshal([]byte(`{"Go": "1.22.0",

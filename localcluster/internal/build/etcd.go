@@ -26,18 +26,34 @@ func (b Builder) Etcd(ctx context.Context, folder, version string) error {
 	if !IsEtcdVersion(version) {
 		return fmt.Errorf("a version of etcd is called v3.<minor>.<patch>, from v3.5.0 on, and not %q", version)
 	}
-	source := folder + "-source"
-	if err := b.makeEtcdModule(ctx, source, version); err != nil {
+	if err := Locked(folder, func() error { return b.etcd(ctx, folder, version) }); err != nil {
 		return fmt.Errorf("etcd %s: %w", version, err)
 	}
+	return nil
+}
+
+func (b Builder) etcd(ctx context.Context, folder, version string) error {
+	source := folder + "-source"
+	if err := b.makeEtcdModule(ctx, source, version); err != nil {
+		return err
+	}
+	var modules []string
 	for _, program := range EtcdPrograms {
-		title := fmt.Sprintf("building %s %s from Go modules (a minute or two the first time, seconds after that)", program, version)
+		modules = append(modules, etcdModule(program))
+	}
+	err := b.build(ctx, goBuild{
+		title: fmt.Sprintf("building etcd %s from Go modules (a minute or two the first time, seconds after that)", version),
+		dir:   source, out: folder + "/",
 		// The module names only what is built. All else is in the go.mod of that,
 		// and -mod=mod adds its sums to go.sum, checked as the machine is set up to.
-		err := b.build(ctx, title, source, etcdModule(program), filepath.Join(folder, program), "", "-mod=mod", "-trimpath")
-		if err != nil {
-			return fmt.Errorf("etcd %s: %w", version, err)
-		}
+		flags: append(ldflags(""), "-mod=mod"), packages: modules,
+	})
+	if err != nil {
+		return err
+	}
+	// go build calls it by its module.
+	if err := os.Symlink("server", filepath.Join(folder, "etcd")); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
 	}
 	return nil
 }

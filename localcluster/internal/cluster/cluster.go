@@ -4,10 +4,10 @@
 // A cluster is a folder. What is in it is either made once and could be made
 // again (the parts), or the state of the running cluster:
 //
-//	bin/        Kubernetes and etcd              parts
+//	bin/        Kubernetes, etcd and CoreDNS     parts
 //	packages/   Debian's packages, as fetched    parts
 //	debian/     and unpacked                     parts
-//	images/     programs that go into images     parts
+//	images/     and unpacked for images          parts
 //	etcd/       versions of etcd, a folder each  parts
 //	kubeconfig  the administrator's              state
 //	log/        a file per component, audit.log  state
@@ -23,8 +23,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/debian"
@@ -72,7 +70,7 @@ func (c *Cluster) say(format string, args ...any) {
 
 // Assets builds the Kubernetes binaries, where they are not up to date.
 func (c *Cluster) Assets(ctx context.Context) error {
-	return locked(c.Cache, func() error {
+	return build.Locked(c.Cache, func() error {
 		return c.builder().Kubernetes(ctx, c.Built(), c.Kubernetes)
 	})
 }
@@ -87,14 +85,12 @@ func (c *Cluster) Built() string {
 
 // Etcd builds versions of etcd, such as v3.6.16, where they are not up to date.
 func (c *Cluster) Etcd(ctx context.Context, versions []string) error {
-	return locked(c.Cache, func() error {
-		for _, version := range versions {
-			if err := c.builder().Etcd(ctx, filepath.Join(c.BuiltEtcd(), version), version); err != nil {
-				return err
-			}
+	for _, version := range versions {
+		if err := c.builder().Etcd(ctx, filepath.Join(c.BuiltEtcd(), version), version); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // BuiltEtcd is where versions of etcd are built: each has a folder, named by it.
@@ -102,10 +98,12 @@ func (c *Cluster) BuiltEtcd() string { return filepath.Join(c.Cache, etcdDir) }
 
 // parts makes everything that a cluster is started from.
 func (c *Cluster) parts(ctx context.Context) error {
-	if err := c.Assets(ctx); err != nil {
-		return err
-	}
-	if err := locked(c.Cache, func() error { return c.unpack(ctx) }); err != nil {
+	err := build.Locked(c.Cache, func() error {
+		unpacked := make(chan error, 1)
+		go func() { unpacked <- c.unpack(ctx) }() // compiling takes no network, and fetching takes no processor
+		return errors.Join(c.builder().Kubernetes(ctx, c.Built(), c.Kubernetes), <-unpacked)
+	})
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
@@ -169,24 +167,8 @@ func (c *Cluster) debian() debian.Store {
 
 func (c *Cluster) maker() *images.Maker {
 	return &images.Maker{
-		Dir: filepath.Join(c.Cache, imagesDir), Etcd: c.BuiltEtcd(), Build: c.builder(), Debian: c.debian(),
+		Dir: filepath.Join(c.Cache, imagesDir), Programs: c.Bin(), Etcd: c.BuiltEtcd(), Build: c.builder(), Debian: c.debian(),
 	}
-}
-
-// locked runs f while no other process makes parts in the same folder.
-func locked(dir string, f func() error) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f()
 }
 
 // linkTree gives a cluster the parts of another one: as hard links, which take

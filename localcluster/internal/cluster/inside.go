@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/template"
 
+	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
 	"example.com/fairlead/localcluster/internal/node"
@@ -110,7 +111,7 @@ func (c *Cluster) running() (*host.Entry, error) {
 
 func (c *Cluster) make(ctx context.Context, names []string) ([]*images.Archive, error) {
 	var archives []*images.Archive
-	err := locked(c.Cache, func() error {
+	err := build.Locked(c.Cache, func() error {
 		for _, name := range names {
 			image, err := c.maker().Make(ctx, name)
 			if err != nil {

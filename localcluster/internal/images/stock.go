@@ -61,8 +61,10 @@ func Names(all bool) []string {
 
 // Maker makes images of the list.
 type Maker struct {
-	// Dir is where the programs that go into images are built.
+	// Dir is where packages of Debian's that go into images are unpacked.
 	Dir string
+	// Programs is where those are that a cluster is started from.
+	Programs string
 	// Etcd is where versions of etcd are built, each in a folder of its name.
 	Etcd   string
 	Build  build.Builder
@@ -92,15 +94,11 @@ func find(name string) (recipe, error) {
 	return recipe{}, fmt.Errorf("no image %q; there are %s, and etcd by the tag of any other version", name, strings.Join(Names(true), ", "))
 }
 
-func pause(ctx context.Context, m *Maker) (Image, error) {
-	file := filepath.Join(m.Dir, "pause")
-	if err := m.Build.Component(ctx, "pause", file); err != nil {
-		return Image{}, err
-	}
+func pause(_ context.Context, m *Maker) (Image, error) {
 	return Image{
 		Names:  []string{Pause},
 		Config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535", Labels: standIn("pause", "1", "a program of its own")},
-		Files:  Files{"pause": {Mode: 0o755, Source: file}},
+		Files:  Files{"pause": {Mode: 0o755, Source: filepath.Join(m.Programs, "pause")}},
 	}, nil
 }
 
@@ -109,14 +107,10 @@ func coredns(ctx context.Context, m *Maker) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	file := filepath.Join(m.Dir, "coredns")
-	if err := m.Build.Component(ctx, "coredns", file); err != nil {
-		return Image{}, err
-	}
 	return Image{
 		Names:  []string{DNSImage(version)},
 		Config: v1.Config{Entrypoint: []string{"/coredns"}, User: nobody, Labels: standIn("coredns", version, "the Go module, with five plugins")},
-		Files:  Files{"coredns": {Mode: 0o755, Source: file}},
+		Files:  Files{"coredns": {Mode: 0o755, Source: filepath.Join(m.Programs, "coredns")}},
 	}, nil
 }
 
