@@ -8,10 +8,15 @@
 # command that takes an archive as its last argument ("kind load image-archive"),
 # or pulls it as $IMG.
 #
-# Usage: [RUN=PATTERN] hack/e2e.sh all|OPERATOR
+# A test that judges time, or that no request is lost, is called TestAlone...: it
+# runs with nothing beside it, after the others. ALONE=skip leaves these tests out, for a run
+# beside other work; ALONE=only runs just these. RUN=PATTERN runs what it matches.
+#
+# Usage: [RUN=PATTERN | ALONE=skip|only] hack/e2e.sh all|OPERATOR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+[[ ${ALONE:-} =~ ^(skip|only|)$ ]] || { echo "e2e: ALONE is skip or only, not $ALONE" >&2; exit 1; }
 operators=${1:-all}
 [[ $operators != all ]] || operators=$(ls operators/*/operator.go | cut -d/ -f2)
 log=$(mktemp)
@@ -36,17 +41,19 @@ for operator in $operators; do
 	hack/deploy.sh "$operator"
 done
 
-# What stops the cluster, or all but does, goes on alone. What takes very long has a target of its own.
+# What takes very long has a target of its own.
 alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
+# run PACKAGES-AT-A-TIME FLAG...
+run() { go test -tags e2e -count 1 -timeout 40m -v -p "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 # One node runs all their pods: packages go on side by side where it is large.
-run() { go test -p $((($(nproc) + 3) / 4)) -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
+few=$((($(nproc) + 3) / 4))
 failed=0
 if [[ -n ${RUN:-} ]]; then
-	run -run "$RUN" || failed=1
+	run $few -run "$RUN" || failed=1
 else
-	run -skip "$alone|$soak" || failed=1
-	run -run "$alone" || failed=1
+	[[ ${ALONE:-} == only ]] || run $few -skip "$alone|$soak" || failed=1
+	[[ ${ALONE:-} == skip ]] || run 1 -parallel 1 -run "$alone" || failed=1
 fi
 
 if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then

@@ -18,7 +18,7 @@ import (
 
 // Certificate writes a certificate and its key for a name, and returns the
 // files.
-func Certificate(t *testing.T, name string) (certFile, keyFile string) {
+func Certificate(t testing.TB, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -6,6 +6,12 @@
 // each by itself, as its guide says, and runs them: on a local cluster of its
 // own, or on any other that it is given, where the tests that need the local
 // one are skipped.
+//
+// A test that judges time, or that no request is lost, is called TestAlone…, and
+// hack/e2e.sh runs nothing beside it. What others may disturb in it is a step of
+// package internal/testkit/stall, which does not judge while the machine stands
+// still. Another test waits, with package internal/testkit/pace, as long as the
+// machine is slow.
 package e2e
 
 import (
@@ -79,7 +85,7 @@ func Config() (*rest.Config, error) {
 
 // NeedsLocalCluster skips a test on any other cluster. hack/e2e.sh counts the
 // line that it prints.
-func NeedsLocalCluster(t *testing.T, why string) {
+func NeedsLocalCluster(t testing.TB, why string) {
 	t.Helper()
 	if local == "" {
 		t.Skipf("needs the local cluster: %s", why)
@@ -87,7 +93,7 @@ func NeedsLocalCluster(t *testing.T, why string) {
 }
 
 // Load makes an image of a static program, and loads it into the local cluster.
-func Load(t *testing.T, image, program string) {
+func Load(t testing.TB, image, program string) {
 	t.Helper()
 	load := exec.CommandContext(t.Context(), filepath.Join(Root, "bin", "localcluster"), "load", "--dir", local, image, program)
 	if out, err := load.CombinedOutput(); err != nil {
@@ -107,7 +113,7 @@ func TryKubectl(stdin string, args ...string) (string, error) {
 }
 
 // Kubectl runs kubectl, which must succeed.
-func Kubectl(t *testing.T, args ...string) string {
+func Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := TryKubectl("", args...)
 	if err != nil {
@@ -117,7 +123,7 @@ func Kubectl(t *testing.T, args ...string) string {
 }
 
 // Apply applies a manifest in a namespace, which must succeed.
-func Apply(t *testing.T, namespace, manifest string) {
+func Apply(t testing.TB, namespace, manifest string) {
 	t.Helper()
 	if _, err := TryKubectl(manifest, "apply", "-n", namespace, "-f", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, manifest)
@@ -125,7 +131,7 @@ func Apply(t *testing.T, namespace, manifest string) {
 }
 
 // NewNamespace is a namespace for one test, removed at its end.
-func NewNamespace(t *testing.T, labels ...string) string {
+func NewNamespace(t testing.TB, labels ...string) string {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	name = fmt.Sprintf("%s-%d", name[:min(len(name), 50)], time.Now().UnixNano()%1e6)
@@ -147,7 +153,7 @@ func Rows(out string) [][]string {
 }
 
 // ManagerLogs is what the manager of an operator has logged so far.
-func ManagerLogs(t *testing.T, operator string) string {
+func ManagerLogs(t testing.TB, operator string) string {
 	t.Helper()
 	return Kubectl(t, "logs", "-n", operator+"-operator-system", "deployment/"+operator+"-operator-controller-manager")
 }

@@ -19,7 +19,7 @@ import (
 
 // Serve runs a program beside the cluster until the test ends, and waits until it listens on the
 // address. What it says is shown if the test fails.
-func Serve(t *testing.T, address, program string, args ...string) {
+func Serve(t testing.TB, address, program string, args ...string) {
 	t.Helper()
 	said, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log"))
 	if err != nil {
@@ -60,7 +60,7 @@ func Serve(t *testing.T, address, program string, args ...string) {
 }
 
 // Host is an address of this machine that pods of the local cluster reach.
-func Host(t *testing.T) string {
+func Host(t testing.TB) string {
 	t.Helper()
 	config, err := Config()
 	if err != nil {
@@ -79,7 +79,7 @@ func Host(t *testing.T) string {
 }
 
 // FreePort is a port of an address that nobody listens on.
-func FreePort(t *testing.T, host string) string {
+func FreePort(t testing.TB, host string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {

@@ -180,13 +180,13 @@ func (m *meter) add(slow float64, now time.Time) {
 
 func measure() float64 {
 	began := time.Now()
-	work()
+	Work()
 	return min(max(float64(time.Since(began))/float64(reference), 1), slowest)
 }
 
-// work computes without touching memory, so that the race detector does not
-// make it slower.
-func work() {
+// Work is the piece of work that is timed. It computes without touching memory, so that the race
+// detector does not make it slower.
+func Work() {
 	x := uint64(88172645463325252)
 	for range steps {
 		x ^= x << 13

@@ -77,6 +77,6 @@ func TestWithTimeout(t *testing.T) {
 // milliseconds on the reference.
 func BenchmarkWork(b *testing.B) {
 	for b.Loop() {
-		work()
+		Work()
 	}
 }

@@ -29,14 +29,14 @@ const (
 
 // An etcd is an EtcdCluster called "example" in a namespace of its own.
 type etcd struct {
-	t         *testing.T
+	t         testing.TB
 	namespace string
 }
 
 // create applies an EtcdCluster with these lines of spec, and waits until it is ready.
-func create(t *testing.T, spec ...string) etcd {
+func create(t testing.TB, spec ...string) etcd {
 	t.Helper()
-	e := etcd{t, e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")}
+	e := etcd{t, e2e.NewNamespace(t, restricted)}
 	e.apply(spec...)
 	e.ready()
 	return e

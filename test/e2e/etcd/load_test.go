@@ -22,20 +22,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/testkit/stall"
 	"example.com/fairlead/test/e2e"
 	"example.com/fairlead/test/e2e/etcd/disturb"
 	"example.com/fairlead/test/e2e/etcd/load"
 )
 
-const generated = "TLS: {generated: {}}"
+const (
+	generated  = "TLS: {generated: {}}"
+	restricted = "pod-security.kubernetes.io/enforce=restricted"
+)
 
 // TestAloneEtcdLoad: no acknowledged write is lost, and the history is linearizable, while
 // members and the operator are killed, the cluster is scaled and upgraded, and its CA is replaced.
+// A write that is lost on a machine that stalled is lost as well.
 func TestAloneEtcdLoad(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
 	for name, spec := range map[string][]string{"without volumes": nil, "with volumes and TLS": {volumes, generated}} {
 		t.Run(name, func(t *testing.T) {
-			underLoad(t, spec, disturb.Short)
+			var e etcd
+			stall.Judge(t, "the load", func(inTime testing.TB) {
+				e = etcd{inTime, e2e.NewNamespace(inTime, restricted)}
+				e.underLoad(t, spec, disturb.Short)
+			}, func(t testing.TB) {
+				e2e.Kubectl(t, "delete", "namespace", e.namespace)
+			})
 		})
 	}
 }
@@ -43,17 +54,19 @@ func TestAloneEtcdLoad(t *testing.T) {
 // TestSoak is 20 minutes of it, for `make soak`.
 func TestSoak(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
-	underLoad(t, []string{volumes, generated}, disturb.Soak)
+	etcd{t, e2e.NewNamespace(t, restricted)}.underLoad(t, []string{volumes, generated}, disturb.Soak)
 }
 
-func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) disturb.Mix) {
+// underLoad fails the cluster's test for what is not in time, and the other for what is wrong.
+func (e etcd) underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) disturb.Mix) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = s
 	}
 	t.Logf("seed %d", seed)
-	e := create(t, append([]string{"size: 3", "version: " + patch}, spec...)...)
+	e.apply(append([]string{"size: 3", "version: " + patch}, spec...)...)
+	e.ready()
 	isSecure := slices.Contains(spec, generated)
 	config := load.Config{Endpoints: e.exposed(), Seed: seed}
 	if isSecure {
@@ -61,13 +74,13 @@ func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) di
 	}
 	l, err := load.Start(t.Context(), config)
 	if err != nil {
-		t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	mix := mixOf(seed, disturb.Facts{Size: 3, Persistent: slices.Contains(spec, volumes), Versions: []string{current, newer, current}, Certificates: isSecure})
 	diary, failure := disturb.Run(t.Context(), &kubernetes{etcd: e}, mix, disturb.Config{Log: func(line string) { t.Log(line) }})
 	history, err := l.Stop(context.Background())
 	if err != nil {
-		t.Error(err)
+		e.t.Error(err)
 	}
 	members, operators := mix.Kills()
 	report := load.NewReport(history)
@@ -77,11 +90,11 @@ func underLoad(t *testing.T, spec []string, mixOf func(uint64, disturb.Facts) di
 			t.Logf("%s: longest write gap %s", entry.Step, report.Gap(entry.Begin, entry.Whole).Round(time.Millisecond))
 		}
 	}
-	if failure != nil {
-		t.Errorf("%v\n%s", failure, e.kubectl("describe", "pods", "-l", "etcd_cluster=example"))
-	}
 	if err := load.Check(history); err != nil {
 		t.Errorf("%v\nthe history is in %s", err, keep(t, history))
+	}
+	if failure != nil {
+		e.t.Errorf("%v\n%s", failure, e.kubectl("describe", "pods", "-l", "etcd_cluster=example"))
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestEtcdNight follows "Your night when it went wrong" of the guide word for word, after the data of
+// TestEtcdNightWalkthrough follows "Your night when it went wrong" of the guide word for word, after the data of
 // all members is lost.
-func TestEtcdNight(t *testing.T) {
+func TestEtcdNightWalkthrough(t *testing.T) {
 	e := create(t, "size: 3", volumes)
 	s := e.claim()
 	e.put("/key", "backed up")

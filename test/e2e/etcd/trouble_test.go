@@ -39,7 +39,7 @@ func TestEtcdBackupTrouble(t *testing.T) {
 		"hangs":       {at(address, "http://"+silent.Addr().String()), "StorageHangs"},
 		"no-claim":    {"storageType: PersistentVolumeClaim\n  persistentVolumeClaim: {claimName: absent, path: key}", "Unschedulable"},
 	} {
-		e.backUp(name, "etcdCluster: example", tt.spec, "backupPolicy: {timeoutInSecond: 5}")
+		e.backUp(name, "etcdCluster: example", tt.spec, fmt.Sprintf("backupPolicy: {timeoutInSecond: %d}", pace.Seconds(5)))
 		e.backup(name, func(b *v1beta2.EtcdBackup) error {
 			isTried := tt.reason != "Unschedulable" && tt.reason != "SecretNotFound"
 			if b.Status.Succeeded || isTried && b.Status.Reason == "" || !strings.Contains(fmt.Sprint(b.Status.Conditions), tt.reason) {

@@ -24,7 +24,7 @@ type mcClient struct {
 
 // dialMemcached connects to a server, with TLS if a configuration is given.
 func dialMemcached(address string, config *tls.Config) (*mcClient, error) {
-	conn, err := net.DialTimeout("tcp", address, 2*time.Second)
+	conn, err := net.DialTimeout("tcp", address, pace.Scale(2*time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func dialMemcached(address string, config *tls.Config) (*mcClient, error) {
 
 // ask sends a line and returns the first line of the answer.
 func (m *mcClient) ask(line string) (string, error) {
-	if err := m.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := m.SetDeadline(time.Now().Add(pace.Scale(5 * time.Second))); err != nil {
 		return "", err
 	}
 	if _, err := m.Write([]byte(line + "\r\n")); err != nil {
@@ -62,7 +62,7 @@ func item(i int) (key, value string) {
 
 // fill stores n items.
 func (m *mcClient) fill(n int) error {
-	if err := m.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := m.SetDeadline(time.Now().Add(pace.Scale(time.Minute))); err != nil {
 		return err
 	}
 	w := bufio.NewWriter(m.Conn)
@@ -106,7 +106,7 @@ func (m *mcClient) hits(n int) (int, error) {
 // exposed makes a server reachable from here, and returns where: a Service for
 // that pod alone. It shows the server also while that is not ready, so that no
 // rule of a proxy hides it.
-func exposed(t *testing.T, namespace, pod string) string {
+func exposed(t testing.TB, namespace, pod string) string {
 	t.Helper()
 	e2e.Apply(t, namespace, fmt.Sprintf(`
 apiVersion: v1
@@ -123,7 +123,7 @@ spec:
 }
 
 // mustDial connects to a server once it can be reached.
-func mustDial(t *testing.T, address string, config *tls.Config) *mcClient {
+func mustDial(t testing.TB, address string, config *tls.Config) *mcClient {
 	t.Helper()
 	var m *mcClient
 	pace.Eventually(t, time.Minute, func() (err error) {

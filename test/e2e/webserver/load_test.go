@@ -3,6 +3,7 @@
 package webserver
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"example.com/fairlead/internal/testkit/pace"
+	"example.com/fairlead/internal/testkit/stall"
 	"example.com/fairlead/test/e2e"
 )
 
@@ -29,16 +31,22 @@ const (
 // load sends requests at a fixed rate, whatever becomes of them: every other
 // one over a connection of its own, the rest over connections that are kept.
 type load struct {
+	namespace string
+	mu        sync.Mutex
+	now       *batch // what new requests belong to
+}
+
+// batch is the requests since the batch before.
+type batch struct {
+	load             *load
+	requests         sync.WaitGroup
 	answered, failed atomic.Int64
 	mu               sync.Mutex
 	failures         []string
-	namespace        string
 	atFirst          string // what the pods and endpoints were like at the first failure
-	stop             chan struct{}
-	requests         sync.WaitGroup
-	ticker           sync.WaitGroup
 }
 
+// startLoad sends requests until the test ends.
 func startLoad(t *testing.T, namespace, name string) *load {
 	t.Helper()
 	url := webURL(t, namespace, name)
@@ -48,15 +56,18 @@ func startLoad(t *testing.T, namespace, name string) *load {
 		pace.Eventually(t, 10*time.Second, func() error { _, err := page(url); return err })
 		time.Sleep(50 * time.Millisecond)
 	}
-	l := &load{namespace: namespace, stop: make(chan struct{})}
+	l := &load{namespace: namespace}
+	l.next()
 	fresh := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	kept := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	l.ticker.Go(func() {
+	stop := make(chan struct{})
+	var ticker sync.WaitGroup
+	ticker.Go(func() {
 		tick := time.NewTicker(time.Second / requestRate)
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {
-			case <-l.stop:
+			case <-stop:
 				return
 			case <-tick.C:
 			}
@@ -67,13 +78,33 @@ func startLoad(t *testing.T, namespace, name string) *load {
 			if n%slowEvery < 2 { // of both sorts of connections
 				path, size = "/slow.txt", slowSize
 			}
-			l.requests.Go(func() { l.request(client, url+path, size) })
+			l.send(client, url+path, size)
 		}
 	})
+	t.Cleanup(func() { close(stop); ticker.Wait(); l.next() })
 	return l
 }
 
-func (l *load) request(client *http.Client, url string, size int) {
+// next ends the batch, waits until all of its requests have ended, and returns it.
+func (l *load) next() *batch {
+	l.mu.Lock()
+	ended := l.now
+	l.now = &batch{load: l}
+	l.mu.Unlock()
+	if ended != nil {
+		ended.requests.Wait()
+	}
+	return ended
+}
+
+func (l *load) send(client *http.Client, url string, size int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.now
+	b.requests.Go(func() { b.request(client, url, size) })
+}
+
+func (b *batch) request(client *http.Client, url string, size int) {
 	began := time.Now()
 	err := func() error {
 		resp, err := client.Get(url)
@@ -93,16 +124,16 @@ func (l *load) request(client *http.Client, url string, size int) {
 		return nil
 	}()
 	if err == nil {
-		l.answered.Add(1)
+		b.answered.Add(1)
 		return
 	}
 	failure := fmt.Sprintf("%s after %v: %v", began.Format("15:04:05.000"), time.Since(began).Round(time.Millisecond), err)
-	if l.failed.Add(1) == 1 {
-		l.atFirst = l.look()
+	if b.failed.Add(1) == 1 {
+		b.atFirst = b.load.look()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failures = append(l.failures, failure)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, failure)
 }
 
 // look is what the pods and endpoints are like now, since when, and how the node's rules
@@ -116,15 +147,13 @@ func (l *load) look() string {
 	return fmt.Sprintf("%s%s%s", pods, endpoints, rules[max(0, len(rules)-4000):])
 }
 
-// end stops the load and fails the test for every request that failed.
-func (l *load) end(t *testing.T) {
+// judge ends the batch, and fails the test for every request of it that failed.
+func (l *load) judge(t testing.TB) {
 	t.Helper()
-	close(l.stop)
-	l.ticker.Wait()
-	l.requests.Wait()
-	t.Logf("%d requests answered, %d failed", l.answered.Load(), l.failed.Load())
-	if l.failed.Load() > 0 {
-		t.Errorf("requests failed:\n%s\nat the first of them:\n%s", strings.Join(l.failures[:min(len(l.failures), 20)], "\n"), l.atFirst)
+	b := l.next()
+	t.Logf("%d requests answered, %d failed", b.answered.Load(), b.failed.Load())
+	if b.failed.Load() > 0 {
+		t.Errorf("requests failed:\n%s\nat the first of them:\n%s", strings.Join(b.failures[:min(len(b.failures), 20)], "\n"), b.atFirst)
 	}
 }
 
@@ -148,11 +177,14 @@ data:
   slow.txt: %q
 `
 
-// TestWebServerLosesNoRequest: 200 requests a second through the NodePort, and
+// TestAloneWebServerLosesNoRequest: 200 requests a second through the NodePort, and
 // everything that one does to a web server.
-func TestWebServerLosesNoRequest(t *testing.T) {
+func TestAloneWebServerLosesNoRequest(t *testing.T) {
 	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	e2e.Apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
+	config, _, _ := strings.Cut(slowConfig, "---")
+	e2e.Apply(t, ns, strings.NewReplacer("name: slow", "name: moved", "listen 80", "listen 8080").Replace(config))
+	drain, drainLess := pace.Seconds(15), pace.Seconds(5)
 	e2e.Apply(t, ns, `
 apiVersion: my.domain/v1
 kind: WebServer
@@ -162,53 +194,86 @@ spec:
   replicas: 1
   config: {configMap: slow}
   content: {configMap: files}
-  rollout: {drainSeconds: `+fmt.Sprint(pace.Seconds(15))+`} # the only pod's replacement has to start meanwhile
+  rollout: {drainSeconds: `+fmt.Sprint(drain)+`} # the only pod's replacement has to start meanwhile
 `)
 	l := startLoad(t, ns, "busy")
-	set := func(patch string) {
-		e2e.Kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", patch)
+	set := func(t testing.TB, spec string) {
+		t.Helper()
+		e2e.Kubectl(t, "patch", "webserver", "busy", "-n", ns, "--type=merge", "-p", `{"spec":`+spec+`}`)
 	}
+	deleteOne := func(t testing.TB) {
+		t.Helper()
+		e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0])
+	}
+	ready := func(t testing.TB) {
+		t.Helper()
+		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "webserver/busy")
+	}
+	settled := func(t testing.TB, replicas int) {
+		t.Helper()
+		wantDeployment(t, ns, "busy", replicas)
+		ready(t)
+		wantNoneLeaving(t, ns, "busy")
+	}
+	pages, replicas := 0, 1
 	steps := []struct {
 		name     string
 		replicas int
-		do       func()
+		spec     string             // what is changed of it,
+		do       func(t testing.TB) // or else what is done, which can be done again
+		undo     string             // the spec as it was
 	}{
-		{"another image, with one pod", 1, func() { set(`{"spec":{"image":"` + newNginx + `"}}`) }},
-		{"the only pod deleted", 1, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
-		{"three pods, and less time to drain", 3, func() { set(fmt.Sprintf(`{"spec":{"replicas":3,"rollout":{"drainSeconds":%d}}}`, pace.Seconds(5))) }},
-		{"a pod deleted", 3, func() { e2e.Kubectl(t, "delete", "pod", "-n", ns, "--wait=false", podNames(t, ns, "busy")[0]) }},
-		{"another page", 3, func() {
-			e2e.Kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", `{"data":{"index.html":"<h1>Hello again</h1>"}}`)
+		{name: "another image, with one pod", replicas: 1, spec: `{"image":"` + newNginx + `"}`, undo: `{"image":"` + oldNginx + `"}`},
+		{name: "the only pod deleted", replicas: 1, do: deleteOne},
+		{
+			name: "three pods, and less time to drain", replicas: 3,
+			spec: fmt.Sprintf(`{"replicas":3,"rollout":{"drainSeconds":%d}}`, drainLess),
+			undo: fmt.Sprintf(`{"replicas":1,"rollout":{"drainSeconds":%d}}`, drain),
+		},
+		{name: "a pod deleted", replicas: 3, do: deleteOne},
+		{name: "another page", replicas: 3, do: func(t testing.TB) {
+			t.Helper()
+			pages++
+			e2e.Kubectl(t, "patch", "configmap", "files", "-n", ns, "--type=merge", "-p", fmt.Sprintf(`{"data":{"index.html":"<h1>Hello, page %d</h1>"}}`, pages))
 		}},
-		{"another port", 3, func() { // where only the new pods listen
-			config, _, _ := strings.Cut(slowConfig, "---")
-			e2e.Apply(t, ns, strings.NewReplacer("name: slow", "name: moved", "listen 80", "listen 8080").Replace(config))
-			set(`{"spec":{"port":8080,"config":{"configMap":"moved"}}}`)
-		}},
-		{"one pod", 1, func() { set(`{"spec":{"replicas":1}}`) }},
+		{ // where only the new pods listen
+			name: "another port", replicas: 3,
+			spec: `{"port":8080,"config":{"configMap":"moved"}}`, undo: `{"port":null,"config":{"configMap":"slow"}}`,
+		},
+		{name: "one pod", replicas: 1, spec: `{"replicas":1}`, undo: `{"replicas":3}`},
 	}
 	time.Sleep(2 * time.Second)
 	for _, step := range steps {
-		failed := l.failed.Load()
-		generation := strings.Join(podNames(t, ns, "busy"), " ")
-		step.do()
-		pace.Eventually(t, 2*time.Minute, func() error {
-			if strings.Join(podNames(t, ns, "busy"), " ") == generation {
-				return fmt.Errorf("%s: nothing has happened", step.name)
+		stall.Judge(t, step.name, func(t testing.TB) {
+			before := strings.Join(podNames(t, ns, "busy"), " ")
+			if step.do != nil {
+				step.do(t)
+			} else {
+				set(t, step.spec)
 			}
-			return nil
+			pace.Eventually(t, 2*time.Minute, func() error {
+				if strings.Join(podNames(t, ns, "busy"), " ") == before {
+					return errors.New("nothing has happened")
+				}
+				return nil
+			})
+			settled(t, step.replicas)
+			l.judge(t)
+		}, func(t testing.TB) {
+			if step.undo != "" {
+				set(t, step.undo)
+			}
+			ready(t) // that it has seen: the Deployment may still be as it was
+			settled(t, replicas)
+			l.next()
 		})
-		wantDeployment(t, ns, "busy", step.replicas)
-		e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "webserver/busy")
-		wantNoneLeaving(t, ns, "busy")
-		t.Logf("%s: %d answered so far, %d failed in this step", step.name, l.answered.Load(), l.failed.Load()-failed)
+		replicas = step.replicas
 	}
-	l.end(t)
 }
 
 // wantNoneLeaving waits until all pods that were to go are gone. While no pod is ready,
 // requests go to all that are leaving, also to the one that ends first.
-func wantNoneLeaving(t *testing.T, namespace, name string) {
+func wantNoneLeaving(t testing.TB, namespace, name string) {
 	t.Helper()
 	pace.Eventually(t, 2*time.Minute, func() error {
 		if left := e2e.Kubectl(t, "get", "pods", "-n", namespace, "-l", "webserver_cr="+name,
@@ -219,9 +284,9 @@ func wantNoneLeaving(t *testing.T, namespace, name string) {
 	})
 }
 
-// TestWebServerRollsBack: an image that cannot be had, and a configuration that
+// TestAloneWebServerRollsBack: an image that cannot be had, and a configuration that
 // nginx refuses, are put back, while all requests are answered.
-func TestWebServerRollsBack(t *testing.T) {
+func TestAloneWebServerRollsBack(t *testing.T) {
 	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	e2e.Apply(t, ns, fmt.Sprintf(slowConfig, strings.Repeat("x", slowSize)))
 	e2e.Apply(t, ns, `
@@ -236,7 +301,7 @@ spec:
   rollout: {deadlineSeconds: `+fmt.Sprint(pace.Seconds(10))+`}
 `)
 	l := startLoad(t, ns, "steady")
-	message := func(reason string, words ...string) {
+	message := func(t testing.TB, reason string, words ...string) {
 		t.Helper()
 		pace.Eventually(t, time.Minute, func() error {
 			got := e2e.Kubectl(t, "get", "webserver", "steady", "-n", ns, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
@@ -249,27 +314,54 @@ spec:
 		})
 		wantDeployment(t, ns, "steady", 2)
 	}
-	pods := strings.Join(podNames(t, ns, "steady"), " ")
-	same := func() {
+	image := func(t testing.TB, image string) {
 		t.Helper()
-		if now := strings.Join(podNames(t, ns, "steady"), " "); now != pods {
-			t.Errorf("the pods were %s, and are now %s", pods, now)
-		}
+		e2e.Kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"`+image+`"}}`)
 	}
-
-	e2e.Kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"nginx:0.0.0"}}`)
-	message("RolledBack", "nginx:0.0.0", "cannot be pulled", oldNginx)
-	same()
-	e2e.Kubectl(t, "patch", "webserver", "steady", "-n", ns, "--type=merge", "-p", `{"spec":{"image":"`+oldNginx+`"}}`)
-	message("Ready")
-	same()
-
-	e2e.Kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { lisen 80; }"}}`)
-	message("RolledBack", `unknown directive "lisen"`)
-	same()
-	time.Sleep(15 * time.Second)
-	same() // it is not tried again
-	e2e.Kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"server { listen 80; root /usr/share/nginx/html; location = /slow.txt { limit_rate 10k; } }"}}`)
-	message("Ready")
-	l.end(t)
+	config := func(t testing.TB, config string) {
+		t.Helper()
+		e2e.Kubectl(t, "patch", "configmap", "slow", "-n", ns, "--type=merge", "-p", `{"data":{"default.conf":"`+config+`"}}`)
+	}
+	const goodConfig = "server { listen 80; root /usr/share/nginx/html; location = /slow.txt { limit_rate 10k; } }"
+	steps := []struct {
+		name      string
+		do, undo  func(t testing.TB)
+		words     []string
+		keepsPods bool // when it is undone
+	}{
+		{
+			name: "an image that cannot be had", words: []string{"nginx:0.0.0", "cannot be pulled", oldNginx}, keepsPods: true,
+			do: func(t testing.TB) { image(t, "nginx:0.0.0") }, undo: func(t testing.TB) { image(t, oldNginx) },
+		},
+		{
+			name: "a configuration that nginx refuses", words: []string{`unknown directive "lisen"`},
+			do: func(t testing.TB) { config(t, "server { lisen 80; }") }, undo: func(t testing.TB) { config(t, goodConfig) },
+		},
+	}
+	for _, step := range steps {
+		stall.Judge(t, step.name, func(t testing.TB) {
+			before := strings.Join(podNames(t, ns, "steady"), " ")
+			same := func() {
+				t.Helper()
+				if now := strings.Join(podNames(t, ns, "steady"), " "); now != before {
+					t.Errorf("the pods were %s, and are now %s", before, now)
+				}
+			}
+			step.do(t)
+			message(t, "RolledBack", step.words...)
+			same()
+			time.Sleep(15 * time.Second)
+			same() // it is not tried again
+			step.undo(t)
+			message(t, "Ready")
+			if step.keepsPods {
+				same()
+			}
+			l.judge(t)
+		}, func(t testing.TB) {
+			step.undo(t)
+			message(t, "Ready")
+			l.next()
+		})
+	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // webURL waits until a WebServer is ready, and returns where it is.
-func webURL(t *testing.T, namespace, name string) string {
+func webURL(t testing.TB, namespace, name string) string {
 	t.Helper()
 	e2e.Kubectl(t, "wait", "-n", namespace, "--for=condition=Ready", e2e.Patience, "webserver/"+name)
 	return e2e.Kubectl(t, "get", "webserver", name, "-n", namespace, "-o", "jsonpath={.status.url}")
@@ -31,7 +31,7 @@ func webURL(t *testing.T, namespace, name string) string {
 
 // page gets a page over a connection of its own.
 func page(url string) (string, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: pace.Scale(5 * time.Second), Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)
 	if err != nil {
 		return "", err
@@ -45,7 +45,7 @@ func page(url string) (string, error) {
 }
 
 // podNames are the pods of a WebServer that are not about to go.
-func podNames(t *testing.T, namespace, name string) []string {
+func podNames(t testing.TB, namespace, name string) []string {
 	t.Helper()
 	out := e2e.Kubectl(t, "get", "pods", "-n", namespace, "-l", "webserver_cr="+name,
 		"-o", `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`)
@@ -54,7 +54,7 @@ func podNames(t *testing.T, namespace, name string) []string {
 
 // wantDeployment waits until kubectl get deployment shows that many pods, all
 // of them up to date.
-func wantDeployment(t *testing.T, namespace, name string, replicas int) {
+func wantDeployment(t testing.TB, namespace, name string, replicas int) {
 	t.Helper()
 	want := fmt.Sprintf("%d/%d", replicas, replicas)
 	pace.Eventually(t, 2*time.Minute, func() error {

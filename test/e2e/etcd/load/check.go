@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"example.com/fairlead/internal/testkit/pace"
 )
 
-// Patience is how long the search for an order of the operations may take in all.
+// Patience is how long the search for an order of the operations may take in all, of machine time.
 const Patience = time.Minute
 
 // Check returns why no etcd that keeps what it acknowledges can have given the answers of the
 // history; nil if one can.
-func Check(h History) error { return check(h, Patience) }
+func Check(h History) error { return check(h, pace.Scale(Patience)) }
 
 func check(h History, patience time.Duration) error {
 	direct := checkDirectly(h)
