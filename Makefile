@@ -213,6 +213,10 @@ assets: build-localcluster ## Build the binaries of Kubernetes, and of the etcd 
 
 ##@ A cluster of yours, by $KUBECONFIG
 
+.PHONY: image
+image: build-dist ## The image $IMG as dist/fairlead.tar, for kind, minikube, k3d or containerd, and its manifests
+	$(DIST) -image $(IMG) -platforms $(if $(filter file,$(origin PLATFORMS)),linux/$$(go env GOARCH),$(PLATFORMS)) local
+
 .PHONY: install
 install: ## Install the CRDs
 	$(KUBECTL) apply --server-side -k $(CONFIG)/crd

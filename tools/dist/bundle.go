@@ -68,7 +68,7 @@ func (r *release) writeContentImage(archive, reference string, content files, la
 	if err != nil {
 		return err
 	}
-	return r.writeArchive(archive, reference, image)
+	return r.writeArchive(path.Join(imagesFolder, archive), reference, image)
 }
 
 func (r *release) bundle(operator string) (*bundle, error) {

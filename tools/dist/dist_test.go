@@ -134,7 +134,7 @@ func TestPush(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.writeArchive("fairlead-v"+current+".tar", r.image, index); err != nil {
+	if err := r.writeArchive(r.imageArchive(), r.image, index); err != nil {
 		t.Fatal(err)
 	}
 	want, err := index.Digest()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -40,7 +41,9 @@ func (r *release) writeImage() error {
 	return r.writeArchive(r.imageArchive(), r.image, image)
 }
 
-func (r *release) imageArchive() string { return "fairlead-v" + r.version + ".tar" }
+func (r *release) imageArchive() string {
+	return path.Join(imagesFolder, "fairlead-v"+r.version+".tar")
+}
 
 // buildImage is the manager's image, and the SBOMs by their files.
 func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
@@ -119,7 +122,7 @@ func (r *release) builtDigest() (string, error) {
 	if strings.HasSuffix(r.commit, "-dirty") || r.commit == unknownCommit {
 		return "", nil
 	}
-	in, err := os.Open(filepath.Join(r.out, imagesFolder, r.imageArchive()))
+	in, err := os.Open(filepath.Join(r.out, filepath.FromSlash(r.imageArchive())))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}

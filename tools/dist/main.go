@@ -23,6 +23,7 @@ const usage = `Usage: dist [flags] COMMAND
   bundles    OLM bundles, and their images
   catalog    the OLM catalog of all versions, its image, and manifests to install from it
   image      the manager's image, and its SBOMs
+  local      the manager's image as fairlead.tar, and manifests for kubectl apply, for a cluster that it is loaded into
   release    all of these, a changelog and checksums
   push image|bundles|catalog
              publish the images that were made
@@ -78,6 +79,8 @@ func run(args []string) error {
 			return r.writeCatalog()
 		case "image":
 			return r.writeImage()
+		case "local":
+			return r.writeLocal()
 		case "release":
 			return r.writeAll()
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -122,6 +124,7 @@ func imageOf(content files, config v1.ConfigFile) (v1.Image, error) {
 
 // writeArchive writes an image, or an index of images, as an OCI image layout
 // in a tar file, under the name that containerd and `podman load` will call it.
+// If the index is of one platform, the archive is one of `docker save` as well.
 func (r *release) writeArchive(archive, reference string, image mutate.Appendable) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
@@ -136,8 +139,9 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 	if err != nil {
 		return err
 	}
+	fullName := strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1)
 	annotations := layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name": strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1),
+		"io.containerd.image.name": fullName,
 		referenceAnnotation:        reference,
 		revisionKey:                r.commit,
 	})
@@ -154,6 +158,11 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 	if err != nil {
 		return err
 	}
+	if index, ok := image.(v1.ImageIndex); ok {
+		if err := addDockerManifest(content, fullName, index); err != nil {
+			return err
+		}
+	}
 	out, err := content.tar()
 	if err != nil {
 		return err
@@ -162,8 +171,29 @@ func (r *release) writeArchive(archive, reference string, image mutate.Appendabl
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s@%s in %s\n", reference, digest, filepath.Join(r.out, imagesFolder, archive))
-	return r.write(path.Join(imagesFolder, archive), out)
+	fmt.Printf("%s@%s in %s\n", reference, digest, filepath.Join(r.out, filepath.FromSlash(archive)))
+	return r.write(archive, out)
+}
+
+// addDockerManifest adds the file that `docker load` goes by: before version 25
+// Docker does not know OCI's layout. It cannot be about several platforms.
+func addDockerManifest(layout files, fullName string, index v1.ImageIndex) error {
+	images, err := partial.FindImages(index, func(v1.Descriptor) bool { return true })
+	if err != nil || len(images) != 1 {
+		return err
+	}
+	manifest, err := images[0].Manifest()
+	if err != nil {
+		return err
+	}
+	blob := func(about v1.Descriptor) string { return path.Join("blobs", about.Digest.Algorithm, about.Digest.Hex) }
+	image := tarball.Descriptor{Config: blob(manifest.Config), RepoTags: []string{fullName}}
+	for _, layer := range manifest.Layers {
+		image.Layers = append(image.Layers, blob(layer))
+	}
+	content, err := json.Marshal(tarball.Manifest{image})
+	layout["manifest.json"] = file{mode: 0o644, content: content}
+	return err
 }
 
 const (
