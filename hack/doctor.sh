@@ -3,7 +3,7 @@
 # one line for each finding, with the command that mends it. It needs nothing
 # but what every Debian has, and leaves nothing.
 #
-# Usage: hack/doctor.sh [--quiet] demo|up|test|all
+# Usage: hack/doctor.sh [--quiet] demo|up|test|ci|all
 #
 # With --quiet it says nothing when all is well. DOCTOR_ROOT is for its tests.
 set -u
@@ -13,9 +13,11 @@ quiet=
 target=${1:-all}
 root=${DOCTOR_ROOT:-}
 findings=''
+# Set when a node cannot run here, whatever is installed: other ways are named then.
+no_node=''
 
 make="make $target"
-[ "$target" != all ] || make='make test'
+[ "$target" != all ] || make='make ci'
 
 has() { command -v "$1" >/dev/null 2>&1; }
 # wants TARGET...: is it one of these, or all of them?
@@ -28,7 +30,12 @@ lacks() {
 }
 done_here() {
 	[ -n "$findings" ] || exit 0
-	[ -z "$quiet" ] || printf '%s cannot work on this machine yet, and has built nothing:%s\n(make doctor lists all that is checked; %s DOCTOR=true goes on all the same.)\n' "$make" "$findings" "$make" >&2
+	{
+		[ -z "$quiet" ] || printf '%s cannot work on this machine yet, and has built nothing:%s\n(make doctor lists all that is checked; %s DOCTOR=true goes on all the same.)\n' "$make" "$findings" "$make"
+		[ -z "$no_node" ] || printf '%s\n' 'Where that cannot be changed, these work:' \
+			'  a cluster of yours: docs/install.md, or without an image: KUBECONFIG=FILE make install run' \
+			'  the tests that need no node: make unit, and with a real API server: make first-tests'
+	} >&2
 	exit 1
 }
 
@@ -47,13 +54,15 @@ modprobe() {
 
 check_system() {
 	if [ "$(uname -s)" != Linux ]; then
-		lacks "the local cluster needs Linux. With a cluster of yours: KUBECONFIG=FILE make install run"
+		no_node=yes
+		lacks "the local cluster needs Linux"
 		done_here
 	fi
 	missing=''
 	for program in apt-get dpkg-deb mount unshare; do has "$program" || missing="$missing $program"; done
 	if [ -n "$missing" ]; then
-		lacks "no$missing: the local cluster needs Debian, or a system made from it. With a cluster of yours: KUBECONFIG=FILE make install run"
+		no_node=yes
+		lacks "no$missing: the local cluster needs Debian, or a system made from it"
 	else
 		fine "a system with apt-get, dpkg-deb, mount and unshare"
 	fi
@@ -111,7 +120,7 @@ check_tools() {
 check_memory() {
 	# GiB, see localcluster/README.md
 	need=3
-	! wants test || need=5
+	! wants ci || need=5
 	free=$(awk '/^MemAvailable:|^SwapFree:/ { sum += $2 } END { print int(sum / 1024) }' "$root/proc/meminfo")
 	limit=$(cat "$root/sys/fs/cgroup/memory.max" 2>/dev/null || echo max)
 	if [ "$limit" != max ]; then
@@ -142,7 +151,8 @@ check_disk() {
 	has go || return 0
 	cache=$(cd / && go env GOCACHE)
 	need=4
-	! wants test || need=12
+	! wants test || need=8
+	! wants ci || need=14
 	# What was built before is there already.
 	[ ! -e .cluster/bin/kubernetes ] || need=2
 	space "$cache" "$need" "Go's build cache" "use another file system: GOCACHE=FOLDER $make"
@@ -152,7 +162,9 @@ check_namespaces() {
 	if unshare --mount --pid --fork --net --uts --ipc true 2>/dev/null; then
 		fine "namespaces"
 	else
+		no_node=yes
 		lacks "namespaces of its own cannot be had here: $privileged"
+		return 1 # what is tried in one would fail for the same reason
 	fi
 }
 
@@ -163,6 +175,7 @@ overlay() {
 	if unshare --mount mount -t overlay -o "lowerdir=$place/lower,upperdir=$place/upper,workdir=$place/work" overlay "$place/merged" 2>/dev/null; then
 		fine "overlay file systems in $1"
 	elif ! grep -qw overlay "$root/proc/filesystems" 2>/dev/null; then
+		no_node=yes
 		lacks "the kernel has no overlay file system, which containers need: $(modprobe overlay)"
 	elif [ "$(stat -f -c %T "$1")" = overlayfs ]; then
 		lacks "$1 is the container's own disk, an overlay, which containers cannot have their file systems on: docker run --volume NAME:/volume, and $2"
@@ -173,7 +186,7 @@ overlay() {
 }
 
 check_overlay() {
-	! wants demo test || overlay "${TMPDIR:-/tmp}" "TMPDIR=/volume $make"
+	! wants demo test ci || overlay "${TMPDIR:-/tmp}" "TMPDIR=/volume $make"
 	! wants up || overlay "$PWD" "have the repository in /volume"
 }
 
@@ -193,6 +206,7 @@ check_cgroups() {
 	if [ -n "$off" ]; then
 		lacks "the kernel's cgroup controllers$off are off: add cgroup_enable=NAME for each of them to the kernel's command line (GRUB_CMDLINE_LINUX in /etc/default/grub, update-grub) and reboot"
 	elif ! mkdir "$where/localcluster-doctor" 2>/dev/null; then
+		no_node=yes
 		lacks "no folder can be made in $where: $privileged"
 	else
 		rmdir "$where/localcluster-doctor"
@@ -229,19 +243,19 @@ check_network() {
 
 check_system
 check_go
-! wants test || check_tools
+! wants ci || check_tools
 check_packages
 check_memory
 check_disk
 if [ "$(id -u)" = 0 ]; then
 	fine root
 	check_cgroups
-	if has unshare; then
-		check_namespaces
+	if has unshare && check_namespaces; then
 		check_overlay
 		check_network
 	fi
 else
+	no_node=yes
 	# shellcheck disable=SC2016
 	lacks 'namespaces, mounts and network devices take root: sudo env "PATH=$PATH" '"$make"
 fi

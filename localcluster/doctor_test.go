@@ -40,6 +40,7 @@ func TestDoctor(t *testing.T) {
 		target string
 		change func(machine)
 		want   []string // the findings have these, one each
+		ways   bool     // it names what works without a node
 	}{
 		"nothing": {target: "test"},
 		"sudo's PATH": {
@@ -61,21 +62,22 @@ func TestDoctor(t *testing.T) {
 			},
 			want: []string{"Go 1.22 is too old"},
 		},
-		"no C compiler, for the tests": {
-			target: "test", change: func(m machine) { delete(m.programs, "gcc"); delete(m.programs, "git") },
+		"no C compiler, for CI": {
+			target: "ci", change: func(m machine) { delete(m.programs, "gcc"); delete(m.programs, "git") },
 			want: []string{"apt-get install gcc libc6-dev", "apt-get install git"},
 		},
-		"no C compiler, for the demo": {
-			target: "demo", change: func(m machine) { delete(m.programs, "gcc"); delete(m.programs, "git") },
+		"no C compiler, for the tests of the first day": {
+			target: "test", change: func(m machine) { delete(m.programs, "gcc"); delete(m.programs, "git") },
 		},
-		"no npm, for the tests": {
-			target: "test", change: func(m machine) { delete(m.programs, "npm") },
+		"no npm, for CI": {
+			target: "ci", change: func(m machine) { delete(m.programs, "npm") },
 			want: []string{"apt-get install nodejs npm"},
 		},
 		"no npm, for the demo": {
 			target: "demo", change: func(m machine) { delete(m.programs, "npm"); delete(m.programs, "node") },
 		},
 		"not root": {
+			ways:   true,
 			target: "up", change: func(m machine) { m.programs["id"] = "echo 1000" },
 			want: []string{`take root: sudo env "PATH=$PATH" make up`},
 		},
@@ -100,10 +102,12 @@ func TestDoctor(t *testing.T) {
 			want: []string{"make demo DEBIAN_MIRROR=URL", "apt-get install debian-archive-keyring"},
 		},
 		"another Linux": {
+			ways:   true,
 			target: "demo", change: func(m machine) { delete(m.programs, "apt-get"); delete(m.programs, "dpkg-deb") },
 			want: []string{"no apt-get dpkg-deb: the local cluster needs Debian"},
 		},
 		"another system": {
+			ways:   true,
 			target: "demo", change: func(m machine) { m.programs["uname"] = "echo Darwin" },
 			want: []string{"KUBECONFIG=FILE make install run"},
 		},
@@ -116,6 +120,7 @@ func TestDoctor(t *testing.T) {
 			want: []string{"docker run --volume NAME:/volume, and TMPDIR=/volume make demo"},
 		},
 		"a kernel without its modules": {
+			ways:   true,
 			target: "demo", change: func(m machine) {
 				m.files["proc/filesystems"] = "ext4\n"
 				m.programs["unshare"] = `case "$*" in *overlay*|*veth*|*MASQ*|*nft*) exit 2 ;; esac`
@@ -129,6 +134,7 @@ func TestDoctor(t *testing.T) {
 			},
 		},
 		"a container without privileges": {
+			ways:   true,
 			target: "demo", change: func(m machine) {
 				m.files[".dockerenv"] = ""
 				m.programs["unshare"] = `case "$*" in *--pid*) exit 1 ;; esac`
@@ -163,6 +169,9 @@ func TestDoctor(t *testing.T) {
 			}
 			if len(tc.want) == 0 && out != "" {
 				t.Error("it is not quiet")
+			}
+			if got := strings.Contains(out, "make first-tests"); got != tc.ways {
+				t.Errorf("it names other ways: %t, want %t", got, tc.ways)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(out, want) {
@@ -202,6 +211,7 @@ func TestMakeAsksFirst(t *testing.T) {
 		"demo, with the one of make up": {target: "demo", kubeconfig: ours},
 		"up, with a cluster at hand":    {target: "up", kubeconfig: "/somewhere/kubeconfig", hinted: true},
 		"test":                          {target: "test", kubeconfig: "/somewhere/kubeconfig"},
+		"ci":                            {target: "ci", kubeconfig: "/somewhere/kubeconfig"},
 	}
 	for name, tc := range cases {
 		cmd := exec.Command("make", "--directory=..", "--no-print-directory", tc.target,
