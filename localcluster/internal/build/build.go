@@ -169,7 +169,7 @@ func (b Builder) follow(ctx context.Context, p *progress, dir string, args ...st
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, bytes.TrimSpace(p.rest))
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, bytes.TrimSpace(append(p.rest, p.line...)))
 	}
 	return stdout.Bytes(), nil
 }

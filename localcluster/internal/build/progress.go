@@ -30,8 +30,8 @@ type progress struct {
 	rest     []byte          // what is not about progress: it tells of an error
 	fetched  int             // modules
 	compiled map[string]bool // packages, by their import paths
-	sizes    map[string]int  // of the packages that were to be compiled when it was looked up
-	known    time.Time       // when that was
+	sizes    map[string]int  // of the packages that were to be compiled, since it was looked up first
+	since    time.Time       // when that was
 }
 
 // perPackage is what a package costs however small it is, in bytes of source.
@@ -93,10 +93,17 @@ func (p *progress) expect(list []byte, now time.Time) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sizes, p.known = sizes, now
 	for name := range p.compiled {
-		delete(p.sizes, name) // it was begun before there was anything to compare its time with
+		if size, counted := p.sizes[name]; counted {
+			sizes[name] = size
+		} else {
+			delete(sizes, name) // it was compiled before there was anything to compare its time with
+		}
 	}
+	if p.sizes == nil {
+		p.since = now
+	}
+	p.sizes = sizes
 	return nil
 }
 
@@ -129,7 +136,7 @@ func (p *progress) at(now time.Time) string {
 	}
 	line := fmt.Sprintf("compiled %d of %d packages", len(p.compiled), total)
 	const enough = 5 * time.Second // to know the speed
-	if took := now.Sub(p.known); took >= enough && done > 0 {
+	if took := now.Sub(p.since); took >= enough && done > 0 {
 		left := time.Duration(float64(took) * float64(left) / float64(done))
 		line += fmt.Sprintf(", about %s to go", max(left.Round(5*time.Second), 5*time.Second))
 	}

@@ -56,6 +56,12 @@ func TestProgress(t *testing.T) {
 	want(10*time.Second, "compiled 2 of 4 packages, about 1m20s to go") // an eighth of what is left, by its size
 	say(t, p, "example.test/b")
 	want(50*time.Second, "compiled 3 of 4 packages, about 40s to go")
+	// It is looked up again: what was compiled still tells the speed.
+	again := fmt.Sprintf(`{"ImportPath": "example.test/c", "Dir": %q, "GoFiles": ["c.go"], "Stale": true}`, dir)
+	if err := p.expect([]byte(again), start.Add(40*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	want(50*time.Second, "compiled 3 of 4 packages, about 40s to go")
 	say(t, p, "# example.test/c", "c.go:1:1: wrong", "example.test/c")
 	want(time.Minute, "linking all")
 	if got := string(p.rest); got != "# example.test/c\nc.go:1:1: wrong\n" {
