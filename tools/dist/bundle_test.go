@@ -147,16 +147,7 @@ func TestBundleAnnotationsAndImage(t *testing.T) {
 // contentImage is an image's labels and the size of its layer.
 func contentImage(t *testing.T, archive string) (map[string]string, int64) {
 	t.Helper()
-	in, err := os.Open(filepath.Join(out, imagesFolder, archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close() }()
-	folder := t.TempDir()
-	if err := untar(in, folder); err != nil {
-		t.Fatal(err)
-	}
-	index, err := layout.ImageIndexFromPath(folder)
+	index, err := layout.ImageIndexFromPath(unpacked(t, filepath.Join(out, imagesFolder, archive)))
 	if err != nil {
 		t.Fatal(err)
 	}

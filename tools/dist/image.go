@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -154,15 +155,15 @@ func (r *release) builtDigest() (string, error) {
 	return "", nil
 }
 
-// compile builds the program, the same bytes wherever it is done with the same
-// version of Go.
+// compile builds the program: if it is to be published, the same bytes wherever it
+// is done with the same version of Go.
 func (r *release) compile(platform *v1.Platform, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
 		return err
 	}
 	flags := fmt.Sprintf("-s -w -X %s.Version=%s -X %s.Commit=%s", runPackage, r.version, runPackage, r.commit)
-	cmd := command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
+	cmd := command("go", "build", "-trimpath="+strconv.FormatBool(!r.local), "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
 	cmd.Dir = r.tree
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off",
 		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")
