@@ -7,6 +7,8 @@ SHELL := /bin/bash -o pipefail
 export PATH := $(PATH):/usr/local/go/bin
 # With cgo, Go would compile nearly all packages a second time; only the race detector needs it.
 export CGO_ENABLED ?= 0
+# go vet is lint's: with each run of tests it would look at all that they import, anew.
+export GOFLAGS := $(GOFLAGS) -vet=off
 
 OPERATOR ?= all
 # The version being worked on. Released ones are in hack/releases.
@@ -57,11 +59,10 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 	@hack/ahead.sh test $(MAKE) --no-print-directory first-tests walkthroughs
 
 .PHONY: ci
-ci: ## All else that CI runs: lint, race detector, crash-point sweep, end-to-end, install and OLM tests
+ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep, end-to-end, install and OLM tests
 	@$(DOCTOR) --quiet ci
-	$(MAKE) --no-print-directory verify lint dist-test assets etcd-versions build build-storage build-dist
-	$(MAKE) --no-print-directory -j 2 --output-sync=line apiserver-test cluster-tests
-	$(MAKE) --no-print-directory alone
+	$(MAKE) --no-print-directory verify lint dist-test apiserver-test localcluster-test e2e install-test \
+		RACED='$(NEED_PROGRAMS)' SKIP=Walkthrough
 
 ##@ The local cluster
 
@@ -135,7 +136,7 @@ unit: ## Tests that need nothing running
 
 .PHONY: dist-test
 dist-test: # images for all platforms, charts, bundles and catalog, made twice
-	go test -C tools/dist ./...
+	go test -C tools/dist -timeout 60m ./...
 
 HISTORIES = 1000000
 SEED = 1
@@ -168,35 +169,28 @@ verify: generators ## Fail if generated files are not current
 APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSETS=$(ETCD_ASSETS) STORAGE_ASSETS=$(BIN) go test -tags apiserver -timeout 60m
 # The race detector would make these take three times as long, or as much memory.
 LONG = ^Test(Sweep|Fields|Memory$$)
-# These need no API server: unit has them.
+# These need no API server, and have one goroutine.
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|OnceFailed|PlantedFlaws)
+RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
+RACED = $(TESTED)
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
+# RACE=yes has first-tests find data races, which takes CI less than the same tests once more.
+RACE ?=
 
 .PHONY: apiserver-test
 apiserver-test: assets etcd-versions $(STORAGE) ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
-	CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)' $(TESTED)
+	$(RACE_TEST) $(RACED)
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
 	go test $(NEED_PROGRAMS)
-	$(APISERVER_TEST) -skip '$(LONG)' $$(go list ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
+	$(if $(RACE),go test -run '$(SIMULATED)' ./internal/... ./operators/...)
+	$(if $(RACE),$(RACE_TEST),$(APISERVER_TEST) -skip '$(LONG)') $$(go list ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
-
-# What may run beside other tests. The walkthroughs are test's.
-.PHONY: cluster-tests
-cluster-tests:
-	$(MAKE) --no-print-directory localcluster-test
-	$(MAKE) --no-print-directory e2e ALONE=skip SKIP=Walkthrough
-	$(MAKE) --no-print-directory install-test
-
-# What judges time, or that no request is lost: with nothing beside it.
-.PHONY: alone
-alone:
-	$(MAKE) --no-print-directory e2e ALONE=only
 
 .PHONY: walkthroughs
 walkthroughs: build ## The guides of all kinds, word for word, on a local cluster of its own

@@ -9,14 +9,13 @@
 # or pulls it as $IMG.
 #
 # A test that judges time, or that no request is lost, is called TestAlone...: it
-# runs with nothing beside it, after the others. ALONE=skip leaves these tests out, for a run
-# beside other work; ALONE=only runs just these. RUN=PATTERN runs what it matches, SKIP=PATTERN what it does not.
+# runs with nothing beside it, after the others. RUN=PATTERN runs only what it matches;
+# SKIP=PATTERN leaves out what it matches of the others.
 #
-# Usage: [RUN=PATTERN | ALONE=skip|only] [SKIP=PATTERN] hack/e2e.sh all|OPERATOR
+# Usage: [RUN=PATTERN | SKIP=PATTERN] hack/e2e.sh all|OPERATOR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[[ ${ALONE:-} =~ ^(skip|only|)$ ]] || { echo "e2e: ALONE is skip or only, not $ALONE" >&2; exit 1; }
 operators=${1:-all}
 [[ $operators != all ]] || operators=$(ls operators/*/operator.go | cut -d/ -f2)
 log=$(mktemp)
@@ -52,8 +51,8 @@ failed=0
 if [[ -n ${RUN:-} ]]; then
 	run $few -run "$RUN" || failed=1
 else
-	[[ ${ALONE:-} == only ]] || run $few -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
-	[[ ${ALONE:-} == skip ]] || run 1 -parallel 1 -run "$alone" || failed=1
+	run $few -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
+	run 1 -parallel 1 -run "$alone" || failed=1
 fi
 
 if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
