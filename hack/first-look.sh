@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 imports=$(go list -f '{{range .TestImports}}{{.}} {{end}}' ./operators/at)
 bin/localcluster build --title "building the At operator, to show it on a simulated API server first" -o /dev/null -- $imports
-go test -c -vet=off -o bin/at-simulation ./operators/at # go vet would look at all that it imports
+go test -c -o bin/at-simulation ./operators/at
 printf '\n\033[1mAt, simulated: the operator is killed right after it claims the run, the worst moment\033[0m\n'
 # The third write is the claim, and the fourth fate of a write is to be the operator's last.
 (cd operators/at && REPLAY='succeeds fate3=4' ../../bin/at-simulation -test.v -test.run '^TestSimulation$') |
