@@ -20,6 +20,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -45,7 +46,7 @@ type Options struct {
 	NamespaceLabels map[string]string
 }
 
-// APIServer is a Kubernetes without nodes: etcd, kube-apiserver and the few
+// APIServer is a Kubernetes whose one node is an object only: etcd, kube-apiserver and the few
 // controllers that clean up. Pods run where a [Kubelet] pretends to run them.
 type APIServer struct {
 	// Config is an administrator's, without a rate limit.
@@ -228,6 +229,12 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 			return nil, fmt.Errorf("install the CRDs: %w", err)
 		}
 	}
+	if s.client, err = client.New(s.Config, client.Options{}); err != nil {
+		return nil, err
+	}
+	if err := s.makeNode(); err != nil {
+		return nil, fmt.Errorf("make the node: %w", err)
+	}
 	controllers, err := procs.start(filepath.Join(assets, "kube-controller-manager"),
 		"--kubeconfig="+kubeconfig,
 		"--controllers="+strings.Join(append([]string{cleaningUp}, o.Controllers...), ","),
@@ -247,13 +254,22 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.client, err = client.New(s.Config, client.Options{}); err != nil {
-		return nil, err
-	}
 	account := client.ObjectKey{Namespace: "default", Name: "default"}
 	return s, waitFor(controllers, nil, func(ctx context.Context) error {
 		return s.client.Get(ctx, account, &corev1.ServiceAccount{})
 	})
+}
+
+// makeNode makes the node that a [Kubelet] binds pods to: the API server checks on it whether a pod may
+// grow, and no EndpointSlice has a pod of a node that is not there.
+func (s *APIServer) makeNode() error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
+	if err := s.client.Create(context.Background(), node); err != nil {
+		return err
+	}
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceCPU: resource.MustParse("1")}
+	node.Status.Capacity = node.Status.Allocatable
+	return s.client.Status().Update(context.Background(), node)
 }
 
 // ready waits until kube-apiserver says that it is.

@@ -178,6 +178,20 @@ func CheckTransition(before, after runtime.Object) error {
 	return errors.Join(problems...)
 }
 
+// BecameTrue says whether a condition is True in a version of an object, and was not in the one
+// before, which is nil for the first.
+func BecameTrue(before, after runtime.Object, condition string) bool {
+	now, err := readReported(after)
+	if err != nil || !now.isTrue(condition) {
+		return false
+	}
+	if before == nil || reflect.ValueOf(before).IsNil() {
+		return true
+	}
+	was, err := readReported(before)
+	return err == nil && !was.isTrue(condition)
+}
+
 // readReported reads an object of a Go type without converting it: what its status does not
 // have there, it does not report. Of others, the status has the fields that the API's
 // conventions say.

@@ -14,6 +14,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -81,6 +82,12 @@ func somethingSeen(options ...seenOption) observation {
 	seen.budget().Name, seen.budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
 	for _, option := range options {
 		option(&seen)
+	}
+	if seen.reached == nil {
+		seen.reached = services.Targets{}
+		for _, pod := range seen.pods {
+			seen.reached[pod.UID] = true
+		}
 	}
 	return seen
 }

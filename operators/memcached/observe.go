@@ -20,6 +20,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -32,6 +33,8 @@ type observation struct {
 	// over, because it was evicted for example, is none: a Deployment leaves it there, a
 	// StatefulSet creates it again.
 	pods []corev1.Pod
+	// reached are the pods that the Service leads to.
+	reached services.Targets
 	// pulls are the pods that only pull an image.
 	pulls []corev1.Pod
 	// copies are the copies of Secrets that are there.
@@ -86,6 +89,10 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 	if err := observePods(ctx, r, mc, &seen); err != nil {
 		return seen, err
 	}
+	var err error
+	if seen.reached, err = services.Read(ctx, r, loop.The[*corev1.Service](seen.children)); err != nil {
+		return seen, err
+	}
 	if err := observeHidden(ctx, r, mc, &seen); err != nil {
 		return seen, err
 	}
@@ -109,7 +116,6 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 			seen.copies = append(seen.copies, c)
 		}
 	}
-	var err error
 	seen.inputs, err = o.observeInputs(ctx, r, mc)
 	return seen, err
 }

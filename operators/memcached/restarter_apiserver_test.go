@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,22 +36,9 @@ type restarter struct {
 var restarters sync.Map
 
 func startRestarter(ctx context.Context, r *testkit.Run) {
-	makeNode(ctx, r)
 	rs := &restarter{run: r, started: map[types.UID]string{}, busy: map[types.UID]bool{}}
 	restarters.Store(r.Namespace, rs)
 	go rs.watch(ctx)
-}
-
-// makeNode makes the node that the testkit's kubelet binds pods to: the API server checks
-// on it whether a pod may grow. One is enough for all runs.
-func makeNode(ctx context.Context, r *testkit.Run) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "pretend"}}
-	if err := r.Client.Create(ctx, node); err != nil {
-		return // another run has made it
-	}
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceCPU: resource.MustParse("1")}
-	node.Status.Capacity = node.Status.Allocatable
-	_ = r.Client.Status().Update(ctx, node) // if it fails, the runs that need it do
 }
 
 // restartersOfRuns are the restarts of runs on a real API server.

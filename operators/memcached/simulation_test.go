@@ -79,7 +79,13 @@ func simulation(t *testing.T) *sim.Simulation {
 		Kinds:     []client.Object{&v1alpha1.Memcached{}},
 		Resources: map[string][]string{"v1": {"pods Pod", "pods/resize Pod"}},
 		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
-			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w), sim.NewStatefulSets(w), sim.NewBudgets(w), newRestarting(w, r)}
+			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w), sim.NewStatefulSets(w), sim.NewBudgets(w), sim.NewEndpoints(w), newRestarting(w, r)}
+		},
+		Service: func(obj client.Object) string {
+			if mc := obj.(*v1alpha1.Memcached); *mc.Spec.Size > 0 {
+				return poolName(mc)
+			}
+			return ""
 		},
 		Always:   oneAway,
 		Meddling: meddling(),

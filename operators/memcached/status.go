@@ -53,7 +53,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 		}
 		st.Nodes = append(st.Nodes, pod.Name)
 		st.Replicas++
-		if isReady(&pod) {
+		if isReady(&pod) && seen.reached[pod.UID] {
 			st.ReadyReplicas++
 		}
 		// Another operator's pods, which are being taken over, have no identity label.
@@ -182,10 +182,22 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
 	if t := problemOf(seen); t != "" {
 		p.message += ": " + t
+	} else if name := unreached(seen); name != "" {
+		p.message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
 	} else if lacksPods(mc, seen) {
 		p.message += fmt.Sprintf(": the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
 	return p
+}
+
+// unreached is the first server that is ready, and that clients do not find yet.
+func unreached(seen observation) string {
+	for _, pod := range seen.pods {
+		if pod.DeletionTimestamp == nil && isReady(&pod) && !seen.reached[pod.UID] {
+			return pod.Name
+		}
+	}
+	return ""
 }
 
 // lacksPods says whether a StatefulSet has had fewer pods than it is to have for a

@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -31,6 +32,8 @@ func TestReady(t *testing.T) {
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
 		pod.Status.ContainerStatuses[0].Image = "memcached:0" // the one before
 	}
+	recreated := func(pod *corev1.Pod) { pod.UID = "new" }
+	leadsToOthers := func(seen *observation) { seen.reached = services.Targets{"": true} }
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
 		seen.inputs.problem = &problem{reason: reasonBadSecret, message: "too many users"}
@@ -49,6 +52,7 @@ func TestReady(t *testing.T) {
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
 		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
+		"one is not in DNS":     {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, recreated), leadsToOthers), reason: "ServersNotReady", busy: true, message: `2 of 3 servers are ready: Service "cache" does not lead to cache-2 yet`},
 		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
 		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},

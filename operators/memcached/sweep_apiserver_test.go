@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	readLimit = annotatedLimit
 	testkit.Main(m, testkit.Options{
 		CRDs:        []string{"config/crd"},
-		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "disruption-controller"},
+		Controllers: []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "disruption-controller", "endpointslice-controller"},
 		// All pods meet the strictest of Kubernetes' standards.
 		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	})

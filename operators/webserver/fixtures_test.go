@@ -9,6 +9,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -75,6 +76,9 @@ func somethingSeen(options ...seenOption) observation {
 	seen := observation{now: noon, children: loop.NoChildren(children)}
 	for _, option := range options {
 		option(&seen)
+	}
+	if seen.service().UID != "" && seen.deployment().Status.AvailableReplicas > 0 && seen.reached == nil {
+		seen.reached = services.Targets{"pod-uid": true}
 	}
 	return seen
 }

@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/services"
 )
 
 // +kubebuilder:rbac:groups=my.domain,resources=webservers,verbs=get;list;watch
@@ -23,6 +24,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
@@ -67,6 +69,7 @@ var children = []loop.Child[*webv1.WebServer]{
 
 // watches are the other kinds of which a change is news.
 var watches = []loop.Watch[*webv1.WebServer]{
+	services.Watch(serviceName),
 	{
 		Object: &corev1.Pod{}, Labelled: true,
 		Index:  "pods",

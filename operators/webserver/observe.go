@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 )
 
 // observation is all that decide reads, besides the WebServer.
@@ -25,6 +26,8 @@ type observation struct {
 	children loop.Children
 	// pods are those with the operator's label, by name.
 	pods []corev1.Pod
+	// reached are the pods that the Service leads to.
+	reached services.Targets
 	// hosts are the nodes of the pods. Those of pods that another operator made
 	// are looked for only while there is no URL.
 	hosts []string
@@ -65,6 +68,10 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 	if err := observePods(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
+	var err error
+	if seen.reached, err = services.Read(ctx, r, seen.service()); err != nil {
+		return seen, err
+	}
 	if err := observeCopies(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
@@ -75,7 +82,6 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 	for _, c := range seen.copies {
 		there[c.Name] = true
 	}
-	var err error
 	if seen.inputs, err = o.observeInputs(ctx, r, ws, there); err != nil {
 		return seen, err
 	}

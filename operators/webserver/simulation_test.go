@@ -68,12 +68,18 @@ func simulation() *sim.Simulation {
 		CRDs:      []string{"config/crd"},
 		Kinds:     []client.Object{&webv1.WebServer{}},
 		Always:    alwaysServes,
+		Service: func(obj client.Object) string {
+			if ws := obj.(*webv1.WebServer); ws.Status.DesiredReplicas > 0 {
+				return serviceName(ws)
+			}
+			return ""
+		},
 		Resources: map[string][]string{
 			"gateway.networking.k8s.io/v1": {"httproutes HTTPRoute"},
 			"route.openshift.io/v1":        {"routes Route"},
 		},
 		Controllers: func(w *sim.World, _ *testkit.Run) []sim.Controller {
-			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w)}
+			return []sim.Controller{sim.NewDeployments(w), sim.NewReplicaSets(w), sim.NewEndpoints(w)}
 		},
 		Meddling: []testkit.Step{
 			touched("the WebServer", "web", func() client.Object { return &webv1.WebServer{} }),

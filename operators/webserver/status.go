@@ -8,12 +8,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -27,6 +31,7 @@ const (
 	reasonServing     = "Serving"
 	reasonNoPods      = "NoPodReady"
 	reasonNoService   = "NoService"
+	reasonNotReached  = "NoReadyAddress"
 	reasonStopped     = "ScaledToZero"
 	reasonCopyLost    = "CopyLost"
 	reasonAdopted     = "TakenOver"
@@ -60,14 +65,18 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	case isOwned(s, ws):
 		st.NodePort, st.HTTPSNodePort = currentNodePort(s, httpName), currentNodePort(s, httpsName)
 	}
-	st.URL = url(ws, seen, st)
+	if at := url(ws, seen, st); at != st.URL && len(seen.reached) == 0 {
+		st.URL = "" // until it leads somewhere
+	} else {
+		st.URL = at
+	}
 	recordRevisions(ws, &st, seen, next)
 	st.Image = servedImage(st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
 	switch p := firstProblem(ws, seen, next, &st, failure); {
 	case p == nil:
-		conditions.MarkReady(reasonReady, readyMessage(ws, st))
+		conditions.MarkReady(reasonReady, readyMessage(ws, seen, st))
 	case p.passes:
 		conditions.MarkReconciling(p.reason, p.message)
 	default:
@@ -77,10 +86,12 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	switch {
 	case st.ReadyReplicas > 0 && !isOwned(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
+	case st.ReadyReplicas > 0 && len(seen.reached) == 0:
+		conditions.Set(webv1.ConditionAvailable, false, reasonNotReached, notReached(ws))
 	case st.ReadyReplicas > 0:
 		conditions.Set(webv1.ConditionAvailable, true, reasonServing, "Requests are answered")
 	case st.DesiredReplicas == 0:
-		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, readyMessage(ws, st))
+		conditions.Set(webv1.ConditionAvailable, false, reasonStopped, readyMessage(ws, seen, st))
 	default:
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoPods, "No pod is ready")
 	}
@@ -138,6 +149,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 		func() *problem { return rolledBack(seen, next, st) },
 		func() *problem { return missingKind(seen) },
 		func() *problem { return unavailable(ws, seen, next) },
+		func() *problem { return unreached(ws, seen, st) },
 		func() *problem { return noRequest(ws, seen) },
 	} {
 		if p := check(); p != nil {
@@ -220,6 +232,18 @@ func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	return p
 }
 
+// unreached reports that pods are ready, and clients that connect now are refused.
+func unreached(ws *webv1.WebServer, seen observation, st *webv1.WebServerStatus) *problem {
+	if st.DesiredReplicas == 0 || len(seen.reached) > 0 {
+		return nil
+	}
+	return &problem{reason: reasonNotReached, message: notReached(ws), passes: true}
+}
+
+func notReached(ws *webv1.WebServer) string {
+	return fmt.Sprintf("Pods are ready, and Service %q does not lead to them yet", serviceName(ws))
+}
+
 // noRequest reports autoscaling without a CPU request to compute a percentage of.
 func noRequest(ws *webv1.WebServer, seen observation) *problem {
 	if ws.Spec.Autoscaling == nil {
@@ -236,14 +260,58 @@ func noRequest(ws *webv1.WebServer, seen observation) *problem {
 		"Autoscaling cannot work: it aims at a percentage of the CPU that the pods request, and container %q requests none: set %s", container, field)}
 }
 
-func readyMessage(ws *webv1.WebServer, st webv1.WebServerStatus) string {
+func readyMessage(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string {
 	switch {
 	case st.DesiredReplicas != 0:
-		return "All pods are ready"
+		return "All pods are ready" + notKnown(ws, seen)
 	case *ws.Spec.Replicas != 0:
 		return "The Deployment was scaled to 0, where an autoscaler that is not this operator's chooses"
 	}
 	return "spec.replicas is 0"
+}
+
+// notKnown says what is between the URL and the Service, as long as nothing says that it works: that is
+// for others than this operator to know.
+func notKnown(ws *webv1.WebServer, seen observation) string {
+	between := ""
+	switch {
+	case ws.Spec.Ingress != nil:
+		if len(loop.The[*networkingv1.Ingress](seen.children).Status.LoadBalancer.Ingress) == 0 {
+			between = "The Ingress has no address yet"
+		}
+	case ws.Spec.Route != nil:
+		if !isTaken(seen.children[routeKind], "ingress", "Admitted") {
+			between = "No router has admitted the Route yet"
+		}
+	case ws.Spec.Gateway != nil:
+		if !isTaken(seen.children[httpRouteKind], "parents", "Accepted") {
+			between = fmt.Sprintf("Gateway %q has not accepted the HTTPRoute yet", ws.Spec.Gateway.Name)
+		}
+	case serviceSpec(ws).Type == corev1.ServiceTypeLoadBalancer && len(seen.service().Status.LoadBalancer.Ingress) == 0:
+		between = "The load balancer has no address yet"
+	}
+	if between == "" {
+		return ""
+	}
+	return ". " + between + ": whether clients get to the Service is not known"
+}
+
+// isTaken says whether one of those to whom a route was offered has taken it. They are in a list in its
+// status, with conditions.
+func isTaken(route client.Object, list, condition string) bool {
+	u, is := route.(*unstructured.Unstructured)
+	if !is {
+		return false
+	}
+	offers, _, _ := unstructured.NestedSlice(u.Object, "status", list)
+	return slices.ContainsFunc(offers, func(offer any) bool {
+		fields, _ := offer.(map[string]any)
+		conditions, _, _ := unstructured.NestedSlice(fields, "conditions")
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			said, _ := c.(map[string]any)
+			return said["type"] == condition && said["status"] == "True"
+		})
+	})
 }
 
 // desiredReplicas is how many pods there should be, by whoever decides it.

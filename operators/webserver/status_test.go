@@ -6,11 +6,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -28,6 +30,7 @@ func TestAvailable(t *testing.T) {
 		"pods and a Service":      {somethingSeen(aDeployment(a, podTemplate{}), aService(30010)), reasonServing},
 		"no Service":              {somethingSeen(aDeployment(a, podTemplate{})), reasonNoService},
 		"somebody else's Service": {somethingSeen(aDeployment(a, podTemplate{}), foreign), reasonNoService},
+		"a Service that lags":     {somethingSeen(aDeployment(a, podTemplate{}), aService(30010), leadsNowhere), reasonNotReached},
 		"no pods":                 {somethingSeen(aService(30010)), reasonNoPods},
 	} {
 		st := summarize(aWeb(), tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil)
@@ -36,6 +39,9 @@ func TestAvailable(t *testing.T) {
 		}
 	}
 }
+
+// leadsNowhere has a Service without a ready address.
+func leadsNowhere(seen *observation) { seen.reached = services.Targets{} }
 
 // TestCopyLost: status reports a copy that cannot be made again.
 func TestCopyLost(t *testing.T) {
@@ -104,6 +110,8 @@ func TestURL(t *testing.T) {
 		want string
 	}{
 		"a node of a pod":                  {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), aService(30010), aPod(a, corev1.ContainerStatus{})), "http://192.0.2.1:30010"},
+		"a Service that lags":              {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), aService(30010), aPod(a, corev1.ContainerStatus{}), leadsNowhere), ""},
+		"it lags, and had one":             {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, podTemplate{}), aService(30010), aPod(a, corev1.ContainerStatus{}), leadsNowhere), "http://192.0.2.1:30010"},
 		"another operator's pods":          {aWeb(), somethingSeen(adopted, aService(30010)), "http://192.0.2.7:30010"},
 		"no Service, the port is taken":    {aWeb(), somethingSeen(aDeployment(a, podTemplate{}), aPod(a, corev1.ContainerStatus{})), ""},
 		"it had one, and the port is lost": {aWeb(had("http://192.0.2.1:30010", 30010)), somethingSeen(aDeployment(a, podTemplate{}), aPod(a, corev1.ContainerStatus{})), ""},
@@ -183,5 +191,54 @@ func TestAdoptedPodsMayNotDrain(t *testing.T) {
 	}
 	if got := adoptedMessage(somethingSeen(aDeployment(podTemplate{}, podTemplate{}, hook)), podTemplate{}); strings.Contains(got, words) {
 		t.Errorf("with a hook: %q", got)
+	}
+}
+
+// TestNotKnown: it is Ready, and says what is between its URL and its Service, as long as nothing says that
+// it works.
+func TestNotKnown(t *testing.T) {
+	offered := func(kind, list, condition, status string) seenOption {
+		return func(seen *observation) {
+			u := unstructuredOf(kind)
+			u.Object["status"] = map[string]any{list: []any{map[string]any{"conditions": []any{map[string]any{"type": condition, "status": status}}}}}
+			seen.children[kind] = u
+		}
+	}
+	addressed := func(seen *observation) {
+		ingress := &networkingv1.Ingress{}
+		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.80"}}
+		seen.children["Ingress"] = ingress
+	}
+	balanced := func(seen *observation) {
+		seen.service().Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.80"}}
+	}
+	ingress := func(ws *webv1.WebServer) { ws.Spec.Ingress = &webv1.IngressSpec{Host: "shop.example.com"} }
+	route := func(ws *webv1.WebServer) { ws.Spec.Route = &webv1.RouteSpec{} }
+	gateway := func(ws *webv1.WebServer) { ws.Spec.Gateway = &webv1.GatewaySpec{Name: "edge"} }
+	balancer := func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer} }
+	nothing := func(*observation) {}
+	const unknown = ": whether clients get to the Service is not known"
+	for name, tc := range map[string]struct {
+		ws   webOption
+		seen seenOption
+		want string
+	}{
+		"a node port":               {func(*webv1.WebServer) {}, nothing, ""},
+		"an Ingress":                {ingress, nothing, ". The Ingress has no address yet" + unknown},
+		"an Ingress, addressed":     {ingress, addressed, ""},
+		"a Route":                   {route, nothing, ". No router has admitted the Route yet" + unknown},
+		"a Route, refused":          {route, offered(routeKind, "ingress", "Admitted", "False"), ". No router has admitted the Route yet" + unknown},
+		"a Route, admitted":         {route, offered(routeKind, "ingress", "Admitted", "True"), ""},
+		"an HTTPRoute":              {gateway, nothing, `. Gateway "edge" has not accepted the HTTPRoute yet` + unknown},
+		"an HTTPRoute, accepted":    {gateway, offered(httpRouteKind, "parents", "Accepted", "True"), ""},
+		"a load balancer":           {balancer, nothing, ". The load balancer has no address yet" + unknown},
+		"a load balancer, in place": {balancer, balanced, ""},
+	} {
+		a := templateFor(tc.ws)
+		st := summarize(aWeb(tc.ws), somethingSeen(aDeployment(a, a), aService(30010), tc.seen), &plan{chosen: choice{template: a, desired: a}}, nil)
+		ready := meta.FindStatusCondition(st.Conditions, status.Ready)
+		if want := "All pods are ready" + tc.want; ready.Status != metav1.ConditionTrue || ready.Message != want {
+			t.Errorf("%s: %s %s: %q, want %q", name, ready.Status, ready.Reason, ready.Message, want)
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	testkit.Main(m, testkit.Options{
 		CRDs:        []string{"config/crd"},
-		Controllers: []string{"deployment-controller", "replicaset-controller"},
+		Controllers: []string{"deployment-controller", "replicaset-controller", "endpointslice-controller"},
 		// All pods meet the strictest of Kubernetes' standards.
 		NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	})

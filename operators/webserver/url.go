@@ -44,7 +44,7 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 	for _, host := range seen.hosts {
 		urls = append(urls, scheme(false)+withPort(host, st.NodePort))
 	}
-	if len(urls) == 0 || slices.Contains(urls, st.URL) || st.ReadyReplicas == 0 {
+	if len(urls) == 0 || slices.Contains(urls, st.URL) || st.ReadyReplicas == 0 || len(seen.reached) == 0 {
 		return st.URL
 	}
 	return slices.Min(urls)

@@ -12,38 +12,24 @@ import (
 
 // budgets is the disruption controller. It takes the pods that there are for those that
 // there should be: who owns them is asked by nobody here.
-type budgets struct {
-	server *Server
-	seen   int64
-}
+type budgets struct{ changes }
 
 // NewBudgets makes a disruption controller.
-func NewBudgets(w *World) Controller { return &budgets{server: w.Server} }
+func NewBudgets(w *World) Controller { return &budgets{changes{server: w.Server}} }
 
 func (*budgets) Name() string { return "disruption controller" }
 
 // Act writes the status of the first PodDisruptionBudget of which it is out of date.
-func (c *budgets) Act() (bool, time.Time) {
-	if c.seen == c.server.version {
-		return false, time.Time{}
+func (c *budgets) Act() (bool, time.Time) { return syncFirst(&c.changes, c.sync) }
+
+func (c *budgets) sync(b *policyv1.PodDisruptionBudget) bool {
+	status, err := c.status(b)
+	if err != nil || equality.Semantic.DeepEqual(&status, &b.Status) {
+		return false
 	}
-	did := false
-	Each(c.server, func(b *policyv1.PodDisruptionBudget) {
-		if did {
-			return
-		}
-		status, err := c.status(b)
-		if err != nil || equality.Semantic.DeepEqual(&status, &b.Status) {
-			return
-		}
-		told := b.DeepCopy()
-		told.Status = status
-		did = c.server.Replace(told, c.Name()) == nil
-	})
-	if !did {
-		c.seen = c.server.version
-	}
-	return did, time.Time{}
+	told := b.DeepCopy()
+	told.Status = status
+	return c.server.Replace(told, c.Name()) == nil
 }
 
 // status is how many pods a budget lets go. What was let go stays in it: nobody evicts.

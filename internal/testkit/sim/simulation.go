@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,6 +38,9 @@ type Simulation struct {
 	// Always, if set, is called after every change of the cluster: it returns what must
 	// never be so.
 	Always func(c Change, r *testkit.Run) error
+	// Service, if set, is the name of the Service by which clients connect to an object of Kinds,
+	// empty for one that is not to serve: what says that it is Ready or Available has to be served.
+	Service func(client.Object) string
 	// Resources are those that the cluster has by group and version, as "name Kind".
 	Resources map[string][]string
 	// Controllers make those of the cluster, besides the garbage collector and the kubelet.
@@ -189,10 +193,11 @@ type player struct {
 	*Simulation
 	world *World
 	run   *testkit.Run
+	led   map[string]time.Duration // until when a Service led somewhere
 }
 
 func (p *player) begin(w *World, sc *testkit.Scenario) {
-	p.world = w
+	p.world, p.led = w, map[string]time.Duration{}
 	kubelet := testkit.NewSteppedKubelet(node{w}, sc.Pods)
 	p.run = testkit.Simulated(namespace, w.Client("user"), w.Now, kubelet.Kubelet)
 	w.Controllers = []Controller{NewCollector(w.Server)}
@@ -221,6 +226,10 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 				w.Tracef(c.By, "changes %s %s:%s", c.Kind.Resource, c.New.GetName(), difference(c.Old, c.New))
 			}
 			w.Fail(p.judge(c))
+			w.Fail(p.served(c))
+		}
+		if old, is := c.Old.(*discoveryv1.EndpointSlice); is && leadsSomewhere(old) {
+			p.led[old.Labels[discoveryv1.LabelServiceName]] = w.passed()
 		}
 		w.Fail(foreign(c, kinds, own))
 		if p.Always != nil {
@@ -273,6 +282,38 @@ func (p *player) judge(c Change) error {
 		err = errors.Join(err, p.Each(c.Old, c.New))
 	}
 	return err
+}
+
+// unnoticed is for how long an operator may not know that a Service leads nowhere: its cache is late,
+// and it stops before it writes.
+const unnoticed = time.Minute
+
+// served returns what is wrong if a version of an object is the first to say that it is Ready or
+// Available, and clients that connect are refused, for longer than that.
+func (p *player) served(c Change) error {
+	said := ""
+	for _, condition := range []string{"Ready", "Available"} {
+		if p.Service != nil && testkit.BecameTrue(c.Old, c.New, condition) {
+			said = condition
+		}
+	}
+	if said == "" {
+		return nil
+	}
+	service := p.Service(c.New)
+	until, hasLed := p.led[service]
+	isServed := service == "" || hasLed && p.world.passed()-until < unnoticed
+	Each(p.world.Server, func(slice *discoveryv1.EndpointSlice) {
+		isServed = isServed || slice.Labels[discoveryv1.LabelServiceName] == service && leadsSomewhere(slice)
+	})
+	if isServed {
+		return nil
+	}
+	return fmt.Errorf("%s says that %s %s is %s, and Service %s leads nowhere", c.By, c.Kind.Kind, c.New.GetName(), said, service)
+}
+
+func leadsSomewhere(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.Conditions.Ready })
 }
 
 // node is what a kubelet acts on.

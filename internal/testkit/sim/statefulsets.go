@@ -18,13 +18,11 @@ import (
 // statefulSets is the StatefulSet controller, but for volumes: nothing here claims any.
 // Its ControllerRevisions are in its memory, because nobody else reads them.
 type statefulSets struct {
-	server *Server
+	changes
 	// revisions are the templates that a StatefulSet has had, the oldest first.
 	revisions map[types.UID][]controllerRevision
 	// latest is the revision of the template of a generation.
 	latest map[generationOf]controllerRevision
-	// seen is the server's version when there was nothing to do.
-	seen int64
 }
 
 // controllerRevision is a template that pods are made of.
@@ -40,23 +38,13 @@ type generationOf struct {
 
 // NewStatefulSets makes a StatefulSet controller.
 func NewStatefulSets(w *World) Controller {
-	return &statefulSets{server: w.Server, revisions: map[types.UID][]controllerRevision{}, latest: map[generationOf]controllerRevision{}}
+	return &statefulSets{changes: changes{server: w.Server}, revisions: map[types.UID][]controllerRevision{}, latest: map[generationOf]controllerRevision{}}
 }
 
 func (*statefulSets) Name() string { return "statefulset controller" }
 
 // Act does the first thing that is to be done for one of the StatefulSets.
-func (c *statefulSets) Act() (bool, time.Time) {
-	if c.seen == c.server.version {
-		return false, time.Time{}
-	}
-	did := false
-	Each(c.server, func(set *appsv1.StatefulSet) { did = did || c.sync(set) })
-	if !did {
-		c.seen = c.server.version
-	}
-	return did, time.Time{}
-}
+func (c *statefulSets) Act() (bool, time.Time) { return syncFirst(&c.changes, c.sync) }
 
 // pool is a StatefulSet and what there is of it.
 type pool struct {

@@ -53,6 +53,25 @@ type Controller interface {
 	Act() (did bool, wake time.Time)
 }
 
+// changes are what a controller has seen of the server.
+type changes struct {
+	server *Server
+	seen   int64 // the version at which there was nothing to do
+}
+
+// syncFirst has a controller do what there is to do for the first object of a type for which there is anything. It looks
+// only where something has changed since there was nothing.
+func syncFirst[T client.Object](c *changes, sync func(T) bool) (did bool, wake time.Time) {
+	if c.seen == c.server.version {
+		return false, time.Time{}
+	}
+	Each(c.server, func(obj T) { did = did || sync(obj) })
+	if !did {
+		c.seen = c.server.version
+	}
+	return did, time.Time{}
+}
+
 // Write is one write of an operator.
 type Write struct {
 	Request
@@ -98,6 +117,7 @@ type World struct {
 	failure   error
 	trace     func(text string)
 	latest    time.Time
+	jumped    time.Duration // by how much the clock has jumped
 }
 
 type slowness struct {
@@ -152,6 +172,9 @@ func (w *World) Latest() time.Time {
 	}
 	return w.latest
 }
+
+// passed is how much time has passed, however often the clock was set.
+func (w *World) passed() time.Duration { return w.now.Sub(began) - w.jumped }
 
 // Fail ends the history.
 func (w *World) Fail(err error) {
@@ -309,6 +332,7 @@ func (w *World) meddle(what int) {
 		w.Tracef("clock", "jumps by %s", jump)
 		w.latest = w.Latest()
 		w.now = w.now.Add(jump)
+		w.jumped += jump
 		return
 	}
 	step := w.story.Meddling[what-len(jumps)]

@@ -14,6 +14,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -65,6 +66,7 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 		now: noon, children: loop.Children{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}},
 		peers: &corev1.Service{}, clients: &corev1.Service{},
 		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, answers: map[string]answer{},
+		reached: services.Targets{},
 	}}
 	for _, n := range numbers {
 		name := memberName(ec, n)
@@ -110,6 +112,7 @@ func (w *world) answer(n int64, change func(*answer)) {
 	}
 	change(&a)
 	w.seen.answers[w.name(n)] = a
+	w.seen.reached[w.seen.pods[w.name(n)].UID] = true
 }
 
 // loses takes a member's pod away, with what it says, and its volume.
@@ -118,6 +121,14 @@ func (w *world) loses(numbers ...int64) *world {
 		delete(w.seen.pods, w.name(n))
 		delete(w.seen.claims, w.name(n))
 		delete(w.seen.answers, w.name(n))
+	}
+	return w
+}
+
+// unready has the kubelet find members not ready, whatever they answer.
+func (w *world) unready(numbers ...int64) *world {
+	for _, n := range numbers {
+		delete(w.seen.reached, w.seen.pods[w.name(n)].UID)
 	}
 	return w
 }

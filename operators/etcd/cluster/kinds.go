@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -22,6 +23,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -49,6 +51,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 		{Empty: &corev1.PersistentVolumeClaim{}},
 	},
 	Watches: []loop.Watch[*v1beta2.EtcdCluster]{
+		services.Watch(clientServiceName),
 		{
 			Object: contents.Metadata(contents.Secret),
 			Index:  "secrets",

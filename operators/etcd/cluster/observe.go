@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -24,6 +25,8 @@ type observation struct {
 	children loop.Children
 	// peers and clients are the two Services; empty objects where there is none.
 	peers, clients *corev1.Service
+	// reached are the pods that the Service for clients leads to.
+	reached services.Targets
 	// pods and claims are those of the cluster, by name, also those that are ending.
 	pods   map[string]*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
@@ -90,6 +93,10 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 			return seen, err
 		}
 	}
+	var err error
+	if seen.reached, err = services.Read(ctx, r, seen.clients); err != nil {
+		return seen, err
+	}
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
@@ -103,7 +110,6 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		running = maps.Clone(seen.pods)
 		running[seen.seed.pod.Name] = seen.seed.pod
 	}
-	var err error
 	if seen.certs, err = o.observeCertificates(ctx, r, ec, running); err != nil {
 		return seen, err
 	}

@@ -113,9 +113,9 @@ func container(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: volumeName, MountPath: dataPath}},
 		// A member that is new may need long for the data of the others, and one that was restarted
-		// for its log. Nobody waits for longer than a second once it serves.
-		StartupProbe:   probe(version, 1, math.MaxInt32),
-		ReadinessProbe: probe(version, 5, 3),
+		// for its log. One that has no leader for the time of an election stays among those that clients find.
+		StartupProbe:   probe(version, math.MaxInt32),
+		ReadinessProbe: probe(version, 10),
 	}
 	if servesMetrics(version) {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: metricsPortName, ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
@@ -127,9 +127,10 @@ func container(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 }
 
 // probe asks whether a member serves: reads, with a quorum. A full database serves reads. The
-// images have no shell, and before 3.3 etcd needs a client certificate to tell.
-func probe(version string, period, failures int32) *corev1.Probe {
-	p := &corev1.Probe{PeriodSeconds: period, FailureThreshold: failures, TimeoutSeconds: 3}
+// images have no shell, and before 3.3 etcd needs a client certificate to tell. Clients find it a second
+// after it serves, the shortest time that Kubernetes has.
+func probe(version string, failures int32) *corev1.Probe {
+	p := &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: failures}
 	if servesMetrics(version) {
 		p.HTTPGet = &corev1.HTTPGetAction{Path: "/health?exclude=NOSPACE", Port: intstr.FromInt32(metricsPort)}
 	} else {

@@ -97,7 +97,7 @@ func TestVersions(t *testing.T) {
 		if serves != tc.metrics || (env["ETCD_LOGGER"] == "zap") != tc.logger || env["ETCD_AUTO_COMPACTION_RETENTION"] != tc.retention {
 			t.Errorf("%s: environment %v", version, env)
 		}
-		if etcd.LivenessProbe != nil || etcd.StartupProbe.PeriodSeconds != 1 || etcd.ReadinessProbe.PeriodSeconds != 5 || etcd.ReadinessProbe.FailureThreshold != 3 {
+		if etcd.LivenessProbe != nil || etcd.StartupProbe.PeriodSeconds != 1 || etcd.ReadinessProbe.PeriodSeconds != 1 || etcd.ReadinessProbe.FailureThreshold != 10 {
 			t.Errorf("%s: probes %+v, %+v, %+v", version, etcd.LivenessProbe, etcd.StartupProbe, etcd.ReadinessProbe)
 		}
 	}

@@ -24,6 +24,7 @@ const (
 	reasonRollingOut     = "RollingOut"
 	reasonUnavailable    = "MembersNotReady"
 	reasonNoQuorum       = "NoQuorum"
+	reasonNotReached     = "NoReadyAddress"
 	reasonQuorumLost     = "QuorumLost"
 	reasonForgotten      = "StatusEmptied"
 	reasonPaused         = "Paused"

@@ -4,16 +4,22 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	discoveryv1ac "k8s.io/client-go/applyconfigurations/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/testkit"
@@ -30,6 +36,7 @@ type realNodes struct {
 	quota     string // of the databases; empty for etcd's own
 	wake      chan struct{}
 	cares     map[types.UID]*realPod // of the loop alone
+	leads     string                 // what the slices of Services were last made of
 
 	mu      sync.Mutex
 	pods    map[types.UID]*corev1.Pod
@@ -166,6 +173,47 @@ func (n *realNodes) act(ctx context.Context) {
 		}
 	}
 	n.dropVolumes(claims)
+	n.lead(ctx, pods)
+}
+
+// lead keeps the EndpointSlices of the Services that have an address. Kubernetes' own controller
+// could not: no slice may have the loopback addresses of these pods.
+func (n *realNodes) lead(ctx context.Context, pods map[types.UID]*corev1.Pod) {
+	var ready []*corev1.Pod
+	madeOf := ""
+	for uid, pod := range pods {
+		if p := n.cares[uid]; p != nil && p.isReady && !p.isRemoved && pod.DeletionTimestamp == nil {
+			ready = append(ready, pod)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range ready {
+		madeOf += fmt.Sprintf("%s %v\n", pod.UID, pod.Labels)
+	}
+	var services corev1.ServiceList
+	if madeOf == n.leads || n.client.List(ctx, &services, client.InNamespace(n.namespace)) != nil {
+		return
+	}
+	for _, service := range services.Items {
+		if service.Spec.ClusterIP == corev1.ClusterIPNone {
+			continue
+		}
+		slice := discoveryv1ac.EndpointSlice(service.Name, n.namespace).
+			WithLabels(service.Labels).WithLabels(map[string]string{discoveryv1.LabelServiceName: service.Name}).
+			WithAddressType(discoveryv1.AddressTypeIPv4)
+		for i, pod := range ready {
+			if k8slabels.SelectorFromSet(service.Spec.Selector).Matches(k8slabels.Set(pod.Labels)) {
+				slice.WithEndpoints(discoveryv1ac.Endpoint().
+					WithAddresses(fmt.Sprintf("192.0.2.%d", i+1)).
+					WithConditions(discoveryv1ac.EndpointConditions().WithReady(true)).
+					WithTargetRef(corev1ac.ObjectReference().WithKind("Pod").WithName(pod.Name).WithUID(pod.UID)))
+			}
+		}
+		if n.client.Apply(ctx, slice, client.ForceOwnership, client.FieldOwner("nodes")) != nil {
+			return // it is tried again
+		}
+	}
+	n.leads = madeOf
 }
 
 // provision binds a claim, and grows its volume.

@@ -280,7 +280,7 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1b
 		return true
 	}
 	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
-	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
 		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
 	if !isComplete || r.KeepOld && !p.setAside(seen, r) {
 		return false

@@ -164,6 +164,7 @@ func (w *world) switched(options ...func(*world)) *world {
 
 func (w *world) isMember() *world {
 	w.seen.unlabelled, w.ec.Status.ReadyMembers = nil, 1
+	w.seen.reached[w.seen.pods[w.name(4)].UID] = true
 	return w
 }
 

@@ -33,7 +33,13 @@ func simulation() *sim.Simulation {
 		Kinds:     []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},
 		Resources: map[string][]string{"v1": {"pods Pod"}},
 		Controllers: func(w *sim.World, r *testkit.Run) []sim.Controller {
-			return []sim.Controller{newModelNodes(w, r)}
+			return []sim.Controller{newModelNodes(w, r), sim.NewEndpoints(w)}
+		},
+		Service: func(obj client.Object) string {
+			if er, is := obj.(*v1beta2.EtcdRestore); is {
+				return er.Spec.EtcdCluster.Name + "-client"
+			}
+			return clientServiceName(obj.(*v1beta2.EtcdCluster))
 		},
 		Always:   never,
 		Meddling: meddling(),
@@ -45,6 +51,7 @@ func TestSimulationFindsPlanted(t *testing.T) {
 	for patch, tc := range map[string]struct{ story, finds string }{
 		"lost-founder":    {"lost-at-once", "writes that were acknowledged are lost"},
 		"two-at-once":     {"upgrades", "voters are left"},
+		"ready-unserved":  {"one-member", "Service example-client leads nowhere"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
 		// Of a downgrade:
 		"downgrade-not-canceled": {"volume-deleted-in-downgrade", "incompatible with current running cluster"},

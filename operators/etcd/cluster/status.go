@@ -150,8 +150,10 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, next 
 		conditions.MarkStalled(p.reason, p.message)
 	}
 	switch {
-	case next.view.hasQuorum:
+	case next.view.hasQuorum && next.view.isReached():
 		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+	case next.view.hasQuorum:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonNotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
 	case st.ClusterID == "":
 		conditions.Set(v1beta2.ConditionAvailable, false, reasonCreating, "The cluster is being created")
 	case st.QuorumLoss != nil:
@@ -189,6 +191,7 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *problem { return next.problem },
 		func() *problem { return activityProblem(next, st) },
 		func() *problem { return unavailable(st) },
+		func() *problem { return unreached(next, st) },
 		func() *problem { return full(next) },
 	} {
 		if p := check(); p != nil {
@@ -237,6 +240,16 @@ func unavailable(st *v1beta2.EtcdClusterStatus) *problem {
 		return nil
 	}
 	return &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), passes: true}
+}
+
+// unreached reports a member that serves, and that clients do not get to: the kubelet has not found its
+// pod ready yet, or not any more.
+func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
+	m := next.view.find(func(m *member) bool { return m.follows && m.isVoter() && !m.isForeign() && !m.isReached })
+	if m == nil {
+		return nil
+	}
+	return &problem{reason: reasonNotReached, message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), passes: true}
 }
 
 // firstUnready is what is wrong with the first member that does not serve.

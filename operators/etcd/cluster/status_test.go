@@ -27,6 +27,14 @@ func TestStatus(t *testing.T) {
 			healthy(anEtcd(), 1, 2, 3),
 			"Running; Ready True Ready: All 3 members serve; Available True Serving",
 		},
+		"serving, and no pod is ready": {
+			healthy(anEtcd(), 1, 2, 3).unready(1, 2, 3),
+			`Running; Ready False NoReadyAddress: Member #1 serves, and Service "example-client" does not lead to it: its pod is not ready; Available False NoReadyAddress`,
+		},
+		"serving, and a pod is not ready": {
+			healthy(anEtcd(), 1, 2, 3).unready(2),
+			`Running; Ready False NoReadyAddress: Member #2 serves, and Service "example-client" does not lead to it: its pod is not ready; Available True Serving`,
+		},
 		"being created": {
 			healthy(anEtcd(notFormed)),
 			"Creating; Ready False Scaling: The cluster is being created; Available False Creating",

@@ -32,8 +32,9 @@ type member struct {
 	pod    *corev1.Pod
 	claim  *corev1.PersistentVolumeClaim
 	answer *answer
-	// follows says that it answers, and follows or is the leader.
-	follows bool
+	// follows says that it answers, and follows or is the leader, and isReached that the Service for
+	// clients leads to it.
+	follows, isReached bool
 	// recorded is the UID of what had its data, and data that of what would have it now.
 	recorded, data string
 	// version is that of its etcd: what it says or, while it does not answer, said last.
@@ -100,6 +101,7 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 		return m
 	}
 	m.pod, m.claim = seen.pods[name], seen.claims[name]
+	m.isReached = m.pod != nil && seen.reached[m.pod.UID]
 	m.version = knownVersion(ec, name)
 	m.recorded, m.data = recordedData(ec, name), dataOf(ec, seen, name)
 	if a, ok := seen.answers[name]; ok {
@@ -208,6 +210,11 @@ func (v *view) byName(name string) *member {
 // leading is the member that leads, if it answers.
 func (v *view) leading() *member {
 	return v.find(func(m *member) bool { return v.leader != 0 && m.ID == v.leader && m.follows })
+}
+
+// isReached says that the Service for clients leads to a member that follows the leader.
+func (v *view) isReached() bool {
+	return v.find(func(m *member) bool { return m.follows && m.isReached }) != nil
 }
 
 // isWhole says that all members have started and follow the leader, and none is a learner.
