@@ -92,12 +92,20 @@ func NeedsLocalCluster(t testing.TB, why string) {
 	}
 }
 
-// Load makes an image of a static program, and loads it into the local cluster.
-func Load(t testing.TB, image, program string) {
+// Load makes images of a program of these tests, by its folder, and loads them into the local cluster.
+func Load(t testing.TB, folder string, images ...string) {
 	t.Helper()
-	load := exec.CommandContext(t.Context(), filepath.Join(Root, "bin", "localcluster"), "load", "--dir", local, image, program)
-	if out, err := load.CombinedOutput(); err != nil {
-		t.Fatalf("load %s: %v\n%s", image, err, out)
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "e2e", "-o", program, folder)
+	build.Env = append(build.Environ(), "CGO_ENABLED=0") // there is no libc in them
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", folder, err, out)
+	}
+	for _, image := range images {
+		load := exec.CommandContext(t.Context(), filepath.Join(Root, "bin", "localcluster"), "load", "--dir", local, image, program)
+		if out, err := load.CombinedOutput(); err != nil {
+			t.Fatalf("load %s: %v\n%s", image, err, out)
+		}
 	}
 }
 

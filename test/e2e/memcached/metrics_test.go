@@ -4,8 +4,6 @@ package memcached
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +18,7 @@ import (
 // does not restart memcached.
 func TestMemcachedMetrics(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "it loads images of its own")
-	program := filepath.Join(t.TempDir(), "exporter")
-	build := exec.Command("go", "build", "-tags", "e2e", "-o", program, "./exporter")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the exporter: %v\n%s", err, out)
-	}
-	for _, name := range []string{"exporter:1", "exporter:2"} {
-		e2e.Load(t, name, program)
-	}
+	e2e.Load(t, "./exporter", "exporter:1", "exporter:2")
 	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	e2e.Apply(t, ns, `
 apiVersion: cache.example.com/v1alpha1
