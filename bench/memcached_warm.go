@@ -74,7 +74,7 @@ func (b *bench) upgradeWarm(ctx context.Context, mc *v1alpha1.Memcached) (gaps [
 			return nil, 0, err
 		}
 		if err := eventually(ctx, time.Minute, "server "+address, func() (bool, error) {
-			_, err := askMemcached(ctx, address, "version")
+			_, err := askMemcached(ctx, address)
 			return err == nil, nil
 		}); err != nil {
 			return nil, 0, err
@@ -100,7 +100,7 @@ func (b *bench) upgradeWarm(ctx context.Context, mc *v1alpha1.Memcached) (gaps [
 		return nil, 0, err
 	}
 	for i, address := range addresses {
-		if answer, err := askMemcached(ctx, address, "version"); answer != "VERSION "+newVersion {
+		if answer, err := askMemcached(ctx, address); answer != "VERSION "+newVersion {
 			return nil, 0, fmt.Errorf("server %d answers %q (%w)", i, answer, err)
 		}
 		if away[i] == 0 {
@@ -122,7 +122,7 @@ func probeMemcached(ctx context.Context, address string) time.Duration {
 	var away time.Duration
 	last, failing := time.Now(), false
 	for ctx.Err() == nil {
-		_, err := askMemcached(context.WithoutCancel(ctx), address, "version")
+		_, err := askMemcached(context.WithoutCancel(ctx), address)
 		now := time.Now()
 		if err == nil {
 			if failing {
@@ -136,8 +136,8 @@ func probeMemcached(ctx context.Context, address string) time.Duration {
 	return away
 }
 
-// askMemcached sends one line over a connection of its own.
-func askMemcached(ctx context.Context, address, line string) (string, error) {
+// askMemcached asks a server for its version, over a connection of its own.
+func askMemcached(ctx context.Context, address string) (string, error) {
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return "", err
@@ -146,7 +146,7 @@ func askMemcached(ctx context.Context, address, line string) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return "", err
 	}
-	if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
+	if _, err := fmt.Fprint(conn, "version\r\n"); err != nil {
 		return "", err
 	}
 	answer, err := bufio.NewReader(conn).ReadString('\n')
