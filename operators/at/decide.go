@@ -33,7 +33,8 @@ const (
 	hiddenGated, hiddenPoll = time.Second, 10 * time.Second
 
 	// killGrace is how long the kubelet gets to end a pod that is past its
-	// active deadline before the result is written without it.
+	// active deadline before the result is written without it, and one that was
+	// deleted before that is reported.
 	killGrace = 45 * time.Second
 )
 
@@ -254,6 +255,12 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})}
 		}
 		wakes.add(limit)
+	}
+	if d := pod.DeletionTimestamp; d != nil {
+		if !seen.now.Before(d.Add(killGrace)) {
+			return step{wakeAt: wakes.time, news: notEnded(pod)}
+		}
+		wakes.add(d.Add(killGrace))
 	}
 	if started(pod) {
 		return step{wakeAt: wakes.time, news: running}

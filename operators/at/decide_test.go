@@ -240,6 +240,14 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon), activeFor), pod: aPod(ungated), now: noon.Add(time.Minute),
 			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
 		},
+		"deleted, and its kubelet has time to end it": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning, deletedAt(noon)), now: noon.Add(30 * time.Second),
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(30*time.Second + killGrace)},
+		},
+		"deleted, and its node is silent: say so": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning, deletedAt(noon)), now: noon.Add(30*time.Second + killGrace),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding"},
+		},
 		"cannot start yet: say nothing for a while": {
 			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Second),
 			want: outline{wakeAt: noon.Add(problem)},

@@ -66,6 +66,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	runOnce(spec.Containers)
 	runOnce(spec.InitContainers)
 	podtemplate.KeepLastWords(spec.InitContainers...)
+	podtemplate.OnLinux(spec)
 	podsecurity.Restrict(spec, nobody)
 	return pod
 }

@@ -38,6 +38,7 @@ func TestDesiredPod(t *testing.T) {
 			SchedulingGates:              []corev1.PodSchedulingGate{{Name: "at.example.com/claim"}},
 			RestartPolicy:                corev1.RestartPolicyNever,
 			AutomountServiceAccountToken: new(false),
+			NodeSelector:                 map[string]string{"kubernetes.io/os": "linux"},
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), RunAsGroup: new(int64(65532)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -91,6 +92,7 @@ func TestDesiredPodKeepsTheTemplate(t *testing.T) {
 	}
 	wantSpec := before.Spec.DeepCopy()
 	wantSpec.RestartPolicy = corev1.RestartPolicyNever
+	wantSpec.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
 	wantSpec.InitContainers[0].SecurityContext = restricted()
 	wantSpec.InitContainers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	wantSpec.Containers[1].Command, wantSpec.Containers[1].Args = []string{"/bin/prog", "a b"}, nil

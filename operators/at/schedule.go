@@ -6,6 +6,7 @@ import (
 	"time"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/walltime"
 )
 
 var hasOffset = regexp.MustCompile(`(Z|[+-][0-9:]{5})$`)
@@ -34,29 +35,9 @@ func instant(spec *atv1alpha1.AtSpec) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("timeZone %q is not known to this operator: %w", *spec.TimeZone, err)
 	}
-	t := inZone(wall, zone).UTC()
+	t := walltime.In(wall, zone).UTC()
 	if t.Year() > 9999 {
 		return time.Time{}, fmt.Errorf("schedule %q in %s is after the year 9999 in UTC, the last one that a date-time can have", spec.Schedule, *spec.TimeZone)
 	}
 	return t, nil
-}
-
-// inZone is the instant at which the clocks of a zone show what wall shows in
-// UTC. A time that comes twice means its first occurrence. A time that is
-// skipped is taken with the offset in force before the gap (RFC 5545, section
-// 3.3.5), so it is after the gap and never early; time.Date may put it before.
-func inZone(wall time.Time, zone *time.Location) time.Time {
-	// No zone changes twice within a day, so the offset a day before is the
-	// one in force before a change near wall, if there is one.
-	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
-	_, after := wall.Add(24 * time.Hour).In(zone).Zone()
-	early := wall.Add(-time.Duration(max(before, after)) * time.Second)
-	late := wall.Add(-time.Duration(min(before, after)) * time.Second)
-	for _, candidate := range []time.Time{early, late} {
-		_, offset := candidate.In(zone).Zone()
-		if candidate.Add(time.Duration(offset) * time.Second).Equal(wall) {
-			return candidate.In(zone)
-		}
-	}
-	return wall.Add(-time.Duration(before) * time.Second).In(zone)
 }

@@ -27,6 +27,7 @@ const (
 	reasonStarting        = "Starting"
 	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
+	reasonNodeSilent      = "NodeNotResponding"
 	reasonUnschedulable   = "Unschedulable"
 	reasonCompleted       = "Completed"
 	reasonCommandFailed   = "CommandFailed"
@@ -41,6 +42,13 @@ const (
 // running is said when an attempt is claimed, and still holds when its command
 // has started, so that the start costs no status write.
 var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running or about to"}
+
+// notEnded is what there is to say of a pod that was deleted, and that its node does not end.
+func notEnded(pod *corev1.Pod) news {
+	return news{phase: atv1alpha1.Running, reason: reasonNodeSilent, message: fmt.Sprintf(
+		"Pod %s was deleted and to end by %s, and node %s has not said that it has: whether the command still runs is not known until the node answers, or is deleted from the cluster",
+		pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339), pod.Spec.NodeName)}
+}
 
 // waiting is what there is to say before an attempt is due.
 func waiting(at *atv1alpha1.At, due time.Time) news {
@@ -159,7 +167,7 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.CompletionTime, st.ExitCode, st.Output = nil, nil, ""
 	if st.StartTime == nil {
 		st.StartTime = &metav1.MicroTime{Time: ceilMicro(seen.now.UTC())}
-		st.Lateness = &metav1.Duration{Duration: max(0, st.StartTime.Sub(st.ScheduledTime.Time))}
+		st.Lateness = late(st.StartTime.Sub(st.ScheduledTime.Time))
 	}
 }
 
@@ -172,8 +180,16 @@ func allowed(st *atv1alpha1.AtStatus, pod *corev1.Pod) {
 	}
 	if released := releasedAt(pod); released.After(st.StartTime.Time) {
 		st.StartTime = &metav1.MicroTime{Time: released}
-		st.Lateness = &metav1.Duration{Duration: max(0, released.Sub(st.ScheduledTime.Time))}
+		st.Lateness = late(released.Sub(st.ScheduledTime.Time))
 	}
+}
+
+// late is a lateness as it is read: what is more than a minute is in seconds.
+func late(by time.Duration) *metav1.Duration {
+	if by > time.Minute {
+		by = by.Round(time.Second)
+	}
+	return &metav1.Duration{Duration: max(0, by)}
 }
 
 // finished writes the result of an attempt into status.

@@ -21,6 +21,10 @@ const (
 	memoryAnnotation = "memcached-operator/memory"
 )
 
+// imageAnnotation has the image that was requested for a container, whose name follows: admission may have made
+// another one of it, that of a mirror for example. Pods of 0.0.2 have none.
+const imageAnnotation = "memcached-operator/image-of-"
+
 // Annotations of pods that are changed in place.
 const (
 	// changedAnnotation has when the pod was last changed.

@@ -19,12 +19,21 @@ import (
 func isByHand(pod *corev1.Pod, t podTemplate) bool {
 	return slices.ContainsFunc(t.Spec.Containers, func(want corev1.Container) bool {
 		have := podtemplate.Container(&pod.Spec, want.Name)
-		if have.Name == "" || have.Image == want.Image {
-			return false
-		}
-		made, image := ownersOf(pod, want.Name)
-		return made != "" && image != "" && image != made && image != managedBy
+		return have.Name != "" && have.Image != want.Image && hasImageByHand(pod, want.Name)
 	})
+}
+
+func hasImageByHand(pod *corev1.Pod, container string) bool {
+	made, image := ownersOf(pod, container)
+	return made != "" && image != "" && image != made && image != managedBy
+}
+
+// requestedImage is the image of a container as it was requested, whatever admission has made of that.
+func requestedImage(pod *corev1.Pod, container string) string {
+	if image := pod.Annotations[imageAnnotation+container]; image != "" && !hasImageByHand(pod, container) {
+		return image
+	}
+	return podtemplate.Container(&pod.Spec, container).Image
 }
 
 // ownersOf are the field managers that have made a container, and last changed

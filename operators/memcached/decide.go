@@ -12,7 +12,6 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -61,6 +60,7 @@ func (p *plan) remove(obj client.Object) {
 type change struct {
 	pod      *corev1.Pod
 	template podTemplate
+	image    string // of the server: what admission makes of the template's
 	revision string // the StatefulSet's name for the template, if it is of one
 	now      time.Time
 }
@@ -268,7 +268,7 @@ func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool)
 	restarts, grows := false, false
 	for _, pod := range seen.pods {
 		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
-			restarts, from = true, versionOf(podtemplate.Container(&pod.Spec, serverContainer).Image)
+			restarts, from = true, versionOf(requestedImage(&pod, serverContainer))
 		}
 		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
 	}
@@ -312,7 +312,7 @@ func canChangeInPlace(seen observation, t podTemplate) bool {
 
 // restartsServer says whether the change restarts memcached.
 func restartsServer(pod *corev1.Pod, t podTemplate) bool {
-	return podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image || changesSettings(pod, t)
+	return requestedImage(pod, serverContainer) != t.server().Image || changesSettings(pod, t)
 }
 
 func changesSettings(pod *corev1.Pod, t podTemplate) bool {

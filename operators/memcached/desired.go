@@ -111,7 +111,7 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 			WithTargetPort(intstr.FromInt32(mc.Spec.Port)))
 	if mc.Spec.Metrics != nil {
 		spec.WithPorts(corev1ac.ServicePort().
-			WithName("metrics").
+			WithName(metricsPortName).
 			WithProtocol(corev1.ProtocolTCP).
 			WithPort(mc.Spec.Metrics.Port).
 			WithTargetPort(intstr.FromInt32(mc.Spec.Metrics.Port)))
@@ -148,12 +148,13 @@ func secretCopy(mc *v1alpha1.Memcached, role string, data map[string][]byte) *co
 // pullPod pulls an image to a node, so that no server waits for it, and shows
 // that it can be started there.
 func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
-	all := labels(mc)
-	all[appLabel] = pullApp
+	// What users have set on their pods, to keep a mesh's sidecar out for example, is for this one, too.
+	own := podtemplate.From(mc.Spec.PodTemplate, labels(mc)).ObjectMeta
+	own.Labels[appLabel] = pullApp
+	own.Annotations[revisionAnnotation], own.Annotations[imageAnnotation+pullContainer] = t.revision, t.server().Image
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: all,
-			Annotations:     map[string]string{revisionAnnotation: t.revision},
+			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: own.Labels, Annotations: own.Annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached"))},
 		},
 		Spec: corev1.PodSpec{
@@ -166,9 +167,11 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			ServiceAccountName:            t.Spec.ServiceAccountName,
 			ImagePullSecrets:              t.Spec.ImagePullSecrets,
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			SecurityContext:               t.Spec.SecurityContext,
 			Containers: []corev1.Container{{
-				Name: "pull", Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
-				Command: []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
+				Name: pullContainer, Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
+				SecurityContext: t.server().SecurityContext,
+				Command:         []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
 
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				// A quota may require them; a full node should still run it.
@@ -179,7 +182,9 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			}},
 		},
 	}
-	secure(&pod.Spec)
+	if mc.Spec.Pull != nil {
+		podtemplate.SetResources(&pod.Spec.Containers[0], mc.Spec.Pull.Resources)
+	}
 	return pod
 }
 

@@ -22,7 +22,8 @@ type rendering struct {
 	secretName func(*v1alpha1.Memcached, string) string
 	// isOf002 is true for 0.0.2 and before: its loop leaves a zombie at each
 	// command, fails with a password that ends in a colon, and repeats a command
-	// every second; and the kubelet does not know a container's last words.
+	// every second; the kubelet does not know a container's last words; and pods
+	// are scheduled to nodes of any operating system.
 	isOf002 bool
 }
 

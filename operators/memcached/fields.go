@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // This file names the fields of the spec in which the servers differ from what is
@@ -21,12 +20,12 @@ import (
 // to be changed from and to, in words.
 func changedFields(seen observation, t podTemplate) []string {
 	from := map[string][]string{} // by field, each value once
-	is := fieldsOf(t.ObjectMeta, &t.Spec)
+	is := fieldsOf(&corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
 	for _, pod := range seen.pods {
 		if pod.DeletionTimestamp != nil || isUpdated(&pod, t) || pod.Annotations[revisionAnnotation] == "" {
 			continue
 		}
-		was := fieldsOf(pod.ObjectMeta, &pod.Spec)
+		was := fieldsOf(&pod)
 		all := maps.Clone(is)
 		maps.Copy(all, was)
 		for field := range all {
@@ -45,12 +44,12 @@ func changedFields(seen observation, t podTemplate) []string {
 	return changed
 }
 
-// fieldsOf are the fields of the spec that a pod, or a template, was made from.
-func fieldsOf(meta metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
-	server := podtemplate.Container(spec, serverContainer)
+// fieldsOf are the fields of the spec that a pod was made from.
+func fieldsOf(pod *corev1.Pod) map[string]string {
+	server := podtemplate.Container(&pod.Spec, serverContainer)
 	fields := map[string]string{
-		"image":    server.Image,
-		"identity": meta.Labels[identityLabel],
+		"image":    requestedImage(pod, serverContainer),
+		"identity": pod.Labels[identityLabel],
 		"upgrade":  "Cold",
 	}
 	// The order is that of arguments.
@@ -65,7 +64,7 @@ func fieldsOf(meta metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
 	}
 	annotated := func(value, reference, name string) string {
 		if value == reference {
-			return meta.Annotations[name]
+			return pod.Annotations[name]
 		}
 		return value
 	}
@@ -86,8 +85,8 @@ func fieldsOf(meta metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
 	if len(args) > 0 {
 		fields["extraArgs"] = strings.Join(args, " ")
 	}
-	if exporter := podtemplate.Container(spec, exporterContainer); len(exporter.Ports) > 0 {
-		fields["metrics.image"], fields["metrics.port"] = exporter.Image, fmt.Sprint(exporter.Ports[0].ContainerPort)
+	if exporter := podtemplate.Container(&pod.Spec, exporterContainer); len(exporter.Ports) > 0 {
+		fields["metrics.image"], fields["metrics.port"] = requestedImage(pod, exporterContainer), fmt.Sprint(exporter.Ports[0].ContainerPort)
 	}
 	return fields
 }

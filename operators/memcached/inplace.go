@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
-	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 // This file decides the steps of a change in place; doc.go has the order.
@@ -54,7 +53,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			}
 			ok, held := mayChange(seen, named, t, next)
 			if ok && hasRoom(named, t, next) && isGuarded(seen, named, next) {
-				next.change = &change{named, t, revisionOf(mc, seen), seen.now}
+				next.change = &change{named, t, pulledAs(seen, named.Spec.NodeName, t.server().Image), revisionOf(mc, seen), seen.now}
 			}
 			if !held {
 				return
@@ -150,7 +149,7 @@ func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) (ok
 	if !restartsServer(pod, t) || pod.Spec.NodeName == "" {
 		return true, false
 	}
-	if podtemplate.Container(&pod.Spec, serverContainer).Image != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
+	if requestedImage(pod, serverContainer) != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
 		next.waits = fmt.Sprintf("image %s is being pulled on node %s", t.server().Image, pod.Spec.NodeName)
 		return false, false
 	}
@@ -188,9 +187,11 @@ func (c change) patch() (map[string]any, error) {
 	var containers []any
 	var replaced []string
 	for _, want := range c.template.Spec.Containers {
-		have := podtemplate.Container(&c.pod.Spec, want.Name)
-		image := have.Image != want.Image
-		if image {
+		image := requestedImage(c.pod, want.Name) != want.Image
+		switch {
+		case image && want.Name == serverContainer:
+			containers = append(containers, map[string]any{"name": want.Name, "image": c.image})
+		case image:
 			containers = append(containers, map[string]any{"name": want.Name, "image": want.Image})
 		}
 		if image || want.Name == serverContainer && changesSettings(c.pod, c.template) {
@@ -212,7 +213,7 @@ func (c change) patch() (map[string]any, error) {
 	case c.pod.Annotations[startsAnnotation] != "":
 		annotations[startsAnnotation] = nil
 	}
-	switch isImage := podtemplate.Container(&c.pod.Spec, serverContainer).Image != c.template.server().Image; {
+	switch isImage := requestedImage(c.pod, serverContainer) != c.template.server().Image; {
 	case !isImage && changesSettings(c.pod, c.template):
 		annotations[endedAnnotation] = c.now.UTC().Format(time.RFC3339)
 	case isImage && c.pod.Annotations[endedAnnotation] != "":

@@ -270,7 +270,7 @@ func TestChanged(t *testing.T) {
 		pod.UID, pod.ResourceVersion, pod.Annotations[endedAnnotation] = "u", "7", "2026-01-02T11:00:00Z"
 	}))
 	template := mustTemplate(now)
-	got, err := change{&seen.pods[0], template, "cache-new", noon}.patch()
+	got, err := change{&seen.pods[0], template, "memcached:1.6.38", "cache-new", noon}.patch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestChanged(t *testing.T) {
 			"labels": map[string]any{"controller-revision-hash": "cache-new"},
 			"annotations": map[string]any{
 				revisionAnnotation: template.revision, settingsAnnotation: template.Annotations[settingsAnnotation],
-				threadsAnnotation: "8", replacedAnnotation: "memcached-0-1", endedAnnotation: nil,
+				threadsAnnotation: "8", imageAnnotation + serverContainer: "memcached:1.6.38", replacedAnnotation: "memcached-0-1", endedAnnotation: nil,
 				changedAnnotation: "2026-01-02T12:00:00Z",
 			},
 		},

@@ -22,13 +22,16 @@ import (
 // can be looked at, until it is tried again.
 const pullPause = 30 * time.Second
 
+// pullContainer is the container of such a pod.
+const pullContainer = "pull"
+
 // pull adds the pods that pull the image on every node that it will be needed
 // on, and what is wrong with those that are there.
 func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*corev1.Pod, next *plan) {
 	requested := map[string]bool{}
 	for _, pod := range outdated {
 		node := pod.Spec.NodeName
-		if node == "" || requested[node] || podtemplate.Container(&pod.Spec, serverContainer).Image == t.server().Image {
+		if node == "" || requested[node] || requestedImage(pod, serverContainer) == t.server().Image {
 			continue
 		}
 		requested[node] = true
@@ -41,7 +44,7 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 			if seen.pulls[i].DeletionTimestamp == nil { // otherwise it was ended, and has not failed
 				next.problem = pullProblem(&seen.pulls[i], seen.now, next)
 			}
-			if next.problem == nil && seen.pulls[i].Status.Phase != corev1.PodSucceeded {
+			if next.problem == nil && !hasPulled(&seen.pulls[i]) {
 				next.problem = stillFailed(mc, t.server().Image, node, next)
 			}
 		}
@@ -51,25 +54,50 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 // isPulled says whether an image has been pulled to a node.
 func isPulled(seen observation, node, image string) bool {
 	return slices.ContainsFunc(seen.pulls, func(p corev1.Pod) bool {
-		return p.Spec.NodeName == node && p.Spec.Containers[0].Image == image && p.Status.Phase == corev1.PodSucceeded
+		return p.Spec.NodeName == node && requestedImage(&p, pullContainer) == image && hasPulled(&p)
 	})
+}
+
+// pulledAs is the image as which it was pulled to a node: what admission has made of it there.
+func pulledAs(seen observation, node, image string) string {
+	for _, p := range seen.pulls {
+		if p.Spec.NodeName == node && requestedImage(&p, pullContainer) == image {
+			return podtemplate.Container(&p.Spec, pullContainer).Image
+		}
+	}
+	return image
+}
+
+// endOfPull is how the pod's own container has ended; nil if it has not. What else is in the pod, such as a mesh's
+// sidecar, may go on for ever.
+func endOfPull(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == pullContainer {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+func hasPulled(pod *corev1.Pod) bool {
+	end := endOfPull(pod)
+	return pod.Status.Phase == corev1.PodSucceeded || end != nil && end.ExitCode == 0
 }
 
 // pullProblem is what is wrong with a pull, if something is.
 func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
-	image, node := pod.Spec.Containers[0].Image, pod.Spec.NodeName
+	image, node := requestedImage(pod, pullContainer), pod.Spec.NodeName
 	p := &problem{reason: reasonPullFailed, passes: true}
-	if pod.Status.Phase == corev1.PodFailed {
+	end := endOfPull(pod)
+	if pod.Status.Phase == corev1.PodFailed || end != nil && end.ExitCode != 0 {
 		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
 			next.wake(wait)
 		} else {
 			next.remove(pod)
 		}
 		why := pod.Status.Message
-		for _, c := range pod.Status.ContainerStatuses {
-			if end := c.State.Terminated; end != nil && why == "" {
-				why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
-			}
+		if end != nil && why == "" {
+			why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 		}
 		next.upgrade.FailedPull = &v1alpha1.FailedPull{Image: image, Node: node, Message: status.Shortened(why)}
 		return failedPull(next.upgrade.FailedPull)

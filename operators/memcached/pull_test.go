@@ -15,7 +15,7 @@ func TestPullTrouble(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	failed := func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodFailed
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
 	}
 	longAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-time.Minute) }
 	for name, tc := range map[string]struct {
@@ -75,5 +75,94 @@ func TestPullTroubleStays(t *testing.T) {
 		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed) {
 			t.Errorf("%s: failedPull in status: %v", name, kept)
 		}
+	}
+}
+
+// TestMirror: admission has replaced the images of all pods with those of a mirror. What was requested says
+// whether an image is another one; what is written is what admission makes of it.
+func TestMirror(t *testing.T) {
+	mirrored := func(pod *corev1.Pod) {
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Image = "mirror.example.com/" + pod.Spec.Containers[i].Image
+		}
+	}
+	old := aPool(warm, version("1.6.18"), size(1), exporting("e:1"))
+	for name, tc := range map[string]struct {
+		to    []mcOption
+		pulls int    // pods that are to be created
+		image string // in the patch
+	}{
+		"nothing changes": {[]mcOption{version("1.6.18")}, 0, ""},
+		"the threads":     {[]mcOption{version("1.6.18"), threads(8)}, 0, ""},
+		"the image":       {nil, 1, "mirror.example.com/memcached:1.6.38"},
+	} {
+		options := append([]mcOption{warm, size(1), exporting("e:1")}, tc.to...)
+		now := aPool(append(options, announced(v1alpha1.Warm, "cache-0"))...)
+		seen := []seenOption{aStatefulSet(now), aServer(old, 0, mirrored)}
+		next, err := decide(now, somethingSeen(seen...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := verbs(next, loop.Create); n != tc.pulls {
+			t.Errorf("%s: %d pulls, want %d", name, n, tc.pulls)
+		}
+		if tc.pulls > 0 {
+			if next, err = decide(now, somethingSeen(append(seen, aPull(now, mirrored, pulled("")))...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if next.change == nil {
+			if name != "nothing changes" {
+				t.Errorf("%s: it waits for %q", name, next.waits)
+			}
+			continue
+		}
+		patch, err := next.change.patch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if spec, is := patch["spec"].(map[string]any); is {
+			got = spec["containers"].([]any)[0].(map[string]any)["image"].(string)
+		}
+		if got != tc.image || name == "nothing changes" {
+			t.Errorf("%s: the image is changed to %q, want %q", name, got, tc.image)
+		}
+	}
+}
+
+// TestPullBesideASidecar: what else is in the pod goes on for ever, and it has pulled the image, or failed.
+func TestPullBesideASidecar(t *testing.T) {
+	ended := func(code int32) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
+			}
+		}
+	}
+	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1), announced(v1alpha1.Warm, "cache-0"))
+	for code, isPulled := range map[int32]bool{0: true, 127: false} {
+		next, err := decide(now, somethingSeen(aStatefulSet(now), aServer(old, 0), aPull(now, ended(code))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (next.change != nil) != isPulled || (next.problem == nil) != isPulled {
+			t.Errorf("exit code %d: change %v, problem %+v", code, next.change, next.problem)
+		}
+	}
+}
+
+// TestPullTakesLabels: what users have set on their pods is on the pods that pull, too.
+func TestPullTakesLabels(t *testing.T) {
+	mc := aPool(warm, func(mc *v1alpha1.Memcached) {
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{}
+		mc.Spec.PodTemplate.Labels = map[string]string{"mesh": "off", appLabel: "mine"}
+		mc.Spec.PodTemplate.Annotations = map[string]string{"mesh/inject": "false"}
+	})
+	pod := pullPod(mc, "n", mustTemplate(mc))
+	if pod.Labels["mesh"] != "off" || pod.Labels[appLabel] != pullApp || pod.Annotations["mesh/inject"] != "false" || pod.Annotations[revisionAnnotation] == "" {
+		t.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
 	}
 }

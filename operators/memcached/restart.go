@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -183,7 +181,7 @@ func startsOf(pod *corev1.Pod, now time.Time) map[string]start {
 	if json.Unmarshal([]byte(pod.Annotations[startsAnnotation]), &all) != nil || all == nil {
 		all = map[string]start{} // text of another writer is none
 	}
-	image := podtemplate.Container(&pod.Spec, serverContainer).Image
+	image := requestedImage(pod, serverContainer)
 	is := all[image]
 	if ended, ok := timeIn(pod, endedAnnotation); ok && is.Times == 0 {
 		is = start{1, ended} // 0.0.2 did not count them
@@ -223,7 +221,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 	switch end := lastEnd(pod); {
 	case !ok:
 		return time.Time{}
-	case podtemplate.Container(&pod.Spec, serverContainer).Image == image:
+	case requestedImage(pod, serverContainer) == image:
 		return s.Last.Add(backOffLasts)
 	case end == nil:
 		return time.Time{}
@@ -242,7 +240,7 @@ func heldUntil(pod *corev1.Pod, t podTemplate, now time.Time) time.Time {
 func startsAfter(c change) (string, error) {
 	all := startsOf(c.pod, c.now)
 	image := c.template.server().Image
-	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || podtemplate.Container(&c.pod.Spec, serverContainer).Image == image) {
+	if restartsServer(c.pod, c.template) && (lastEnd(c.pod) != nil || requestedImage(c.pod, serverContainer) == image) {
 		all[image] = start{all[image].Times + 1, c.now.UTC().Truncate(time.Second)}
 	}
 	if len(all) == 0 {

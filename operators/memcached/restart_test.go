@@ -82,7 +82,7 @@ func TestStarts(t *testing.T) {
 				pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
 			}
 		}))
-		got, err := startsAfter(change{&seen.pods[0], mustTemplate(tc.is), "cache-new", noon})
+		got, err := startsAfter(change{pod: &seen.pods[0], template: mustTemplate(tc.is), now: noon})
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %s (%v), want %s", name, got, err, tc.want)
 		}

@@ -22,6 +22,7 @@ const (
 	// serverContainer is the container that serves; its name is the tutorial's.
 	serverContainer   = "memcached"
 	exporterContainer = "exporter"
+	metricsPortName   = "metrics"
 
 	// memcachedUser is the user and group memcache of the memcached images.
 	memcachedUser = 11211
@@ -72,9 +73,10 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	}
 	setServer(spec, server, mc, r)
 	if mc.Spec.Metrics != nil {
-		spec.Containers = append(spec.Containers, exporter(mc))
+		setExporter(spec, mc)
 	}
 	if !r.isOf002 {
+		podtemplate.OnLinux(spec)
 		podtemplate.KeepLastWords(spec.InitContainers...)
 		podtemplate.KeepLastWords(spec.Containers...)
 	}
@@ -92,6 +94,13 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	}
 	if growsLive(mc) {
 		t.Annotations[memoryAnnotation] = mebibytes(mc)
+	}
+	if !r.isOf002 {
+		for _, name := range []string{serverContainer, exporterContainer} {
+			if image := podtemplate.Container(spec, name).Image; image != "" {
+				t.Annotations[imageAnnotation+name] = image
+			}
+		}
 	}
 	if t.revision, err = hashTemplate(t.PodTemplateSpec); err != nil {
 		return t, err
@@ -225,20 +234,23 @@ func mount(spec *corev1.PodSpec, server *corev1.Container, name, path string, so
 	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: path != cachePath})
 }
 
-// exporter is the container with the metrics.
-func exporter(mc *v1alpha1.Memcached) corev1.Container {
+// setExporter adds the container with the metrics, to which the template's of that name gives what is not said here:
+// its resources, for example, where a quota wants them of every container.
+func setExporter(spec *corev1.PodSpec, mc *v1alpha1.Memcached) {
 	address := mc.Spec.Port
 	if mc.Spec.TLS != nil {
 		address = localPort(mc)
 	}
-	return corev1.Container{
-		Name: exporterContainer, Image: mc.Spec.Metrics.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{
-			fmt.Sprintf("--memcached.address=127.0.0.1:%d", address),
-			fmt.Sprintf("--web.listen-address=:%d", mc.Spec.Metrics.Port),
-		},
-		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: mc.Spec.Metrics.Port, Protocol: corev1.ProtocolTCP}},
+	if podtemplate.Container(spec, exporterContainer).Name == "" {
+		spec.Containers = append(spec.Containers, corev1.Container{Name: exporterContainer})
 	}
+	c := podtemplate.Main(spec, exporterContainer)
+	c.Image = mc.Spec.Metrics.Image
+	c.Args = []string{
+		fmt.Sprintf("--memcached.address=127.0.0.1:%d", address),
+		fmt.Sprintf("--web.listen-address=:%d", mc.Spec.Metrics.Port),
+	}
+	podtemplate.SetPorts(c, corev1.ContainerPort{Name: metricsPortName, ContainerPort: mc.Spec.Metrics.Port, Protocol: corev1.ProtocolTCP})
 }
 
 // secure makes the pod meet the restricted Pod Security Standard, wherever the

@@ -25,11 +25,9 @@ func versionOf(image string) string {
 // pulledVersion is what memcached itself said when the image was pulled.
 func pulledVersion(pulls []corev1.Pod, image string) string {
 	for _, pod := range pulls {
-		for _, c := range pod.Status.ContainerStatuses {
-			if end := c.State.Terminated; pod.Spec.Containers[0].Image == image && end != nil {
-				if words := strings.Fields(end.Message); len(words) == 2 && words[0] == "memcached" {
-					return words[1]
-				}
+		if end := endOfPull(&pod); requestedImage(&pod, pullContainer) == image && end != nil {
+			if words := strings.Fields(end.Message); len(words) == 2 && words[0] == "memcached" {
+				return words[1]
 			}
 		}
 	}

@@ -164,6 +164,10 @@ func TestJudge(t *testing.T) {
 		"another one is asked for":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
 		"the configuration is refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] unknown directive")),
 			desired: b, want: failure("InvalidConfiguration", "nginx: [emerg] unknown directive")},
+		"an upstream is not there yet": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(b, `nginx: [emerg] host not found in upstream "api"`)), desired: b},
+		"the check was killed": {ws: aWeb(good(a, noon)), desired: b, seen: somethingSeen(aDeployment(b, a), refuses(b, ""), func(seen *observation) {
+			seen.pods[0].Status.InitContainerStatuses[0].State.Terminated.ExitCode = 137
+		})},
 		"an old pod refuses its configuration": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(a, "nginx: [emerg]")), desired: b},
 		"good, and crash-loops soon after": {ws: aWeb(good(b, noon.Add(-30*time.Second))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b,
 			want: failure(crashLoop, `healthy at first, and then container "webserver" is crash-looping: it crashed 3 times, last with exit code 3`)},

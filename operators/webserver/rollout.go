@@ -2,6 +2,7 @@ package webserver
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -235,7 +236,19 @@ func containerProblem(container corev1.ContainerStatus, now time.Time) *problem 
 	return nil
 }
 
-// checkFailure is what the check of the configuration said, if it refused it.
+// mayPass are the words of a check that fails although nothing has to be wrong with the configuration: it names
+// a host that has no address now, an upstream Service for example that is made a moment later.
+var mayPass = regexp.MustCompile(`(?i)host not found|could not be resolved|name resolution`)
+
+// isFinal says whether the check will say the same each time: it ended by itself, and not for want of an address.
+func isFinal(end *corev1.ContainerStateTerminated) bool {
+	const signalled = 128 // and the number of the signal
+	isOwn := end.Signal == 0 && end.ExitCode < signalled && end.Reason != "OOMKilled"
+	return isOwn && !mayPass.MatchString(end.Message)
+}
+
+// checkFailure is what the check of the configuration said, if it refused it for good. What may pass is tried until
+// the deadline, as whatever else keeps a pod from starting.
 func checkFailure(members []corev1.Pod) *problem {
 	for _, pod := range members {
 		for _, init := range pod.Status.InitContainerStatuses {
@@ -243,7 +256,7 @@ func checkFailure(members []corev1.Pod) *problem {
 				continue
 			}
 			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
-				if end != nil && end.ExitCode != 0 {
+				if end != nil && end.ExitCode != 0 && isFinal(end) {
 					return &problem{reason: "InvalidConfiguration", message: pods.LastWords(end.Message)}
 				}
 			}

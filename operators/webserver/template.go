@@ -130,6 +130,7 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	}
 	secure(spec)
 	if in.as == today {
+		podtemplate.OnLinux(spec)
 		podtemplate.KeepLastWords(spec.InitContainers...)
 		podtemplate.KeepLastWords(spec.Containers...)
 	}

@@ -215,9 +215,15 @@ type MemcachedSpec struct {
 	// +optional
 	Metrics *MetricsSpec `json:"metrics,omitempty"`
 
+	// pull is about the pods that pull an image to the nodes that need it, before a
+	// server is restarted with it (see upgrade). A change touches no server.
+	// +optional
+	Pull *PullSpec `json:"pull,omitempty"`
+
 	// podTemplate sets everything else about the pods. The container named
-	// memcached is the server. A security context set here replaces the
-	// operator's. A change is cold (see upgrade).
+	// memcached is the server, and the one named exporter that of metrics. A
+	// security context set here replaces the operator's. A change is cold (see
+	// upgrade).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="must be Always or left out: a server is to run on"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
@@ -275,6 +281,15 @@ type MetricsSpec struct {
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
+}
+
+// PullSpec is about the pods that pull an image.
+type PullSpec struct {
+	// resources are those of the pods' container, for clusters whose quotas or limits
+	// want others. By default it requests 5m of CPU and 16Mi of memory, and is
+	// limited to 100m and 64Mi.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
 // MemcachedStatus is the observed state of a pool.

@@ -19,6 +19,11 @@ type JobPod struct {
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
+	// annotations are added to the pods, for example those that keep a mesh's sidecar out.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+
 	// nodeSelector has the labels of the nodes that the pods may be scheduled to.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
@@ -27,6 +32,11 @@ type JobPod struct {
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// securityContext is that of the pods. By default they run as user and group 65532, and meet the restricted
+	// Pod Security Standard. With one of its own, a pod has what is said here, and nothing else.
+	// +optional
+	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
 
 	// resources are those of the pods' containers.
 	// +optional

@@ -51,6 +51,8 @@ type Outcome struct {
 	// Changes are the fields that were not as wanted. There may be none,
 	// although something was applied: fields that are not wanted any more.
 	Changes []Change
+	// Overruled are the fields that admission has made otherwise in what was just written. They are left so.
+	Overruled []Change
 }
 
 // Apply makes a child as want has it, which carries a controller reference to
@@ -59,7 +61,7 @@ type Outcome struct {
 //
 // It writes nothing when nothing differs: when the last write, of which the
 // child has a hash in an annotation, wanted the same, and the child still has
-// all of it. Otherwise a child that is not there is created with a POST; one
+// all of it, or what admission has made of it at once. Otherwise a child that is not there is created with a POST; one
 // that is there gets a server-side apply, by force, that carries its UID and
 // resource version: what was decided on a view of it that is not the present one
 // is refused with a conflict, for another operator may be further on. What want
@@ -83,7 +85,12 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		if err != nil {
 			return Outcome{}, err
 		}
-		return Outcome{Object: seen, Created: !found, Found: found}, into(fresh, seen)
+		outcome := Outcome{Object: seen, Created: !found, Found: found}
+		if err := into(fresh, seen); err != nil || found {
+			return outcome, err
+		}
+		outcome.Overruled, err = a.overruled(child, seen, digest)
+		return outcome, err
 	}
 	if !Owns(a.Manager, owner, seen) {
 		return Outcome{}, &ConflictError{Kind: child.GetKind(), Name: child.GetName(), Predecessor: BelongsToPredecessor(seen, owner)}
@@ -99,6 +106,7 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 	if err := a.takeOver(ctx, seen); err != nil {
 		return Outcome{}, err
 	}
+	wanted := child.DeepCopy()
 	child.SetUID(seen.GetUID())
 	child.SetResourceVersion(seen.GetResourceVersion())
 	takenBack := lostMarks(a.Manager, owner, seen)
@@ -106,7 +114,19 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{}, err
 	}
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Path == "metadata.annotations."+a.mark() })
-	return Outcome{Object: seen, Applied: true, TakenBack: takenBack, Changes: changes}, into(child, seen)
+	outcome := Outcome{Object: seen, Applied: true, TakenBack: takenBack, Changes: changes}
+	if err := into(child, seen); err != nil {
+		return outcome, err
+	}
+	outcome.Overruled, err = a.overruled(wanted, seen, digest)
+	return outcome, err
+}
+
+// overruled are the fields of what was wanted that the answer to its write has otherwise: a policy of the cluster has
+// changed them, and would again. So the child counts as wanted, as it is now.
+func (a Children) overruled(want *unstructured.Unstructured, now client.Object, digest [sha256.Size]byte) ([]Change, error) {
+	a.Sound.note(now, digest)
+	return Differences(want, now)
 }
 
 // createOrFind creates a child, or reads the one that is there already, which

@@ -64,6 +64,18 @@ func WithoutToken(spec *corev1.PodSpec) {
 	}
 }
 
+// OnLinux has a pod scheduled to a node of Linux, unless it asks for an operating system itself: what the operators
+// run is made for Linux, and would hang on a node of another one.
+func OnLinux(spec *corev1.PodSpec) {
+	if spec.OS != nil && spec.OS.Name != corev1.Linux || spec.NodeSelector[corev1.LabelOSStable] != "" {
+		return
+	}
+	if spec.NodeSelector == nil {
+		spec.NodeSelector = map[string]string{}
+	}
+	spec.NodeSelector[corev1.LabelOSStable] = string(corev1.Linux)
+}
+
 // SetEnv sets variables, in place of those of the same names.
 func SetEnv(c *corev1.Container, variables ...corev1.EnvVar) {
 	for _, variable := range variables {

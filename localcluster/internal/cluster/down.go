@@ -33,7 +33,7 @@ func (c *Cluster) Down() error {
 // removeAll removes everything that a cluster has in its folder, and the
 // folder, unless others have put something there.
 func (c *Cluster) removeAll() error {
-	if err := c.remove(node.Kubeconfig, node.StateDir, node.LogDir, binDir, debianDir, packagesDir, imagesDir); err != nil {
+	if err := c.remove(node.Kubeconfig, node.StateDir, node.LogDir, binDir, debianDir, packagesDir, imagesDir, etcdDir); err != nil {
 		return err
 	}
 	err := os.Remove(c.Dir)

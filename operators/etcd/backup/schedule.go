@@ -7,6 +7,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/walltime"
 )
 
 // This file says which step comes next, and when.
@@ -97,7 +98,7 @@ func regularTime(b *v1beta2.EtcdBackup, now time.Time) (time.Time, error) {
 	}
 }
 
-// nextTime is the first time of a schedule after another one.
+// nextTime is the first time of a schedule after another one, by the clocks of a time zone.
 func nextTime(schedule, timeZone string, from time.Time) (time.Time, error) {
 	zone, err := time.LoadLocation(timeZone)
 	if err != nil || timeZone == "Local" {
@@ -107,11 +108,31 @@ func nextTime(schedule, timeZone string, from time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("spec.backupPolicy.schedule: %q is not in the format of a CronJob's schedule, such as \"30 2 * * *\": %w", schedule, err)
 	}
-	next := times.Next(from.In(zone))
+	next := nextIn(zone, times, from)
 	if next.IsZero() {
 		return next, fmt.Errorf("spec.backupPolicy.schedule: %q is never", schedule)
 	}
 	return next.UTC(), nil
+}
+
+// everyHour is the bit of a schedule's hours that says that they were written as *.
+const everyHour = 1 << 63
+
+// nextIn is the first time of a schedule after another one, zero if there is none. Where a schedule names hours, each
+// day has all of them once, also one that is skipped or that comes twice; what is made every hour, or every
+// quarter, goes by the time that passes.
+func nextIn(zone *time.Location, times cron.Schedule, from time.Time) time.Time {
+	hours, is := times.(*cron.SpecSchedule)
+	if !is || hours.Hour&everyHour != 0 {
+		return times.Next(from.In(zone))
+	}
+	// What the clocks skip comes as late as they are set forward: a day is more than that.
+	for wall := hours.Next(walltime.Shown(from, zone).AddDate(0, 0, -1)); !wall.IsZero(); wall = hours.Next(wall) {
+		if at := walltime.In(wall, zone); at.After(from) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // retryAt is when the step that failed last is tried again: at once if the spec was changed, or a

@@ -125,6 +125,13 @@ func (w *world) loses(numbers ...int64) *world {
 	return w
 }
 
+// founding is before any of the members has said anything.
+func (w *world) founding() *world {
+	w.ec.Status.Founders = sortedKeys(w.seen.pods)
+	clear(w.seen.answers)
+	return w
+}
+
 // unready has the kubelet find members not ready, whatever they answer.
 func (w *world) unready(numbers ...int64) *world {
 	for _, n := range numbers {

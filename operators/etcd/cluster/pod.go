@@ -70,6 +70,7 @@ func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certifi
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	}
 	setPolicy(ec, &p.Spec)
+	podtemplate.OnLinux(&p.Spec)
 	isRestricted := !podsecurity.Restrict(&p.Spec, etcdUser, containerName)
 	if isRestricted {
 		p.Spec.SecurityContext.FSGroup = new(int64(etcdUser))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -99,6 +100,12 @@ func lastWords(c corev1.ContainerStatus, otherwise string) string {
 	return otherwise
 }
 
+// slowBinding is for how long a volume that is not bound is no problem.
+const slowBinding = 10 * time.Second
+
+// problemStarting is the problem of a member with which nothing is wrong.
+const problemStarting = "its pod is starting"
+
 // problemOf is what keeps a member from serving, in words that do not change with every try.
 func problemOf(m *member, seen observation) string {
 	if m.isForeign() {
@@ -128,13 +135,17 @@ func problemOf(m *member, seen observation) string {
 			return "its pod cannot be scheduled: " + status.Shortened(condition.Message)
 		}
 	}
+	waits := m.pod.Spec.NodeName == "" && !pods.IsGated(m.pod, gate) && seen.now.Sub(m.pod.CreationTimestamp.Time) > slowBinding
+	if waits && m.claim != nil && m.claim.Status.Phase == corev1.ClaimPending {
+		return fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.claim.Name)
+	}
 	switch {
 	case isEnding(m.pod):
 		return "its pod is ending"
 	case m.follows:
 		return ""
 	case m.answer == nil || errors.Is(m.answer.err, errNoAddress):
-		return "its pod is starting"
+		return problemStarting
 	case m.answer.err != nil:
 		return "it does not answer: " + status.Shortened(m.answer.err.Error())
 	case m.ID != 0 && m.answer.status.ID != m.ID:

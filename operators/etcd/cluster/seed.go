@@ -84,6 +84,9 @@ func seedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image strin
 	fetch.Env = []corev1.EnvVar{{Name: agent.MemberVariable, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + nodeLabel + "']"},
 	}}}
+	if ec.Spec.Pod != nil { // a quota may want them of every container
+		podtemplate.SetResources(&fetch, ec.Spec.Pod.Resources)
+	}
 	p.Spec.InitContainers = []corev1.Container{fetch}
 	p.Spec.Volumes = append(p.Spec.Volumes, volumes...)
 	p.Spec.ServiceAccountName = r.Source.ServiceAccountName

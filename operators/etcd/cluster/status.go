@@ -78,6 +78,9 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 			if is.DataUID == "" {
 				is.DataUID = dataOf(ec, seen, name)
 			}
+			if pod := seen.pods[name]; pod != nil {
+				is.Problem = problemOf(&member{name: name, pod: pod, claim: seen.claims[name]}, seen)
+			}
 			if is.DataUID != "" {
 				list = append(list, is)
 			}
@@ -252,14 +255,21 @@ func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
 	return &problem{reason: reasonNotReached, message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), passes: true}
 }
 
-// firstUnready is what is wrong with the first member that does not serve.
+// firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
+// that does not come up by itself.
 func firstUnready(st *v1beta2.EtcdClusterStatus) string {
+	first := ""
 	for _, m := range st.MemberList {
-		if !m.Ready && m.Problem != "" {
-			return fmt.Sprintf("member %s: %s", m.Name, m.Problem)
+		if m.Ready || m.Problem == "" {
+			continue
+		}
+		if said := fmt.Sprintf("member %s: %s", m.Name, m.Problem); m.Problem != problemStarting {
+			return said
+		} else if first == "" {
+			first = said
 		}
 	}
-	return ""
+	return first
 }
 
 func full(next *plan) *problem {

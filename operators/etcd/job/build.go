@@ -31,7 +31,7 @@ func New(p Pod) *corev1.Pod {
 	made := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name,
-			Labels: p.labels(), OwnerReferences: []metav1.OwnerReference{p.Owner},
+			Labels: p.labels(), Annotations: p.annotations(), OwnerReferences: []metav1.OwnerReference{p.Owner},
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
@@ -47,10 +47,12 @@ func New(p Pod) *corev1.Pod {
 		p.run(&made.Spec)
 	}
 	p.set(&made.Spec)
-	podsecurity.Restrict(&made.Spec, user, AgentContainer, FetchContainer, EtcdContainer)
-	made.Spec.SecurityContext.FSGroup = new(int64(user))
-	// Not at every start: that takes long where there are many backups.
-	made.Spec.SecurityContext.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
+	podtemplate.OnLinux(&made.Spec)
+	if !podsecurity.Restrict(&made.Spec, user, AgentContainer, FetchContainer, EtcdContainer) {
+		made.Spec.SecurityContext.FSGroup = new(int64(user))
+		// Not at every start: that takes long where there are many backups.
+		made.Spec.SecurityContext.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
+	}
 	return made
 }
 
@@ -67,6 +69,13 @@ func (p Pod) labels() map[string]string {
 		run.ManagedByLabel:           run.ManagedBy("etcd"),
 	})
 	return all
+}
+
+func (p Pod) annotations() map[string]string {
+	if p.Settings == nil {
+		return nil
+	}
+	return maps.Clone(p.Settings.Annotations)
 }
 
 // run has the agent do its task.
@@ -139,6 +148,7 @@ func (p Pod) set(spec *corev1.PodSpec) {
 	}
 	s := p.Settings.DeepCopy()
 	spec.ServiceAccountName, spec.NodeSelector, spec.Tolerations = s.ServiceAccountName, s.NodeSelector, s.Tolerations
+	spec.SecurityContext = s.SecurityContext
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			podtemplate.SetResources(&containers[i], s.Resources)

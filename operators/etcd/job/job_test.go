@@ -166,6 +166,20 @@ func TestEveryPod(t *testing.T) {
 	}
 }
 
+// TestSettingsOfAPod: a cluster that gives each namespace users of its own, and pods sidecars, is told otherwise.
+func TestSettingsOfAPod(t *testing.T) {
+	own := &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
+	pod := New(aPod(agent.Save, func(p *Pod) {
+		p.Settings = &v1beta2.JobPod{SecurityContext: own, Annotations: map[string]string{"mesh/inject": "false"}}
+	}))
+	if diff := cmp.Diff(own, pod.Spec.SecurityContext); diff != "" || pod.Annotations["mesh/inject"] != "false" {
+		t.Errorf("annotations %v, security context (-want +got):\n%s", pod.Annotations, diff)
+	}
+	if pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
+		t.Errorf("it is scheduled to %v", pod.Spec.NodeSelector)
+	}
+}
+
 func TestFetchContainer(t *testing.T) {
 	data := corev1.VolumeMount{Name: "etcd-data", MountPath: "/var/etcd"}
 	task := agent.Task{Action: agent.Fetch, Timeout: time.Minute, Key: "k", Member: &agent.Member{Name: "example-bcdfg", DataDir: "/var/etcd/data"}}

@@ -1,0 +1,64 @@
+//go:build apiserver
+
+package apply_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/testkit"
+)
+
+// TestApplyLeavesToAdmission: what a policy of the cluster makes of a child is left, and reported when it is written;
+// what another writer changes is still repaired.
+func TestApplyLeavesToAdmission(t *testing.T) {
+	s := newStage(t)
+	s.children.Sound = apply.NewSound()
+	want := s.deployment()
+	want.Spec.Template.Spec.Containers[0].WithResources(corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}))
+	tried := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.owner.Namespace, Name: "tried"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: s.labels()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "server:1"}}}},
+		},
+	}
+	limit := func(obj client.Object) string {
+		return obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Resources.Limits.Cpu().String()
+	}
+	testkit.Server(t).Enforce(t, s.owner.Namespace, testkit.LimitedDeployments, tried, func(obj client.Object) bool { return limit(obj) == "2" })
+
+	for _, step := range []struct {
+		what, spoil      string
+		created, applied bool
+	}{
+		{what: "it is made", created: true},
+		{what: "nothing has happened"},
+		{what: "another writer has changed it", spoil: `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"another:1"}]`, applied: true},
+		{what: "nothing more has happened"},
+	} {
+		now := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.owner.Namespace, Name: "child"}}
+		if step.spoil != "" {
+			s.must(s.Patch(s.Context(), now, client.RawPatch(types.JSONPatchType, []byte(step.spoil))))
+		}
+		outcome, err := s.apply(now, want)
+		s.must(err)
+		if outcome.Created != step.created || outcome.Applied != step.applied {
+			t.Errorf("%s: created %v, applied %v", step.what, outcome.Created, outcome.Applied)
+		}
+		if reported := len(outcome.Overruled) == 1; reported != (step.created || step.applied) {
+			t.Errorf("%s: overruled %v", step.what, outcome.Overruled)
+		}
+		if image := now.Spec.Template.Spec.Containers[0].Image; image != "server:1" || limit(now) != "2" {
+			t.Errorf("%s: image %s, limit %s", step.what, image, limit(now))
+		}
+	}
+}
