@@ -198,7 +198,7 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	broken := func(pod *corev1.Pod) bool { return isDeleted(pod) || isStopped(pod) }
 	if !k.until(ctx, care, timeUp, broken) {
 		status := report(ended, o, p)
-		end = status.ContainerStatuses[0].State
+		end = mainState(status)
 		if status.Phase != corev1.PodRunning || o.InPlace && restarts(pod, o) || !k.until(ctx, care, nil, broken) {
 			return end, !restarts(pod, o) || ctx.Err() != nil
 		}

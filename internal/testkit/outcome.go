@@ -92,7 +92,7 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 	allEnded := true
 	for _, c := range pod.Spec.Containers {
 		how := at
-		if at == ended && slices.Contains(o.Outlive, c.Name) {
+		if at == ended && (c.Name == Proxy || slices.Contains(o.Outlive, c.Name)) {
 			how, allEnded = running, false
 		}
 		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(c, o, how, p, started, now))
@@ -116,6 +116,19 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 	}
 	s.Conditions = podConditions(s, o, at, now)
 	return s
+}
+
+// Proxy is a container that a mesh injects: it goes on until its pod is deleted.
+const Proxy = "proxy"
+
+// mainState is that of the first container but for a proxy.
+func mainState(s corev1.PodStatus) corev1.ContainerState {
+	for _, c := range s.ContainerStatuses {
+		if c.Name != Proxy {
+			return c.State
+		}
+	}
+	return corev1.ContainerState{}
 }
 
 func podConditions(s corev1.PodStatus, o Outcome, at stage, now metav1.Time) []corev1.PodCondition {

@@ -42,6 +42,10 @@ type Scenario struct {
 	// Check returns what is wrong at the end of a run.
 	Check func(ctx context.Context, r *Run) error
 
+	// Admit, if set, is what admission makes of a write, or why it refuses it; old is nil for a new object. Only a
+	// simulation has it.
+	Admit func(old, obj client.Object) error
+
 	// EachLate adds the variants in which one kind of objects alone is late. Without
 	// has variants that are not played, and meddling that does not happen in a simulation,
 	// each with the reason why.

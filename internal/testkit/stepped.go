@@ -191,7 +191,7 @@ func (k *SteppedKubelet) end(pod *corev1.Pod, care *steps) {
 	status := k.tell(pod, care, ended, o)
 	switch {
 	case restarts(pod, o):
-		care.past = past{restarts: care.past.restarts + 1, last: status.ContainerStatuses[0].State}
+		care.past = past{restarts: care.past.restarts + 1, last: mainState(status)}
 		care.at = bound
 	case status.Phase == corev1.PodRunning: // some containers outlive the others
 		care.until = time.Time{}

@@ -95,6 +95,9 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestSimulationUnderPolicies plays the stories where admission changes or refuses what is written.
+func TestSimulationUnderPolicies(t *testing.T) { simulated.Under(t, stories()...) }
+
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended.
 func TestSimulationIsDeterministic(t *testing.T) {
 	simulated.RequireSame(t, 160, stories()...)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 )
 
@@ -230,7 +231,7 @@ func editedAfterItsPod() testkit.Scenario {
 		Settled: settledAs(atv1alpha1.Done, "Completed"),
 		Check: func(ctx context.Context, r *testkit.Run) error {
 			for _, start := range r.Kubelet.Starts() {
-				if command := start.Pod.Spec.Containers[0].Command; !slices.Contains(command, "echo another") {
+				if command := podtemplate.Container(&start.Pod.Spec, commandContainer).Command; !slices.Contains(command, "echo another") {
 					return fmt.Errorf("%v ran, not what the spec says", command)
 				}
 			}

@@ -74,7 +74,7 @@ func (rs *restartingKubelet) Act() (did bool, wake time.Time) {
 			rs.end(pod)
 			did = true
 		case pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits):
-			rs.report(pod, func(c *corev1.ContainerStatus) { c.Resources = &corev1.ResourceRequirements{Limits: limits} })
+			rs.reportLimits(pod)
 			did = true
 		}
 	})
@@ -132,6 +132,16 @@ func (rs *restartingKubelet) start(pod *corev1.Pod) {
 	})
 }
 
+// reportLimits has the kubelet report what it enforces.
+func (rs *restartingKubelet) reportLimits(pod *corev1.Pod) {
+	told := pod.DeepCopy()
+	for i := range told.Status.ContainerStatuses {
+		c := &told.Status.ContainerStatuses[i]
+		c.Resources = podtemplate.Container(&pod.Spec, c.Name).Resources.DeepCopy()
+	}
+	rs.world.Fail(rs.world.Server.Replace(told, rs.Name()))
+}
+
 // report changes the status of the server's container, and with it whether the pod is
 // ready.
 func (rs *restartingKubelet) report(pod *corev1.Pod, change func(*corev1.ContainerStatus)) {
@@ -174,7 +184,8 @@ func oneAway(c sim.Change, r *testkit.Run) error {
 
 // hasLimit says whether the kubelet has reported this limit of memory.
 func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
-	has := pod.Status.ContainerStatuses[0].Resources
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == serverContainer })
+	has := pod.Status.ContainerStatuses[i].Resources
 	return has != nil && has.Limits.Memory().Equal(*limits.Memory())
 }
 

@@ -48,6 +48,11 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestSimulationUnderPolicies plays the stories where admission changes or refuses what is written.
+func TestSimulationUnderPolicies(t *testing.T) {
+	simulation(t).Under(t, stories(simulatedRestarts{})...)
+}
+
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended.
 func TestSimulationIsDeterministic(t *testing.T) {
 	simulation(t).RequireSame(t, 48, stories(simulatedRestarts{})...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -101,7 +102,7 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; have != image || !isAvailable(&pod, r.Now()) {
+			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; !strings.HasSuffix(have, image) || !isAvailable(&pod, r.Now()) {
 				return fmt.Errorf("server %s has image %s, available %v", pod.Name, have, isAvailable(&pod, r.Now()))
 			}
 		}
@@ -241,7 +242,7 @@ func canResize(n int) func(context.Context, *testkit.Run) error {
 			return err
 		}
 		for _, pod := range pods {
-			if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].Resources == nil {
+			if len(pod.Status.ContainerStatuses) == 0 || slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Resources == nil }) {
 				return fmt.Errorf("the resources of %s are not reported", pod.Name)
 			}
 		}

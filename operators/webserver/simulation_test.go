@@ -49,6 +49,9 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestSimulationUnderPolicies plays the stories where admission changes or refuses what is written.
+func TestSimulationUnderPolicies(t *testing.T) { simulation().Under(t, stories(t)...) }
+
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended.
 func TestSimulationIsDeterministic(t *testing.T) {
 	simulation().RequireSame(t, 21, stories(t)...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 )
@@ -288,9 +290,14 @@ func aCertificate(t testing.TB, namespace, name string) *corev1.Secret {
 	}
 }
 
+// runs says whether a pod's server has an image, from whatever mirror.
+func runs(pod *corev1.Pod, image string) bool {
+	return strings.HasSuffix(podtemplate.Container(&pod.Spec, serverContainer).Image, image)
+}
+
 // crashing has pods that become ready and then crash if their image is bad.
 func crashing(pod *corev1.Pod) testkit.Outcome {
-	if pod.Spec.Containers[0].Image == "nginx:bad" {
+	if runs(pod, "nginx:bad") {
 		return testkit.Fails(1500*time.Millisecond, 3)
 	}
 	return testkit.Stays()
@@ -348,7 +355,7 @@ func isRolledBack() testkit.Scenario {
 			}
 			bad := map[types.UID]bool{} // the ReplicaSets
 			for _, start := range r.Kubelet.Starts() {
-				if start.Pod.Spec.Containers[0].Image == "nginx:bad" {
+				if runs(start.Pod, "nginx:bad") {
 					bad[metav1.GetControllerOf(start.Pod).UID] = true
 				}
 			}

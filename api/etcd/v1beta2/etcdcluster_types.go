@@ -118,6 +118,13 @@ type EtcdClusterSpec struct {
 	// +optional
 	RecoverFrom *RestoreSource `json:"recoverFrom,omitempty"`
 
+	// adoptExisting takes in pods and volumes of a cluster of this name that are there before this one is
+	// founded: those that a backup of the Kubernetes cluster has brought back, or that an EtcdCluster left
+	// which was deleted with --cascade=orphan. Members are started for volumes that have no pod. Without it,
+	// nothing is founded while there are any, and `Ready` names them. Defaults to false.
+	// +optional
+	AdoptExisting bool `json:"adoptExisting,omitempty"`
+
 	// baseImage, backup, restore and selfHosted were fields of earlier versions of the CoreOS
 	// operator. They have no effect; an event says so.
 	// +optional

@@ -108,6 +108,15 @@ func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 	}
 }
 
+// Under plays each story as it is meant to go under each policy that clusters have, and in as many histories more as
+// HISTORIES says.
+func (s *Simulation) Under(t *testing.T, scenarios ...testkit.Scenario) {
+	t.Helper()
+	under := *s
+	under.Histories = 0
+	under.Run(t, underPolicies(scenarios)...)
+}
+
 // Again plays a story with these deviations, which made it fail once.
 func (s *Simulation) Again(t *testing.T, sc testkit.Scenario, deviations string) {
 	t.Helper()
@@ -198,6 +207,9 @@ type player struct {
 
 func (p *player) begin(w *World, sc *testkit.Scenario) {
 	p.world, p.led = w, map[string]time.Duration{}
+	if sc.Admit != nil {
+		w.Server.Admit = func(_ *Kind, old, obj client.Object) error { return sc.Admit(old, obj) }
+	}
 	kubelet := testkit.NewSteppedKubelet(node{w}, sc.Pods)
 	p.run = testkit.Simulated(namespace, w.Client("user"), w.Now, kubelet.Kubelet)
 	w.Controllers = []Controller{NewCollector(w.Server)}

@@ -48,6 +48,7 @@ func TestValidation(t *testing.T) {
 		"an hour of history":        {Spec: "keepHistory: 1h"},
 		"all history":               {Spec: "keepHistory: 0s"},
 		"the least history":         {Spec: "keepHistory: 5m"},
+		"what is there is adopted":  {Spec: "adoptExisting: true"},
 		"data loss accepted":        {Spec: "acceptDataLoss: abc123"},
 
 		"no member":                   {Spec: "size: 0", Want: "should be greater than or equal to 1"},

@@ -71,13 +71,14 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 		return next, nil
 	}
 	next.children(ec, seen)
-	next.relabel(ec, seen)
+	next.remark(ec, seen)
 	switch {
 	case seen.taken != nil:
 		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
 	case seen.certs.problem != nil:
 		next.report(*seen.certs.problem)
 		next.startStopped(ec, wanted)
+	case next.settleExisting(ec, seen):
 	case next.restoreBackup(ec, seen, wanted):
 	case ec.Status.ClusterID == "":
 		next.found(ec, seen, wanted)
@@ -122,28 +123,36 @@ func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
 }
 
-// relabel gives back the labels of pods and volumes that have lost them.
-func (p *plan) relabel(ec *v1beta2.EtcdCluster, seen observation) {
+// remark gives back the labels and owner references of pods and volumes that have lost them.
+func (p *plan) remark(ec *v1beta2.EtcdCluster, seen observation) {
 	r := ec.Status.Restoring
-	for _, obj := range seen.unlabelled {
-		why := "its labels were removed"
+	for _, obj := range seen.unmarked {
+		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
 			if !haveStopped(ec, seen, r) {
 				continue // the Services must not lead to both
 			}
 			why = "it is a member of the restored cluster"
 		}
-		p.patch(obj, "labels", why, map[string]any{"metadata": map[string]any{"labels": memberLabels(ec, obj.GetName())}})
+		p.mark(ec, obj, why)
 	}
 	for _, obj := range seen.hiddenSeeds(ec) {
-		p.patch(obj, "labels", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": seedLabels(ec)}})
+		p.patch(obj, "marks", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": seedLabels(ec)}})
 	}
+}
+
+// mark makes an object one of the cluster's: by its labels and its owner reference.
+func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
+	p.patch(obj, "marks", why, map[string]any{"metadata": map[string]any{
+		"labels":          memberLabels(ec, obj.GetName()),
+		"ownerReferences": controlledBy(ec),
+	}})
 }
 
 // patch changes a part of an object, if it is still the very object that was seen.
 func (p *plan) patch(obj client.Object, part, why string, change map[string]any) {
 	w := patchOf(obj, part, why, change)
-	w.IfCurrent = slices.Contains([]string{"force", "image", "restart", "start", "stop", "labels", "kept"}, part) // what stops a member must not be done twice
+	w.IfCurrent = slices.Contains([]string{"force", "image", "restart", "start", "stop", "marks", "kept"}, part) // what stops a member must not be done twice
 	p.Writes = append(p.Writes, w)
 }
 

@@ -32,6 +32,9 @@
 // is a new cluster. So a founder's pod is created with a scheduling gate, status counts it,
 // and then the gate is removed: one that status counts, and whose data is not there, is lost.
 //
+// Nothing is founded while there is a pod or a volume that may be of a cluster of this name
+// (existing.go).
+//
 // # The steps
 //
 // While there is a quorum, the first of these that has anything to do is done (decide.go):
@@ -61,4 +64,8 @@
 // next start by annotations, of which its environment is made. Everything that etcd is told is
 // told by its environment, because it ignores variables that it does not know, and refuses
 // flags that it does not know: the same pod runs all versions.
+//
+// A container is stopped by an image of its own registry with a tag that cannot be: the kubelet
+// kills it and pulls nothing. Where admission refuses that too, because it reads the whole name,
+// restarts stand still, and `Ready` has the refusal.
 package cluster

@@ -35,7 +35,7 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	switch {
 	case len(ec.Status.Founders) > 0:
 	case len(seen.pods)+len(seen.claims) > 0:
-		p.takeIn(seen)
+		p.takeIn(ec, seen, wanted)
 		return
 	default:
 		p.nameFounders(ec, seen)
@@ -58,31 +58,6 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	}
 	p.mend(ec, seen, wanted)
 	p.soon(seen)
-}
-
-// takeIn finds out which cluster it is whose members are there although status knows of none:
-// somebody has emptied it. What is there may have the only data, so nothing is created or deleted
-// until a member that has a leader says which cluster it is of.
-func (p *plan) takeIn(seen observation) {
-	var cluster members.ID
-	for _, name := range sortedKeys(seen.answers) {
-		a := seen.answers[name]
-		switch {
-		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
-		case cluster != 0:
-			p.stall(reasonForgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
-			return
-		default:
-			cluster = a.status.ClusterID
-		}
-	}
-	p.soon(seen)
-	if cluster == 0 {
-		p.stall(reasonForgotten, "Status was emptied, and no member that has a leader says which cluster it is of. Nothing is created or deleted until one does, or status.clusterID is restored")
-		return
-	}
-	p.memory.clusterID = cluster.String()
-	p.claim("cluster")
 }
 
 // nameFounders names the founders. Nothing is created before they are stored.

@@ -68,9 +68,9 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",
 		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
-		"patch Pod/gate", "patch Pod/image", "patch Pod/labels", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
+		"patch Pod/gate", "patch Pod/image", "patch Pod/marks", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
 		"patch Pod/stop", "patch Pod/start",
-		"patch PersistentVolumeClaim/labels", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept",
+		"patch PersistentVolumeClaim/marks", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept",
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",

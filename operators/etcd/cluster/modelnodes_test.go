@@ -186,7 +186,7 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 	if !slices.Contains(tags, version) || n.gone != "" && strings.HasPrefix(p.image, n.gone) {
 		p.waits = true
 		reason := "ErrImagePull"
-		if p.image == noImage {
+		if strings.HasSuffix(p.image, noImage) {
 			reason = "InvalidImageName"
 		}
 		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}, nil)

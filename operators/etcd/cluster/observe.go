@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,8 +31,12 @@ type observation struct {
 	// pods and claims are those of the cluster, by name, also those that are ending.
 	pods   map[string]*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
-	// unlabelled are pods and claims without the label by which the cache shows them.
-	unlabelled []client.Object
+	// unmarked are pods and claims that have lost the label by which the cache shows them, or their owner
+	// reference.
+	unmarked []client.Object
+	// existing are pods and claims that may be of a cluster of which nothing is known yet, and are not this
+	// EtcdCluster's.
+	existing []client.Object
 	// seed is the one of the restore that is under way, and seeds are pods and claims of all that there
 	// were, as far as they are there.
 	seed  seed
@@ -134,6 +139,7 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; isOwned(ec, pod) {
 			seen.pods[pod.Name] = pod
+			seen.noteOrphan(ec, pod)
 		}
 	}
 	var claims corev1.PersistentVolumeClaimList
@@ -143,9 +149,13 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	for i := range claims.Items {
 		if claim := &claims.Items[i]; isOwned(ec, claim) {
 			seen.claims[claim.Name] = claim
+			seen.noteOrphan(ec, claim)
 		}
 	}
 	if err := observeReplaced(ctx, r, ec, seen); err != nil {
+		return err
+	}
+	if err := observeExisting(ctx, r, ec, seen); err != nil {
 		return err
 	}
 	recorded := remembered(ec)
@@ -171,13 +181,20 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	return nil
 }
 
+// noteOrphan notes that an object of the cluster has lost its owner reference.
+func (o *observation) noteOrphan(ec *v1beta2.EtcdCluster, obj client.Object) {
+	if !metav1.IsControlledBy(obj, ec) {
+		o.unmarked = append(o.unmarked, obj)
+	}
+}
+
 // observeHidden reads an object that the list of the cache does not show. One that was just created
 // the cache is given time for. A member is lost when its data is: before anybody concludes that
 // of one that is recorded, the API server is asked, because what has lost its labels is in no cache.
 func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
 	found, err := observeNamed(ctx, r, ec, name, isRecorded, obj, seen)
 	if found && (obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name) {
-		seen.unlabelled = append(seen.unlabelled, obj)
+		seen.unmarked = append(seen.unmarked, obj)
 	}
 	return found, err
 }

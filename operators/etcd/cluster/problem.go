@@ -28,6 +28,7 @@ const (
 	reasonNotReached     = "NoReadyAddress"
 	reasonQuorumLost     = "QuorumLost"
 	reasonForgotten      = "StatusEmptied"
+	reasonExisting       = "ExistingMembers"
 	reasonPaused         = "Paused"
 	reasonInvalidVersion = "InvalidVersion"
 	reasonVersionRefused = "VersionRefused"

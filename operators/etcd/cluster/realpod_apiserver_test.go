@@ -42,7 +42,7 @@ func (n *realNodes) start(ctx context.Context, pod *corev1.Pod, p *realPod) {
 	} else {
 		p.waits = true
 		reason := "ErrImagePull"
-		if p.image == noImage {
+		if strings.HasSuffix(p.image, noImage) {
 			reason = "InvalidImageName"
 		}
 		p.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}

@@ -133,9 +133,13 @@ func compareProgress(a, b *member) int {
 // startFrom starts the cluster again from the survivor that was named.
 func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta2.QuorumLoss, wanted versions.Version) {
 	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
-	p.report(problem{reason: reasonRecovering, passes: true, message: fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)})
 	p.soon(seen)
 	pod, a := seen.pods[loss.From], seen.answers[loss.From]
+	message := fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)
+	if pod != nil && a.err != nil {
+		message += "; " + problemOf(&member{name: loss.From, pod: pod, claim: seen.claims[loss.From], answer: &a}, seen)
+	}
+	p.report(problem{reason: reasonRecovering, passes: true, message: message})
 	others := false
 	for _, name := range sortedKeys(seen.pods) {
 		if name == loss.From {
@@ -156,7 +160,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID:
 		p.recovered(seen, pod, loss, a)
 	case pod.Annotations[forceAnnotation] != "true":
-		p.patch(pod, "force", "started alone, with its data", withImage(noImage, map[string]any{forceAnnotation: "true"}))
+		p.patch(pod, "force", "started alone, with its data", stopping(pod, map[string]any{forceAnnotation: "true"}))
 	case imageIn(pod) == noImage && hasStopped(pod):
 		version := p.versionFor(ec, loss.From, wanted)
 		p.setImage(ec, pod, version, "")
@@ -176,9 +180,27 @@ func (p *plan) recovered(seen observation, pod *corev1.Pod, loss *v1beta2.Quorum
 	p.claim("recovered")
 }
 
-// noImage is the name of no image: a container whose image is changed to it is stopped at once,
-// and nothing is pulled. It is how a container is restarted in its pod.
+// noImage is the image that a pod is to run of which the container is stopped. It is how a container is
+// restarted in its pod.
 const noImage = "RESTART"
+
+// stopping changes the image of a pod's container to one that cannot be: the kubelet stops it at once, and
+// pulls nothing, because no tag begins with a dash. The rest of the name stays, for those who allow only
+// images of certain registries.
+func stopping(pod *corev1.Pod, annotations map[string]any) map[string]any {
+	change := withImage(repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
+	annotations[imageAnnotation] = noImage
+	return change
+}
+
+// repositoryIn is an image without its tag and its digest.
+func repositoryIn(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		return image[:colon]
+	}
+	return image
+}
 
 // isStopping says whether a container is to be restarted in its pod, and still runs.
 func isStopping(pod *corev1.Pod) bool { return imageIn(pod) == noImage && !hasStopped(pod) }

@@ -67,7 +67,7 @@ func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 			seen.kept = append(seen.kept, name)
 		case found && claim.Annotations[keptAnnotation] == "":
 			seen.claims[name] = claim
-			seen.unlabelled = append(seen.unlabelled, claim)
+			seen.unmarked = append(seen.unmarked, claim)
 		}
 	}
 	return nil

@@ -67,6 +67,9 @@ func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	if r == nil {
 		return p.beginRestore(ec, seen)
 	}
+	if r.Phase != v1beta2.RestoreVerifying {
+		r.Problem = "" // what was refused may not be now
+	}
 	switch r.Phase {
 	case v1beta2.RestoreVerifying:
 		return p.verify(ec, seen, r, wanted)
@@ -241,7 +244,7 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 		case pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
 			stopped = false
 			if said.serves {
-				p.patch(pod, "stop", "stopped: the cluster is restored from a backup", withImage(noImage, map[string]any{stoppedAnnotation: r.Seed}))
+				p.patch(pod, "stop", "stopped: the cluster is restored from a backup", stopping(pod, map[string]any{stoppedAnnotation: r.Seed}))
 			}
 		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
 			stopped = false

@@ -155,7 +155,7 @@ func (w *world) switched(options ...func(*world)) *world {
 	if hasVolumes(w.ec) {
 		w.seen.claims[r.Seed] = w.seen.seed.claim
 	}
-	w.seen.unlabelled = append(w.seen.unlabelled, pod)
+	w.seen.unmarked = append(w.seen.unmarked, pod)
 	for _, option := range options {
 		option(w)
 	}
@@ -163,7 +163,7 @@ func (w *world) switched(options ...func(*world)) *world {
 }
 
 func (w *world) isMember() *world {
-	w.seen.unlabelled, w.ec.Status.ReadyMembers = nil, 1
+	w.seen.unmarked, w.ec.Status.ReadyMembers = nil, 1
 	w.seen.reached[w.seen.pods[w.name(4)].UID] = true
 	return w
 }

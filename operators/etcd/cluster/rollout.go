@@ -143,7 +143,7 @@ func (p *plan) restart(seen observation, m *member, why string) {
 	if seen.certs.caHash != "" {
 		annotations[caAnnotation] = seen.certs.caHash
 	}
-	p.patch(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), withImage(noImage, annotations))
+	p.patch(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), stopping(m.pod, annotations))
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.

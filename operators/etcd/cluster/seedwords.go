@@ -45,6 +45,9 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 		}
 	}
 	if out.State != job.Ended || out.Result == nil || out.Result.Fetched == nil {
+		if words := problemOf(&member{name: pod.Name, pod: pod, claim: seen.seed.claim}, seen); said.problem == "" && words != problemStarting {
+			said.problem = words
+		}
 		return said
 	}
 	said.fetched = out.Result.Fetched
@@ -54,7 +57,7 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 	if said.serves {
 		return said
 	}
-	said.problem = problemOf(&member{name: pod.Name, pod: pod, answer: &a}, seen)
+	said.problem = problemOf(&member{name: pod.Name, pod: pod, claim: seen.seed.claim, answer: &a}, seen)
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && strings.HasPrefix(said.problem, "etcd is crash-looping") {
 			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem

@@ -16,6 +16,9 @@ import (
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
 func TestSimulation(t *testing.T) { simulation().Run(t, stories()...) }
 
+// TestSimulationUnderPolicies plays the stories where admission changes or refuses what is written.
+func TestSimulationUnderPolicies(t *testing.T) { simulation().Under(t, stories()...) }
+
 // TestSimulationIsDeterministic: what a seed finds can be told, and mended. Certificates are of true
 // randomness, which is no part of it.
 func TestSimulationIsDeterministic(t *testing.T) {

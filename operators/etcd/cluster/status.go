@@ -7,6 +7,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -18,6 +19,9 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	m := next.memory
 	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
 	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
+	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.reason == apply.ReasonRefused {
+		st.Restoring.Problem = p.message // for the EtcdRestore
+	}
 
 	st.ObservedGeneration = ec.Generation
 	st.ControlPaused = ec.Spec.Paused

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
@@ -206,4 +209,79 @@ func TestForeignNames(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", name, got, want)
 		}
 	}
+}
+
+// TestObstacles: whatever keeps a pod from starting is in Ready, whatever is under way, and in the EtcdRestore that
+// waits for it.
+func TestObstacles(t *testing.T) {
+	pulls := func(pod *corev1.Pod, image string) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, Image: image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+		pod.Spec.Containers[0].Image = image
+	}
+	refusal := &loop.WriteError{
+		Write: loop.Write{Verb: loop.Create, Object: &corev1.Pod{}},
+		Err:   apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("exceeded quota: small")),
+	}
+	for what, phase := range map[string]struct {
+		world func() *world
+		n     int64 // the pod that does not start
+	}{
+		"creating":   {func() *world { return healthy(anEtcd(notFormed, onVolumes), 1, 2, 3).founding() }, 1},
+		"scaling":    {func() *world { return healthy(anEtcd(size(4), onVolumes), 1, 2, 3).isAdded(4).leaves(4) }, 4},
+		"upgrading":  {func() *world { return healthy(anEtcd(version("3.6.15"), changing(2), onVolumes), 1, 2, 3).silences(2) }, 2},
+		"recovering": {func() *world { return healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(2, 3).startsFrom(1).silences(1) }, 1},
+		"restoring":  {func() *world { return healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed() }, 4},
+		"restored":   {func() *world { return healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed(fetched) }, 4},
+	} {
+		for obstacle, tc := range map[string]struct {
+			put     func(w *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim)
+			failure error
+			want    string
+		}{
+			"no image": {put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) { pulls(pod, "etcd:none") }, want: `image "etcd:none" cannot be pulled`},
+			"no node": {want: "cannot be scheduled: 0/1 nodes", put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) {
+				pod.Spec.NodeName = ""
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
+			}},
+			"no volume": {want: "is not bound", put: func(_ *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
+				pod.Spec.NodeName, pod.Spec.SchedulingGates, pod.CreationTimestamp.Time = "", nil, noon.Add(-time.Minute)
+				claim.Status.Phase = corev1.ClaimPending
+			}},
+			"crashes": {want: "crash-looping: address in use", put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) {
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: containerName, RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: `{"level":"fatal","msg":"address in use"}`}},
+				}}
+			}},
+			"a quota": {failure: refusal, want: "exceeded quota: small"},
+		} {
+			w := phase.world()
+			pod, claim := w.seen.pods[w.name(phase.n)], w.seen.claims[w.name(phase.n)]
+			isSeed := strings.HasPrefix(what, "restor")
+			if isSeed {
+				pod, claim = w.seen.seed.pod, w.seen.seed.claim
+			}
+			if tc.put != nil {
+				tc.put(w, pod, claim)
+			}
+			p, err := decide(w.ec, w.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := summarize(w.ec, w.seen, p, tc.failure)
+			if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, tc.want) {
+				t.Errorf("%s, %s: Ready is %s %s: %s", what, obstacle, c.Status, c.Reason, c.Message)
+			}
+			if isSeed && !strings.Contains(st.Restoring.Problem, tc.want) {
+				t.Errorf("%s, %s: the EtcdRestore hears %q", what, obstacle, st.Restoring.Problem)
+			}
+		}
+	}
+}
+
+// startsFrom has the cluster be started again from a member.
+func (w *world) startsFrom(n int64) *world {
+	w.ec.Status.QuorumLoss = &v1beta2.QuorumLoss{ID: "loss", Accepted: true, From: w.name(n)}
+	w.ec.Spec.AcceptDataLoss = "loss"
+	return w.leaderless()
 }

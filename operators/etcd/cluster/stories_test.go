@@ -117,6 +117,17 @@ func tales() []tale {
 		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},
 		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: steady, Do: addByHand}}},
 		{name: "status-emptied", steps: []testkit.Step{{Name: "empties status", When: ready, Do: emptyStatus}, whenReady(`{"size":4}`)}},
+		{name: "owners-removed", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "takes the owner references", When: ready, Do: disown("")}}, settled: owned},
+		{name: "come-back-bare", spec: []ecOption{stored}, steps: []testkit.Step{
+			whenReady(`{"paused":true}`),
+			{Name: "brings all back without owners and status", When: stalled(reasonPaused), Do: comeBackBare(0)},
+			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reasonExisting, `{"adoptExisting":true}`),
+		}},
+		{name: "come-back-as-volumes", spec: []ecOption{stored}, steps: []testkit.Step{
+			whenReady(`{"paused":true}`),
+			{Name: "brings the volumes back without owners and status", When: stalled(reasonPaused), Do: comeBackBare(3)},
+			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reasonExisting, `{"adoptExisting":true}`),
+		}},
 		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reasonPaused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
 		{name: "tls", spec: []ecOption{size(2), withTLS}, steps: []testkit.Step{whenReady(`{"size":3}`)}},
 		{name: "ca-replaced", spec: []ecOption{withTLS}, steps: []testkit.Step{{Name: "deletes the CA", When: ready, Do: deleteCA}}, settled: replacedCA},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/members"
@@ -117,6 +118,52 @@ func replacedCA(ctx context.Context, r *testkit.Run) error {
 func emptyStatus(ctx context.Context, r *testkit.Run) error {
 	return r.Client.Status().Patch(ctx, story(r), client.RawPatch(types.MergePatchType,
 		[]byte(`{"status":{"clusterID":null,"founders":null,"made":null,"memberList":null,"members":null,"phase":null}}`)))
+}
+
+// disown takes the owner references of pods and volumes, and with a manager all that says who wrote them.
+func disown(manager string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		all, err := podsOf(ctx, r)
+		for _, pod := range all {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+			for _, obj := range []client.Object{&pod, claim} {
+				change := `{"metadata":{"ownerReferences":null}}`
+				if manager != "" {
+					change = `{"metadata":{"ownerReferences":null,"managedFields":[{}]}}`
+				}
+				patch := client.RawPatch(types.MergePatchType, []byte(change))
+				err = errors.Join(err, client.IgnoreNotFound(r.Client.Patch(ctx, obj, patch, client.FieldOwner(manager))))
+			}
+		}
+		return err
+	}
+}
+
+// comeBackBare is what a backup of the Kubernetes cluster makes of an EtcdCluster that is paused meanwhile:
+// no status, no owners, fields of nobody's, and some of the pods are not there.
+func comeBackBare(lostPods int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		return errors.Join(disown("velero")(ctx, r), emptyStatus(ctx, r), deletePods(lostPods)(ctx, r))
+	}
+}
+
+// owned is nil when the cluster is as it should be, and owns its pods and volumes.
+func owned(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	all, err := podsOf(ctx, r)
+	for _, pod := range all {
+		claim := &corev1.PersistentVolumeClaim{}
+		err = errors.Join(err, r.Client.Get(ctx, client.ObjectKeyFromObject(&pod), claim))
+		for _, obj := range []client.Object{&pod, claim} {
+			if !metav1.IsControlledBy(obj, ec) {
+				err = errors.Join(err, fmt.Errorf("%s %s is not owned", loop.KindOf(obj), obj.GetName()))
+			}
+		}
+	}
+	return errors.Join(err, ready(ctx, r))
 }
 
 // editImage changes a pod to an image that there is not.

@@ -256,7 +256,7 @@ func TestRead(t *testing.T) {
 		"failed":                   {agentIs(ended(1, "Error", denied)), Outcome{State: Ended, Problem: problem}},
 		"fetch failed":             {fetchIs(ended(1, "Error", denied)), Outcome{State: Ended, Problem: problem}},
 		"fetched":                  {fetchIs(ended(0, "Completed", `{"Fetched":{"Key":"k"}}`)), Outcome{State: Waiting}},
-		"out of memory":            {agentIs(ended(137, "OOMKilled", "")), died(`Pod "p" ran out of memory: raise spec.pod.resources`)},
+		"out of memory":            {agentIs(ended(137, "OOMKilled", "")), died(`Pod "p" ran out of memory: raise spec.pod.resources, for a restore those of the EtcdCluster`)},
 		"killed":                   {agentIs(ended(137, "Error", "")), died(`Pod "p" ended without a result, with exit code 137`)},
 		"a panic":                  {agentIs(ended(2, "Error", "panic: oh")), died(`Pod "p" ended without a result, with exit code 2: panic: oh`)},
 		"another image":            {agentIs(ended(0, "Completed", "")), died(`Pod "p" ended without a result: image "i" is not this operator's`)},

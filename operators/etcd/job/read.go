@@ -124,7 +124,7 @@ func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *store.Problem 
 	why := strings.TrimSuffix(strings.Join(strings.Fields(pod.Status.Message), " "), ".")
 	switch {
 	case end != nil && end.Reason == "OOMKilled":
-		p.Message = fmt.Sprintf("Pod %q ran out of memory: raise spec.pod.resources", pod.Name)
+		p.Message = fmt.Sprintf("Pod %q ran out of memory: raise spec.pod.resources, for a restore those of the EtcdCluster", pod.Name)
 	case pod.Status.Reason != "" && why != "":
 		p.Message = fmt.Sprintf("Pod %q was ended: %s: %s", pod.Name, pod.Status.Reason, why)
 	case pod.Status.Reason != "":

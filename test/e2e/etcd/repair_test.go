@@ -5,6 +5,7 @@ package etcd
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,45 @@ func TestEtcdAllPodsDeleted(t *testing.T) {
 	if after := e.members(); !slices.Equal(before, after) {
 		t.Errorf("the members were %v and are %v", before, after)
 	}
+}
+
+// TestEtcdComesBackBare: volumes that a backup tool brings back have no owner, and fields of its own. Nothing is
+// founded beside them, and the user's word takes them in.
+func TestEtcdComesBackBare(t *testing.T) {
+	e := create(t, "size: 3", volumes)
+	e.put("/key", "kept")
+	members := e.members()
+	e.kubectl("delete", "etcd", "example", "--cascade=orphan")
+	e.kubectl("delete", "pod", "-l", "etcd_cluster=example")
+	for _, claim := range members {
+		e.kubectl("patch", "pvc", claim, "--type=merge", "--field-manager=velero", "-p", `{"metadata":{"ownerReferences":null,"managedFields":[{}]}}`)
+	}
+	e.apply("size: 3", volumes)
+	pace.Eventually(t, time.Minute, func() error {
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		if said := status(ec); !strings.HasPrefix(said, "ExistingMembers: ") || len(e.pods()) > 0 {
+			return fmt.Errorf("there are %d pods, and it says %s", len(e.pods()), said)
+		}
+		return nil
+	})
+	began := time.Now()
+	e.patch(`{"adoptExisting":true}`)
+	e.ready()
+	t.Logf("three volumes were taken in; the cluster was whole after %.1f s", time.Since(began).Seconds())
+	e.wantValue("/key", "kept")
+	if after := e.members(); !slices.Equal(members, after) {
+		t.Errorf("the members were %v and are %v", members, after)
+	}
+	e.kubectl("delete", "etcd", "example")
+	pace.Eventually(t, time.Minute, func() error {
+		if left := e.kubectl("get", "pods,pvc", "-l", "etcd_cluster=example", "-o", "name"); left != "" {
+			return fmt.Errorf("these are left: %s", left)
+		}
+		return nil
+	})
 }
 
 // TestEtcdVolumeDeleted: a member whose volume is gone is replaced.

@@ -24,8 +24,10 @@ import (
 
 // TestEtcdCertificates: with generated certificates the CA is replaced without a hand on a pod,
 // and without losing quorum: its Secret is deleted, which is the quickest way to need another one.
+// Members are restarted in their pods for that, also where only images of one registry are allowed.
 func TestEtcdCertificates(t *testing.T) {
 	e := create(t, "size: 3", "TLS: {generated: {}}")
+	e.allowImages("quay.io/coreos/etcd:")
 	e.putSecurely("/key", "before")
 	before, pods := e.issuer(), e.pods()
 	if out, err := e.etcdctl("--endpoints=http://127.0.0.1:2379", "get", "/key"); err == nil {
@@ -54,6 +56,37 @@ func TestEtcdCertificates(t *testing.T) {
 	e.kubectl("scale", "etcd/example", "--replicas=4")
 	e.ready()
 	e.putSecurely("/key", "with a fourth member")
+}
+
+// allowImages has the API server refuse all other images of pods in the namespace.
+func (e etcd) allowImages(prefix string) {
+	e.t.Helper()
+	policy := "registry-" + e.namespace
+	e2e.Apply(e.t, e.namespace, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[2]s}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]
+  validations: [{expression: 'object.spec.containers.all(c, c.image.startsWith("%[3]s"))'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`, policy, e.namespace, prefix))
+	e.t.Cleanup(func() {
+		e2e.Kubectl(e.t, "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", policy)
+	})
+	pace.Eventually(e.t, time.Minute, func() error {
+		if _, err := e2e.TryKubectl("", "run", "probe", "-n", e.namespace, "--dry-run=server", "--image=RESTART"); err == nil {
+			return errors.New("the policy does not apply yet")
+		}
+		return nil
+	})
 }
 
 // issuer is the CA that has signed the members' certificates.

@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// This file is about pods and volumes that are there before the cluster is: of one whose EtcdCluster
+// lost its status, was deleted without them, or came back with them from a backup of the Kubernetes
+// cluster. They may have the only copy of its data, and pods with its labels serve its clients. So
+// nothing is founded beside them: what is this EtcdCluster's own is taken in, and about the rest the
+// user decides.
+
+// observeExisting finds what may be of a cluster that status knows nothing of. It is read from the API
+// server, all of the namespace, once when an EtcdCluster is new: what has lost its labels is in no cache.
+func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(ec.Namespace)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		switch {
+		case seen.pods[pod.Name] != nil || !mayBeOf(ec, pod):
+		case isOwned(ec, pod):
+			seen.pods[pod.Name] = pod
+			seen.unmarked = append(seen.unmarked, pod)
+		default:
+			seen.existing = append(seen.existing, pod)
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.Live.List(ctx, &claims, client.InNamespace(ec.Namespace)); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		switch {
+		case seen.claims[claim.Name] != nil || !mayBeOf(ec, claim):
+		case isOwned(ec, claim):
+			seen.claims[claim.Name] = claim
+			seen.unmarked = append(seen.unmarked, claim)
+		case !isEnding(claim): // one that ends brings its data to nobody
+			seen.existing = append(seen.existing, claim)
+		}
+	}
+	return nil
+}
+
+// mayBeOf says whether an object may be of a cluster: it has its label, or the name of a member and
+// nothing that owns it.
+func mayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
+	if obj.GetLabels()[clusterLabel] != "" {
+		return obj.GetLabels()[clusterLabel] == ec.Name
+	}
+	controller := metav1.GetControllerOf(obj)
+	return isMemberName(ec, obj.GetName()) && (controller == nil || controller.Kind == clusterKind.Kind)
+}
+
+// isMemberName says whether a name is one of those that [memberName] makes.
+func isMemberName(ec *v1beta2.EtcdCluster, name string) bool {
+	end, found := strings.CutPrefix(name, ec.Name+"-")
+	return found && len(end) == namePlaces && strings.Trim(end, letters) == ""
+}
+
+// settleExisting keeps a cluster from being founded beside what may be of it. It returns false when
+// nothing is in the way.
+func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
+	var leaving, foreign, orphans []client.Object
+	for _, obj := range seen.existing {
+		switch controller := metav1.GetControllerOf(obj); {
+		case isEnding(obj), controller != nil && controller.Kind == clusterKind.Kind:
+			leaving = append(leaving, obj)
+		case controller != nil || !isMemberName(ec, obj.GetName()):
+			foreign = append(foreign, obj)
+		default:
+			orphans = append(orphans, obj)
+		}
+	}
+	switch {
+	case len(seen.existing) == 0:
+		return false
+	case len(foreign) > 0:
+		p.stall(reasonExisting, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), clusterLabel)
+	case len(leaving) > 0:
+		p.report(problem{reason: reasonExisting, passes: true, message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
+	case !ec.Spec.AdoptExisting:
+		p.stall(reasonExisting, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
+	case !hasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
+		p.stall(reasonExisting, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
+	default:
+		for _, obj := range orphans {
+			p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
+		}
+	}
+	p.later(seen)
+	return true
+}
+
+func isClaim(obj client.Object) bool {
+	_, is := obj.(*corev1.PersistentVolumeClaim)
+	return is
+}
+
+// named are the kinds and names of objects, for a message.
+func named(all []client.Object) string {
+	const most = 6
+	var names []string
+	for i, obj := range all {
+		if i == most {
+			return fmt.Sprintf("%s and %d others", strings.Join(names, ", "), len(all)-most)
+		}
+		names = append(names, fmt.Sprintf("%s %s", loop.KindOf(obj), obj.GetName()))
+	}
+	return strings.Join(names, ", ")
+}
+
+// takeIn finds out which cluster it is whose members are there although status knows of none. What is
+// there may have the only data, so nothing is deleted, and nothing created but members of volumes if the
+// user wants that, until a member that has a leader says which cluster it is of.
+func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+	var cluster members.ID
+	for _, name := range sortedKeys(seen.answers) {
+		a := seen.answers[name]
+		switch {
+		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
+		case cluster != 0:
+			p.stall(reasonForgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
+			return
+		default:
+			cluster = a.status.ClusterID
+		}
+	}
+	p.soon(seen)
+	if cluster != 0 {
+		p.memory.clusterID = cluster.String()
+		p.claim("cluster")
+		return
+	}
+	const nobody = "Status was emptied, and no member that has a leader says which cluster it is of. "
+	if !ec.Spec.AdoptExisting || !hasVolumes(ec) {
+		p.stall(reasonForgotten, nobody+"Nothing is created or deleted until one does, or status.clusterID is restored. "+
+			"To start members for the volumes that have no pod, set spec.adoptExisting to true")
+		return
+	}
+	for _, name := range sortedKeys(seen.claims) {
+		if !isEnding(seen.claims[name]) {
+			p.create(ec, seen, name, wanted, start{isSealed: true, token: string(ec.UID)})
+		}
+	}
+	p.report(problem{reason: reasonForgotten, passes: true, message: nobody + "Waiting for the members of the volumes that are there"})
+}
