@@ -201,6 +201,12 @@ type BackupStatus struct {
 	// +optional
 	Stored *int32 `json:"stored,omitempty"`
 
+	// retained is how many of those were not to be kept, but the storage does not delete them yet: it has a
+	// retention or a hold for them (Object Lock of S3, policies of Google and Azure). They are removed
+	// after a later backup.
+	// +optional
+	Retained int32 `json:"retained,omitempty"`
+
 	// failures is how many tries have failed since the last success.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

@@ -86,10 +86,10 @@ func (a *agent) do(ctx context.Context, task Task) (result Result) {
 	case Prove:
 		result.Proved, err = a.prove(ctx, task)
 	case Prune:
-		result.Pruned, result.Left, err = a.prune(ctx, task)
+		result, err = a.prune(ctx, task)
 	}
 	if err != nil {
-		return Result{Problem: problemOf(ctx, err), Pruned: result.Pruned, Left: result.Left}
+		return Result{Problem: problemOf(ctx, err), Pruned: result.Pruned, Left: result.Left, Retained: result.Retained}
 	}
 	return result
 }

@@ -3,35 +3,43 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"example.com/fairlead/operators/etcd/store"
 )
 
-// prune removes the backups of this EtcdBackup that are not kept.
-func (a *agent) prune(ctx context.Context, t Task) (pruned, left int, err error) {
+// prune removes the backups of this EtcdBackup that are not kept. Those that the storage has a retention for stay until
+// a later time; the others are removed all the same.
+func (a *agent) prune(ctx context.Context, t Task) (result Result, err error) {
 	in, err := a.open(ctx, t)
 	if err != nil {
-		return 0, 0, err
+		return result, err
 	}
 	defer func() { _ = in.Close() }() // all was answered
 	var own []store.Object
 	for object, err := range in.Owned(ctx, t.Place.Key, t.Owner) {
 		if err != nil {
-			return 0, 0, err
+			return result, err
 		}
 		own = append(own, object)
 	}
-	left = len(own)
+	result.Left = len(own)
 	for _, object := range expired(own, *t.Keep, a.now()) {
-		if err := in.Delete(ctx, object.Key, t.Owner); err != nil {
-			return pruned, left, err
+		err := in.Delete(ctx, object.Key, t.Owner)
+		if p, ok := errors.AsType[*store.Problem](err); ok && p.Reason == store.ReasonObjectRetained {
+			a.say("Left for later: %s", p.Message)
+			result.Retained++
+			continue
+		}
+		if err != nil {
+			return result, err
 		}
 		a.say("Removed %s", t.Place.Of(object.Key))
-		pruned, left = pruned+1, left-1
+		result.Pruned, result.Left = result.Pruned+1, result.Left-1
 	}
-	return pruned, left, nil
+	return result, nil
 }
 
 // alwaysKept is how many of the last backups are kept whatever their age.

@@ -34,7 +34,7 @@ const (
 	// Prove compares what the etcd of the pod serves with what Save recorded. Result.Proved is there
 	// if it is the same.
 	Prove Action = "Prove"
-	// Prune removes backups that are not kept. Result.Pruned and Left are there.
+	// Prune removes backups that are not kept. Result.Pruned, Left and Retained are there.
 	Prune Action = "Prune"
 )
 
@@ -106,9 +106,11 @@ type Result struct {
 	Saved   *v1beta2.StoredBackup `json:",omitempty"`
 	Fetched *Fetched              `json:",omitempty"`
 	Proved  *v1beta2.BackupProof  `json:",omitempty"`
-	// Pruned is how many backups were removed, and Left how many of this EtcdBackup are there.
-	Pruned int `json:",omitempty"`
-	Left   int `json:",omitempty"`
+	// Pruned is how many backups were removed, and Left how many of this EtcdBackup are there. Retained is how many of
+	// those that are left are not kept, but the storage has a retention for them.
+	Pruned   int `json:",omitempty"`
+	Left     int `json:",omitempty"`
+	Retained int `json:",omitempty"`
 }
 
 // Fetched is a data directory that was made of a backup.

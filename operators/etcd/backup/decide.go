@@ -236,6 +236,7 @@ func (p *plan) succeed(b *v1beta2.EtcdBackup, seen observation, r *agent.Result)
 		verified(st, seen.now)
 	case try.Step == v1beta2.BackupPrune && st.Last != nil:
 		st.Pruned, st.Stored = st.Last.Number, new(int32(r.Left))
+		st.Retained = int32(r.Retained)
 		st.Failures = 0
 	default:
 		p.fail(b, seen, speechless(try))

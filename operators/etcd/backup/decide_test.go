@@ -212,8 +212,8 @@ func TestResults(t *testing.T) {
 	}
 
 	b = aBackup(every(3600), keeps(2), made(1, noon.Add(-2*time.Hour)), runs(prune))
-	st = after(t, b, podFor(b, prune, ended(agent.Result{Pruned: 3, Left: 2})))
-	if st.Pruned != 1 || *st.Stored != 2 {
+	st = after(t, b, podFor(b, prune, ended(agent.Result{Pruned: 3, Left: 4, Retained: 2})))
+	if st.Pruned != 1 || *st.Stored != 4 || st.Retained != 2 || st.Failures != 0 {
 		t.Errorf("after Prune: %+v", st)
 	}
 	st = after(t, b, podFor(b, prune, ended(agent.Result{Problem: &store.Problem{Reason: store.ReasonAccessDenied, Message: "Because."}})))

@@ -32,7 +32,12 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Eve
 			Note: fmt.Sprintf("Proved backup %s: an etcd that was started from it serves revision %d", is.LastProof.Key, is.LastProof.Revision)})
 	}
 	if is.Stored != nil && was.Pruned != is.Pruned {
-		logger.Info("backups pruned", "left", *is.Stored)
+		logger.Info("backups pruned", "left", *is.Stored, "retained", is.Retained)
+		if is.Retained > 0 && was.Retained == 0 {
+			events = append(events, loop.Event{Reason: "BackupsRetained", Action: "Prune",
+				Note: fmt.Sprintf("Of %d backups, %d are to be removed, but the storage does not delete them yet (retention or hold): they are removed later",
+					*is.Stored, is.Retained)})
+		}
 	}
 	if f := is.LastFailure; f != nil && is.Failures > was.Failures {
 		logger.Info("backup failed", "step", f.Step, "reason", f.Reason, "message", f.Message, "failures", is.Failures)

@@ -156,6 +156,8 @@ func (b *absContainer) problem(o *operation, err error) *Problem {
 		return o.known(errNoObject)
 	case bloberror.AuthenticationFailed, bloberror.InvalidAuthenticationInfo, bloberror.NoAuthenticationInformation:
 		return o.problem(ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), code)
+	case bloberror.BlobImmutableDueToPolicy:
+		return o.retained(code)
 	case bloberror.SnapshotsPresent:
 		return o.problem(ReasonFailed, false, "the object has snapshots of Azure's own (%s): delete those", code)
 	default:

@@ -163,6 +163,11 @@ func (o *operation) full(said string) *Problem {
 	return o.problem(ReasonFull, true, "%s is full (%s): make room, or keep fewer backups", o.server(), said)
 }
 
+// retained is of an object that the storage keeps by a rule of its own: to try again before it is over is no use.
+func (o *operation) retained(said string) *Problem {
+	return o.problem(ReasonObjectRetained, true, "%s keeps it until its retention is over (%s)", o.server(), said)
+}
+
 // innermost is the error that others have wrapped: those have URLs, and all that was tried.
 func innermost(err error) error {
 	for {

@@ -173,6 +173,8 @@ func (b *gcsBucket) problem(o *operation, err error) *Problem {
 		return o.known(errNoBucket)
 	case e.Code == http.StatusNotFound:
 		return o.known(errNoObject)
+	case o.verb == deleting && e.Code == http.StatusForbidden && (reason == "retentionPolicyNotMet" || strings.Contains(e.Message, "hold and cannot be deleted")):
+		return o.retained(reason + ": " + e.Message)
 	case strings.Contains(strings.ToLower(reason), "ratelimit"):
 		return o.answered(http.StatusTooManyRequests, reason, e.Message)
 	case strings.Contains(reason, "quotaExceeded"):

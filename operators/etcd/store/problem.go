@@ -37,6 +37,9 @@ const (
 	// ReasonObjectOfAnother says that the object was not written by this owner, so that it is neither
 	// replaced nor deleted.
 	ReasonObjectOfAnother = "ObjectOfAnother"
+	// ReasonObjectRetained says that the storage does not delete the object yet: it has a retention or a
+	// hold (S3's Object Lock, Google's and Azure's policies).
+	ReasonObjectRetained = "ObjectRetained"
 	// ReasonObjectDamaged says that the object is shorter, or otherwise, than it was written.
 	ReasonObjectDamaged = "ObjectDamaged"
 	// ReasonObjectForeign says that the object is no snapshot of etcd. For those who read objects.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/store/storetest"
@@ -51,6 +52,30 @@ func TestRealServers(t *testing.T) {
 			t.Run("broken connections", func(t *testing.T) { realCuts(t, kind, server, s) })
 			t.Run("killed", func(t *testing.T) { realKill(t, kind, server, s) })
 		})
+	}
+}
+
+// TestRealRetention has a bucket with a default retention: what is stored there cannot be deleted.
+func TestRealRetention(t *testing.T) {
+	server := storetest.S3(t, "")
+	server.Bucket = "locked"
+	client := server.S3Client()
+	_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(server.Bucket), ObjectLockEnabledForBucket: aws.Bool(true)})
+	fine(t, err)
+	_, err = client.PutObjectLockConfiguration(t.Context(), &s3.PutObjectLockConfigurationInput{
+		Bucket: aws.String(server.Bucket),
+		ObjectLockConfiguration: &types.ObjectLockConfiguration{
+			ObjectLockEnabled: types.ObjectLockEnabledEnabled,
+			Rule:              &types.ObjectLockRule{DefaultRetention: &types.DefaultRetention{Days: aws.Int32(1), Mode: types.ObjectLockRetentionModeGovernance}},
+		},
+	})
+	fine(t, err)
+	s := opens(t, placeIn(v1beta2.StorageS3, server), Options{SecretDir: secretOf(t, server.Secret), Timeout: 20 * time.Second})
+	for name, size := range map[string]int{"small": 100, "parts": 2*partSize + 100} {
+		_, err := s.Write(t.Context(), name, owned("me"), bytes.NewReader(data(1, size)))
+		fine(t, err)
+		wants(t, s.Delete(t.Context(), name, "me"), ReasonObjectRetained)
+		reads(t, s, name, data(1, size), owned("me"))
 	}
 }
 

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"crypto/md5" //nolint:gosec // S3's checksum of what is sent, not a secret's
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -71,6 +74,9 @@ func openS3(ctx context.Context, o opened) (storage, error) {
 		}
 		b.checksum = s.RequestChecksumCalculation
 		s.APIOptions = append(s.APIOptions, b.withoutCondition)
+		if b.checksum == aws.RequestChecksumCalculationWhenRequired {
+			s.APIOptions = append(s.APIOptions, withMD5)
+		}
 	})
 	b.uploads = transfermanager.New(b.client, func(u *transfermanager.Options) {
 		u.PartSizeBytes, u.MultipartUploadThreshold, u.Concurrency = partSize, partSize, partsAtOnce
@@ -270,6 +276,44 @@ func (b *s3Bucket) withoutCondition(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("FairleadWithoutCondition", f), middleware.After)
 }
 
+// withMD5 sends the checksum of what is uploaded in the header that all storage knows, since the others are not sent.
+// Buckets with a retention (Object Lock) refuse uploads without one.
+func withMD5(stack *middleware.Stack) error {
+	f := func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
+		switch p := in.Parameters.(type) {
+		case *s3.PutObjectInput:
+			summed := *p
+			summed.ContentMD5, err = sumOf(p.Body)
+			in.Parameters = &summed
+		case *s3.UploadPartInput:
+			summed := *p
+			summed.ContentMD5, err = sumOf(p.Body)
+			in.Parameters = &summed
+		}
+		if err != nil {
+			return out, metadata, err
+		}
+		return next.HandleInitialize(ctx, in)
+	}
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("FairleadMD5", f), middleware.After)
+}
+
+// sumOf is the MD5 of a body, which is read from its begin again then: parts are in memory. Nil if it cannot be.
+func sumOf(body io.Reader) (*string, error) {
+	part, ok := body.(io.ReadSeeker)
+	if !ok {
+		return nil, nil
+	}
+	sum := md5.New() //nolint:gosec // see the import
+	if _, err := io.Copy(sum, part); err != nil {
+		return nil, err
+	}
+	if _, err := part.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return aws.String(base64.StdEncoding.EncodeToString(sum.Sum(nil))), nil
+}
+
 // vacant is an error if there is an object.
 func (b *s3Bucket) vacant(ctx context.Context, key *string) error {
 	_, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: aws.String(b.name), Key: key})
@@ -319,6 +363,18 @@ func statusIn(err error) int {
 	return 0
 }
 
+// isLocked says whether an object is not deleted because of Object Lock. Servers have no code for that in common:
+// AWS's is AccessDenied, MinIO's InvalidRequest.
+func isLocked(e smithy.APIError) bool {
+	text := strings.ToLower(e.ErrorCode() + " " + e.ErrorMessage())
+	for _, word := range []string{"object lock", "objectlock", "worm protected", "retention", "legal hold"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
 func (b *s3Bucket) problem(o *operation, err error) *Problem {
 	status := statusIn(err)
 	e, ok := errors.AsType[smithy.APIError](err)
@@ -329,6 +385,9 @@ func (b *s3Bucket) problem(o *operation, err error) *Problem {
 		return o.answered(status, "", "")
 	}
 	said := fmt.Sprintf("%s: %s", e.ErrorCode(), e.ErrorMessage())
+	if o.verb == deleting && isLocked(e) {
+		return o.retained(said)
+	}
 	switch e.ErrorCode() {
 	case "NoSuchBucket":
 		return o.known(errNoBucket)
