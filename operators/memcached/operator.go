@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,20 +26,35 @@ var Operator = run.Operator{
 	Name:        name,
 	AddToScheme: v1alpha1.AddToScheme,
 	Kinds:       []run.Kind{loop.Declare(kind, newKind)},
-	Busy:        busy,
+	Busy: func(ctx context.Context, cached client.Reader) (string, error) {
+		return busy(ctx, cached, time.Now())
+	},
 }
 
 // busy: another operator would finish a warm upgrade, but a server that is being
-// restarted meanwhile is best not left alone. An upgrade that waits, for an image
-// that cannot be pulled for example, names none: it may wait for ever.
-func busy(ctx context.Context, cached client.Reader) (string, error) {
+// restarted meanwhile is best not left alone. One that waits, for an image that
+// cannot be pulled for example, and one whose restart is overdue do not count: they may
+// be so for ever.
+func busy(ctx context.Context, cached client.Reader, now time.Time) (string, error) {
 	var list v1alpha1.MemcachedList
 	if err := cached.List(ctx, &list); err != nil {
 		return "", err
 	}
 	for _, mc := range list.Items {
-		if up := mc.Status.Upgrade; up != nil && up.Kind == v1alpha1.Warm && up.Server != "" {
-			return fmt.Sprintf("Memcached %s/%s is being upgraded warm", mc.Namespace, mc.Name), nil
+		up := mc.Status.Upgrade
+		if up == nil || up.Kind != v1alpha1.Warm || up.Server == "" {
+			continue
+		}
+		var pod corev1.Pod
+		err := cached.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: up.Server}, &pod)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if _, changed := timeIn(&pod, changedAnnotation); changed && !isAvailable(&pod, now) && !isOverdue(&pod, now, &plan{}) {
+			return fmt.Sprintf("Memcached %s/%s is being upgraded warm: server %s is restarting", mc.Namespace, mc.Name, pod.Name), nil
 		}
 	}
 	return "", nil
