@@ -55,7 +55,18 @@ func waiting(at *atv1alpha1.At, due time.Time) news {
 	if at.Status.Attempts > 0 {
 		return news{} // the failed attempt has said it
 	}
-	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano)}
+	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano) + ifCreatedAgain(at)}
+}
+
+// ifCreatedAgain warns of a tool that creates an At again which was deleted because its time to live was over: with
+// a starting deadline that is over by then, it does not run again.
+func ifCreatedAgain(at *atv1alpha1.At) string {
+	ttl, deadline := at.Spec.TTLSecondsAfterFinished, at.Spec.StartingDeadlineSeconds
+	if ttl == nil || deadline != nil && *deadline <= *ttl {
+		return ""
+	}
+	return fmt.Sprintf(". It is deleted %d s after its end (ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: "+
+		"startingDeadlineSeconds of at most %d prevents that", *ttl, *ttl)
 }
 
 func missed(at *atv1alpha1.At, deadline time.Time, why string) news {

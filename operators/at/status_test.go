@@ -66,6 +66,21 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			at: anAt(), seen: observation{now: noon.Add(-time.Hour)},
 			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z",
 		},
+		"scheduled, and deleted later": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) {
+				s.TTLSecondsAfterFinished, s.StartingDeadlineSeconds = new(int64(60)), new(int64(61))
+			})),
+			seen:  observation{now: noon.Add(-time.Hour)},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z. It is deleted 60 s after its end " +
+				"(ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: startingDeadlineSeconds of at most 60 prevents that",
+		},
+		"scheduled, deleted later, and too late then": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) {
+				s.TTLSecondsAfterFinished, s.StartingDeadlineSeconds = new(int64(60)), new(int64(60))
+			})),
+			seen:  observation{now: noon.Add(-time.Hour)},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z",
+		},
 		"unknown zone": {
 			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule, s.TimeZone = "2026-01-02T12:00:00", new("Mars/X") })),
 			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Stalled", reason: "InvalidSchedule",
