@@ -128,6 +128,9 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 		say = problemWith(at, next.action, failure)
 	}
 	if say.phase == "" {
+		if st.Phase.Finished() && st.ObservedGeneration > at.Generation {
+			observedAgain(&st, at)
+		}
 		return st
 	}
 
@@ -168,6 +171,15 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	}
 	setConditions(&st, at, say)
 	return st
+}
+
+// observedAgain is for an At that was restored with its status, and counts its generations anew: tools take it for one
+// that is not seen yet otherwise.
+func observedAgain(st *atv1alpha1.AtStatus, at *atv1alpha1.At) {
+	st.ObservedGeneration = at.Generation
+	for i := range st.Conditions {
+		st.Conditions[i].ObservedGeneration = at.Generation
+	}
 }
 
 // claimed writes an attempt into status: from now on only its pod's gate may be removed.

@@ -48,6 +48,23 @@ func TestSummarizeFurtherClaimKeepsTheStart(t *testing.T) {
 	}
 }
 
+// An At that is restored from a backup with its status stays as it was, at the generation that it has now.
+func TestRestoredWithItsStatus(t *testing.T) {
+	for phase, want := range map[atv1alpha1.Phase]atv1alpha1.Phase{
+		atv1alpha1.Done: atv1alpha1.Done, atv1alpha1.Missed: atv1alpha1.Missed, atv1alpha1.Running: atv1alpha1.Failed,
+	} {
+		at := anAt(finishedAt(phase, noon))
+		at.UID, at.Status.ObservedGeneration = "another", 3
+		at.Status.Conditions = []metav1.Condition{{Type: "Ready", ObservedGeneration: 3}}
+		seen := observation{now: noon.Add(time.Hour)}
+		next := decide(at, seen)
+		got := summarize(at, seen, next, nil)
+		if next.action != hold || got.Phase != want || got.ObservedGeneration != 1 || got.Conditions[0].ObservedGeneration != 1 {
+			t.Errorf("%s: action %q, status %+v", phase, next.action, got)
+		}
+	}
+}
+
 // Each outcome says what it is, in words and in conditions that tools read.
 func TestSummarizeTellsWhatHappened(t *testing.T) {
 	gr := schema.GroupResource{Resource: "pods"}

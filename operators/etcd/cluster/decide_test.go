@@ -56,6 +56,7 @@ func TestDecide(t *testing.T) {
 		"all pods with volumes are created again":   {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(1, 2, 3), want: "create Pod #1; create Pod #2; create Pod #3"},
 		"two of three lost: reported":               {world: healthy(anEtcd(), 1, 2, 3).loses(2, 3).leaderless(), problem: "QuorumLost: Quorum is lost: the data of "},
 		"all lost: reported":                        {world: healthy(anEtcd(), 1, 2, 3).loses(1, 2, 3), problem: "QuorumLost: The data of all members is lost"},
+		"restored with its status alone: reported":  {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(1, 2, 3).isRestored(), problem: "QuorumLost: The data of all members is lost"},
 		"an evicted pod with a volume: delete it":   {world: healthy(anEtcd(onVolumes), 1, 2, 3).evicts(2), want: "delete Pod #2"},
 		"what is left of a removed member":          {world: healthy(anEtcd(), 1, 2, 3).leaves(4), want: "delete Pod #4"},
 		"a volume is left of a removed member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
@@ -160,6 +161,12 @@ func ofEarlier(w *world, obj client.Object) {
 
 func ofStatefulSet(_ *world, obj client.Object) {
 	obj.SetOwnerReferences([]metav1.OwnerReference{{Kind: "StatefulSet", Name: "example", UID: "set", Controller: new(true)}})
+}
+
+// isRestored has a backup tool create the object again.
+func (w *world) isRestored() *world {
+	w.ec.UID, w.ec.Generation = "another", 1
+	return w
 }
 
 func (w *world) rewrites(image string) *world {
