@@ -81,12 +81,22 @@ func (p Pod) annotations() map[string]string {
 // run has the agent do its task.
 func (p Pod) run(spec *corev1.PodSpec) {
 	c := container(AgentContainer, p.Image, p.Task)
-	c.VolumeMounts, spec.Volumes = mounts(p.Source, false, new(int32(0o440)))
+	mode := p.secretMode()
+	c.VolumeMounts, spec.Volumes = mounts(p.Source, false, mode)
 	if p.Task.TLS {
-		spec.Volumes = append(spec.Volumes, secretVolumeOf(certificateVolume, p.ClientSecret, new(int32(0o440))))
+		spec.Volumes = append(spec.Volumes, secretVolumeOf(certificateVolume, p.ClientSecret, mode))
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: certificateVolume, MountPath: agent.CertificateDir, ReadOnly: true})
 	}
 	spec.Containers = []corev1.Container{c}
+}
+
+// secretMode is who may read the Secrets: the group of the pod; everybody in it, if it has a security context of the
+// user's, which may have no group for volumes.
+func (p Pod) secretMode() *int32 {
+	if p.Settings != nil && p.Settings.SecurityContext != nil {
+		return nil
+	}
+	return new(int32(0o440))
 }
 
 // prove has an etcd serve a backup, and the agent read it. That etcd is an init container that does

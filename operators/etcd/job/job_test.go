@@ -169,11 +169,16 @@ func TestEveryPod(t *testing.T) {
 // TestSettingsOfAPod: a cluster that gives each namespace users of its own, and pods sidecars, is told otherwise.
 func TestSettingsOfAPod(t *testing.T) {
 	own := &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
-	pod := New(aPod(agent.Save, func(p *Pod) {
+	pod := New(aPod(agent.Save, withTLS, func(p *Pod) {
 		p.Settings = &v1beta2.JobPod{SecurityContext: own, Annotations: map[string]string{"mesh/inject": "false"}}
 	}))
 	if diff := cmp.Diff(own, pod.Spec.SecurityContext); diff != "" || pod.Annotations["mesh/inject"] != "false" {
 		t.Errorf("annotations %v, security context (-want +got):\n%s", pod.Annotations, diff)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Secret != nil && v.Secret.DefaultMode != nil {
+			t.Errorf("only a group may read Secret %s, and the pod may have another", v.Secret.SecretName)
+		}
 	}
 	if pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
 		t.Errorf("it is scheduled to %v", pod.Spec.NodeSelector)
