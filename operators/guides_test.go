@@ -1,0 +1,94 @@
+package operators
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestGuidesHaveReasons: what a user finds as a reason in status is in the kind's guide, or in that of what goes wrong.
+func TestGuidesHaveReasons(t *testing.T) {
+	reason := regexp.MustCompile(`(?m)^\t[rR]eason\w+\s+= "(\w+)"$`)
+	wrong := readFile(t, "../docs/troubleshooting.md")
+	for folder, guide := range map[string]string{"at": "at.md", "memcached": "memcached.md", "webserver": "webserver.md", "etcd/cluster": "etcd.md"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", folder, err)
+		}
+		text := readFile(t, "../docs/"+guide) + wrong
+		for _, file := range files {
+			for _, match := range reason.FindAllStringSubmatch(readFile(t, file), -1) {
+				if name := match[1]; name != "Ready" && !strings.Contains(text, "`"+name+"`") {
+					t.Errorf("%s: neither docs/%s nor docs/troubleshooting.md says anything of the reason %s", file, guide, name)
+				}
+			}
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+)
+
+// TestLinksOfGuides: each leads to a file that is there, and to a heading in it.
+func TestLinksOfGuides(t *testing.T) {
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/install/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "reference.md" {
+				continue // generated
+			}
+			for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(readFile(t, file), ""), -1) {
+				target, anchor, _ := strings.Cut(match[1], "#")
+				if strings.Contains(target, ":") {
+					continue
+				}
+				to := file
+				if target != "" {
+					to = filepath.Join(filepath.Dir(file), target)
+				}
+				if _, err := os.Stat(to); err != nil {
+					t.Errorf("%s: %v", file, err)
+				} else if anchor != "" && filepath.Ext(to) == ".md" && !hasHeading(readFile(t, to), anchor) {
+					t.Errorf("%s: %s has no heading #%s", file, to, anchor)
+				}
+			}
+		}
+	}
+}
+
+// hasHeading says whether a page has a heading with that anchor, as GitHub makes them.
+func hasHeading(page, anchor string) bool {
+	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		id := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, match[1])
+		if id == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
