@@ -206,6 +206,9 @@ func httpRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 	if requested.Namespace != "" {
 		parent["namespace"] = requested.Namespace
 	}
+	if requested.SectionName != "" {
+		parent["sectionName"] = requested.SectionName
+	}
 	spec := map[string]any{
 		"parentRefs": []any{parent},
 		"rules": []any{map[string]any{

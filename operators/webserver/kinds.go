@@ -39,6 +39,7 @@ import (
 const (
 	deploymentKind = "Deployment"
 	httpRouteKind  = "HTTPRoute"
+	gatewayKind    = "Gateway"
 	routeKind      = "Route"
 	configMapKind  = "ConfigMap"
 	secretKind     = "Secret"
@@ -48,6 +49,7 @@ const (
 // what installs it.
 var optional = map[string]struct{ group, field, from string }{
 	httpRouteKind: {"gateway.networking.k8s.io", "spec.gateway", "the Gateway API"},
+	gatewayKind:   {"gateway.networking.k8s.io", "spec.gateway", "the Gateway API"},
 	routeKind:     {"route.openshift.io", "spec.route", "OpenShift's router"},
 }
 

@@ -46,6 +46,8 @@ type observation struct {
 	// autoscaled is true when an autoscaler that the operator does not own sets the
 	// replicas.
 	autoscaled bool
+	// listeners are those of the Gateway, as far as the operator may read it.
+	listeners []listener
 	// missing are the kinds that are requested and that the cluster does not have.
 	missing []string
 }
@@ -90,6 +92,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 			return seen, err
 		}
 		seen.tutorialPortTaken = func() { o.tutorialPort.isTaken(seen.now) }
+	}
+	if seen.listeners, err = observeListeners(ctx, r, ws); err != nil {
+		return seen, err
 	}
 	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, seen.deployment())
 	return seen, err

@@ -8,7 +8,11 @@ import (
 )
 
 func TestRights(t *testing.T) {
-	// OpenShift requires these of whoever sets the host of a Route, or changes it.
-	others := loop.Rights{"routes/custom-host.route.openshift.io": {"create", "update"}}
+	others := loop.Rights{
+		// OpenShift requires these of whoever sets the host of a Route, or changes it.
+		"routes/custom-host.route.openshift.io": {"create", "update"},
+		// The Gateway is read, and neither watched nor written.
+		"gateways.gateway.networking.k8s.io": {"get"},
+	}
 	standalone.CheckRights(t, Operator, others, kind)
 }

@@ -36,8 +36,11 @@ func crdOf(kind string) *apiextensionsv1.CustomResourceDefinition {
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: gvk.Version, Served: true, Storage: true,
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", XPreserveUnknownFields: new(true)}},
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", XPreserveUnknownFields: new(true)}, "status": {Type: "object", XPreserveUnknownFields: new(true)},
+				},
 			}},
+			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 		}},
 	}
 	return crd
@@ -53,9 +56,12 @@ func optionalCRDs(kinds ...string) envtest.CRDInstallOptions {
 }
 
 // installOptionalKinds has the API server serve them until the test ends.
-func installOptionalKinds(t *testing.T) {
+func installOptionalKinds(t *testing.T) { install(t, httpRouteKind, routeKind) }
+
+// install has the API server serve some of them until the test ends.
+func install(t *testing.T, kinds ...string) {
 	t.Helper()
-	options := optionalCRDs(httpRouteKind, routeKind)
+	options := optionalCRDs(kinds...)
 	if _, err := envtest.InstallCRDs(testkit.Server(t).Config, options); err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +105,11 @@ func TestOptionalKinds(t *testing.T) {
 	if ready := s.waitsFor("HTTPRouteNotInstalled"); ready.Message != "The cluster has no kind HTTPRoute: install the Gateway API, or leave spec.gateway out" {
 		t.Errorf("message %q", ready.Message)
 	}
-	install := func() {
+	reinstall := func() {
 		_, err := envtest.InstallCRDs(testkit.Server(t).Config, optionalCRDs(httpRouteKind, routeKind))
 		s.Must(err)
 	}
-	install()
+	reinstall()
 	s.settled(reasonReady, "nginx:1")
 	for _, kind := range []string{httpRouteKind, routeKind} {
 		right := func() error {
@@ -132,7 +138,7 @@ func TestOptionalKinds(t *testing.T) {
 	// Status also reports a kind that is uninstalled, and it is watched once restored.
 	s.Must(envtest.UninstallCRDs(testkit.Server(t).Config, optionalCRDs(routeKind)))
 	s.waitsFor("RouteNotInstalled")
-	install()
+	reinstall()
 	s.settled(reasonReady, "nginx:1")
 	route := unstructuredOf(routeKind)
 	route.SetNamespace(s.R.Namespace)
@@ -150,4 +156,54 @@ func TestOptionalKinds(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestGateway: the URL is that of the Gateway's listener, what the Gateway says of the HTTPRoute is in Ready, and the
+// Gateway is not read at rest.
+func TestGateway(t *testing.T) {
+	install(t, httpRouteKind, gatewayKind)
+	s, ctx := newStage(t), context.Background()
+	gateway := unstructuredOf(gatewayKind)
+	gateway.SetNamespace(s.R.Namespace)
+	gateway.SetName("edge")
+	gateway.Object["spec"] = map[string]any{"listeners": []any{
+		map[string]any{"name": "http", "protocol": "HTTP", "port": int64(80)},
+		map[string]any{"name": "https", "protocol": "HTTPS", "port": int64(8443), "hostname": "*.example.com"},
+	}}
+	s.Must(s.Create(ctx, gateway))
+	s.Must(s.Create(ctx, story(s.R, func(ws *webv1.WebServer) {
+		ws.Spec.Gateway = &webv1.GatewaySpec{Name: "edge", SectionName: "https", Hostnames: []string{"www.example.com"}}
+	})))
+	hasURL := func(want string) func() error {
+		return func() error {
+			if got := mustCurrent(s).Status.URL; got != want {
+				return fmt.Errorf("URL %q, want %q", got, want)
+			}
+			return nil
+		}
+	}
+	s.settled(reasonReady, "nginx:1")
+	s.Within(5*time.Second, hasURL("https://www.example.com:8443"))
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
+
+	says := func(status, reason string) {
+		route, err := read(ctx, s.R, "web", unstructuredOf(httpRouteKind))
+		s.Must(err)
+		refs, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
+		route.Object["status"] = map[string]any{"parents": []any{map[string]any{"parentRef": refs[0], "conditions": []any{map[string]any{
+			"type": "Accepted", "status": status, "observedGeneration": route.GetGeneration(), "reason": reason, "message": "so says the Gateway",
+		}}}}}
+		s.Must(s.Status().Update(ctx, route))
+	}
+	says("False", "NotAllowedByListeners")
+	if ready := s.waitsFor(reasonRouteRefused); ready.Message != `Gateway "edge" does not accept the HTTPRoute: NotAllowedByListeners: so says the Gateway` {
+		t.Errorf("message %q", ready.Message)
+	}
+	s.Must(hasURL("")())
+	says("True", "Accepted")
+	s.settled(reasonReady, "nginx:1")
+	s.Must(hasURL("https://www.example.com:8443")())
+	s.Must(s.Delete(ctx, gateway))
+	s.patch(`{"spec":{"gateway":{"hostnames":["shop.example.com"]}}}`)
+	s.Within(5*time.Second, hasURL("http://shop.example.com"))
 }

@@ -78,7 +78,7 @@ func simulation() *sim.Simulation {
 			return ""
 		},
 		Resources: map[string][]string{
-			"gateway.networking.k8s.io/v1": {"httproutes HTTPRoute"},
+			"gateway.networking.k8s.io/v1": {"httproutes HTTPRoute", "gateways Gateway"},
 			"route.openshift.io/v1":        {"routes Route"},
 		},
 		Controllers: func(w *sim.World, _ *testkit.Run) []sim.Controller {

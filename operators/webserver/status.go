@@ -11,9 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
@@ -37,6 +35,9 @@ const (
 	reasonAdopted     = "TakenOver"
 	reasonPortRange   = "PortOutOfRange"
 	reasonNoRequest   = "NoCPURequest"
+
+	reasonRouteRefused    = "RouteNotAccepted"
+	reasonRouteUnresolved = "RouteNotResolved"
 )
 
 // problem is something to report.
@@ -150,6 +151,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 		func() *problem { return missingKind(seen) },
 		func() *problem { return unavailable(ws, seen, next) },
 		func() *problem { return unreached(ws, seen, st) },
+		func() *problem { return routeRefused(ws, seen) },
 		func() *problem { return noRequest(ws, seen) },
 	} {
 		if p := check(); p != nil {
@@ -280,11 +282,11 @@ func notKnown(ws *webv1.WebServer, seen observation) string {
 			between = "The Ingress has no address yet"
 		}
 	case ws.Spec.Route != nil:
-		if !isTaken(seen.children[routeKind], "ingress", "Admitted") {
+		if !isTaken(offers(seen.children[routeKind], "ingress"), "Admitted") {
 			between = "No router has admitted the Route yet"
 		}
 	case ws.Spec.Gateway != nil:
-		if !isTaken(seen.children[httpRouteKind], "parents", "Accepted") {
+		if !isTaken(parents(ws, seen), "Accepted") {
 			between = fmt.Sprintf("Gateway %q has not accepted the HTTPRoute yet", ws.Spec.Gateway.Name)
 		}
 	case serviceSpec(ws).Type == corev1.ServiceTypeLoadBalancer && len(seen.service().Status.LoadBalancer.Ingress) == 0:
@@ -294,24 +296,6 @@ func notKnown(ws *webv1.WebServer, seen observation) string {
 		return ""
 	}
 	return ". " + between + ": whether clients get to the Service is not known"
-}
-
-// isTaken says whether one of those to whom a route was offered has taken it. They are in a list in its
-// status, with conditions.
-func isTaken(route client.Object, list, condition string) bool {
-	u, is := route.(*unstructured.Unstructured)
-	if !is {
-		return false
-	}
-	offers, _, _ := unstructured.NestedSlice(u.Object, "status", list)
-	return slices.ContainsFunc(offers, func(offer any) bool {
-		fields, _ := offer.(map[string]any)
-		conditions, _, _ := unstructured.NestedSlice(fields, "conditions")
-		return slices.ContainsFunc(conditions, func(c any) bool {
-			said, _ := c.(map[string]any)
-			return said["type"] == condition && said["status"] == "True"
-		})
-	})
 }
 
 // desiredReplicas is how many pods there should be, by whoever decides it.

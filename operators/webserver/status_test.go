@@ -200,7 +200,7 @@ func TestNotKnown(t *testing.T) {
 	offered := func(kind, list, condition, status string) seenOption {
 		return func(seen *observation) {
 			u := unstructuredOf(kind)
-			u.Object["status"] = map[string]any{list: []any{map[string]any{"conditions": []any{map[string]any{"type": condition, "status": status}}}}}
+			u.Object["status"] = map[string]any{list: []any{map[string]any{"parentRef": map[string]any{"name": "edge"}, "conditions": []any{map[string]any{"type": condition, "status": status}}}}}
 			seen.children[kind] = u
 		}
 	}
@@ -230,6 +230,7 @@ func TestNotKnown(t *testing.T) {
 		"a Route, refused":          {route, offered(routeKind, "ingress", "Admitted", "False"), ". No router has admitted the Route yet" + unknown},
 		"a Route, admitted":         {route, offered(routeKind, "ingress", "Admitted", "True"), ""},
 		"an HTTPRoute":              {gateway, nothing, `. Gateway "edge" has not accepted the HTTPRoute yet` + unknown},
+		"an HTTPRoute, left open":   {gateway, offered(httpRouteKind, "parents", "Accepted", "Unknown"), `. Gateway "edge" has not accepted the HTTPRoute yet` + unknown},
 		"an HTTPRoute, accepted":    {gateway, offered(httpRouteKind, "parents", "Accepted", "True"), ""},
 		"a load balancer":           {balancer, nothing, ". The load balancer has no address yet" + unknown},
 		"a load balancer, in place": {balancer, balanced, ""},

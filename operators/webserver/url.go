@@ -26,7 +26,11 @@ func url(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string
 	case ws.Spec.Route != nil && routeHost(seen) != "":
 		return scheme(ws.Spec.Route.EdgeTLS) + routeHost(seen)
 	case ws.Spec.Gateway != nil && len(ws.Spec.Gateway.Hostnames) > 0:
-		return scheme(false) + ws.Spec.Gateway.Hostnames[0]
+		if refusal(ws, seen, "Accepted") != nil {
+			return "" // it leads nowhere
+		}
+		l := listenerFor(ws, seen)
+		return scheme(l.isHTTPS) + l.address(ws.Spec.Gateway.Hostnames[0])
 	}
 	s := seen.service()
 	if !isOwned(s, ws) {

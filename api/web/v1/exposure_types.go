@@ -88,6 +88,13 @@ type GatewaySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits and '-'"
 	Namespace string `json:"namespace,omitempty"`
 
+	// sectionName is the name of the one listener of the Gateway that the HTTPRoute
+	// is for. Defaults to all of them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a listener: lower-case letters, digits, '-' and '.'"
+	SectionName string `json:"sectionName,omitempty"`
+
 	// hostnames are the host names that the HTTPRoute serves. Defaults to the
 	// Gateway's.
 	// +optional
