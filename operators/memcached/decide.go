@@ -117,7 +117,12 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if !seen.inputs.missing {
 		inPlace(mc, seen, t, next)
 	}
-	next.apply(seen.budget(), disruptionBudget(mc, next.evictable))
+	switch b := seen.budget(); {
+	case hasBudget(mc):
+		next.apply(b, disruptionBudget(mc, next.evictable))
+	case isOwned(b, mc) && b.DeletionTimestamp == nil:
+		next.remove(b)
+	}
 	removeUselessPulls(mc, seen, next)
 	wakeWhenRecovered(seen, next)
 	wakeToRead(seen, next)

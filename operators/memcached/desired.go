@@ -122,6 +122,12 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 		WithSpec(spec)
 }
 
+// hasBudget says whether there is to be a PodDisruptionBudget of the operator's.
+func hasBudget(mc *v1alpha1.Memcached) bool {
+	d := mc.Spec.Disruption
+	return d == nil || d.Enabled == nil || *d.Enabled
+}
+
 // disruptionBudget lets nodes be drained one server at a time. One may be evicted from
 // any pool, so that a pool of one does not block a drain. A server that is not ready
 // serves nobody, and may always be evicted. From shortly before a server is restarted in

@@ -10,12 +10,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
+
+func withoutBudget(mc *v1alpha1.Memcached) {
+	mc.Spec.Disruption = &v1alpha1.DisruptionSpec{Enabled: new(false)}
+}
+
+// TestBudget: without disruption.enabled there is none of the operator's, and others stay.
+func TestBudget(t *testing.T) {
+	owned := func(seen *observation) {
+		seen.budget().UID = "budget-uid"
+		seen.budget().OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
+	}
+	foreign := func(seen *observation) { seen.budget().UID = "budget-uid" }
+	ending := func(seen *observation) {
+		owned(seen)
+		seen.budget().DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+	for name, tc := range map[string]struct {
+		mc   *v1alpha1.Memcached
+		seen observation
+		want loop.Verb
+	}{
+		"nothing is said of it": {aPool(), somethingSeen(), loop.Apply},
+		"it is enabled":         {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Disruption = &v1alpha1.DisruptionSpec{Enabled: new(true)} }), somethingSeen(owned), loop.Apply},
+		"it is not enabled":     {aPool(withoutBudget), somethingSeen(owned), loop.Delete},
+		"it is about to go":     {aPool(withoutBudget), somethingSeen(ending), ""},
+		"it is gone":            {aPool(withoutBudget), somethingSeen(), ""},
+		"it is somebody else's": {aPool(withoutBudget), somethingSeen(foreign), ""},
+	} {
+		next, err := decide(tc.mc, tc.seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got loop.Verb
+		for _, w := range next.Writes {
+			if loop.KindOf(w.Object) == budgetKind {
+				got = w.Verb
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
 
 // TestGuard: while a server is restarted, and only then, no other one may be
 // evicted.
 func TestGuard(t *testing.T) {
 	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
+	unguarded := aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"), withoutBudget)
 	budget := func(evictable int32, observed int64, evicted ...string) seenOption {
 		return func(seen *observation) {
 			b := seen.budget()
@@ -50,6 +95,7 @@ func TestGuard(t *testing.T) {
 		"one is being evicted":         {mc: named, seen: append(both, budget(0, 2, "cache-0")), want: 0, waits: "server cache-0 is being evicted"},
 		"one that is gone was evicted": {mc: named, seen: append(both, budget(0, 2, "cache-7")), want: 0, change: true},
 		"nobody may be evicted":        {mc: named, seen: append(both, budget(0, 2)), want: 0, change: true},
+		"without a budget":             {mc: unguarded, seen: append(both, budget(1, 1)), want: 0, change: true},
 		"it is restarting":             {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon)), aPull(now, pulled(""))}, want: 0, waits: "server cache-1 is restarting"},
 		"it hangs":                     {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon.Add(-time.Hour))), aPull(now, pulled(""))}, want: 1, waits: "server cache-1 was to restart at 11:00:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-1 starts it anew, with an empty cache"},
 		"it waits for room to grow":    {mc: bigger, seen: []seenOption{aServer(aPool(stable, size(1)), 0)}, want: 1},

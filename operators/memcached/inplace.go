@@ -52,7 +52,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 				return
 			}
 			ok, held := mayChange(seen, named, t, next)
-			if ok && hasRoom(named, t, next) && isGuarded(seen, named, next) {
+			if ok && hasRoom(named, t, next) && isGuarded(mc, seen, named, next) {
 				next.change = &change{named, t, pulledAs(seen, named.Spec.NodeName, t.server().Image), revisionOf(mc, seen), seen.now}
 			}
 			if !held {
@@ -99,9 +99,13 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 // isGuarded says whether no other server can be evicted while one is restarted:
 // Kubernetes sees a server go only when it is gone. While the budget has not
 // been seen by its controller, the API server refuses all evictions; those that
-// it has let pass before are in its status until the pods are ending.
-func isGuarded(seen observation, pod *corev1.Pod, next *plan) bool {
+// it has let pass before are in its status until the pods are ending. Without a budget of
+// the operator's, the user has chosen not to wait.
+func isGuarded(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, next *plan) bool {
 	next.evictable = 0
+	if !hasBudget(mc) {
+		return true
+	}
 	b := seen.budget()
 	if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 0 || b.Status.ObservedGeneration < b.Generation {
 		next.waits = fmt.Sprintf("PodDisruptionBudget %s is to keep the other servers from being evicted", b.Name)

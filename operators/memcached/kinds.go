@@ -18,7 +18,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
@@ -37,7 +37,7 @@ var children = []loop.Child[*v1alpha1.Memcached]{
 	{Empty: &appsv1.Deployment{}, Name: childName},
 	{Empty: &appsv1.StatefulSet{}, Name: poolName},
 	{Empty: &corev1.Service{}, Name: poolName},
-	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName},
+	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName, Among: true},
 	{Empty: contents.Metadata(contents.Secret)}, // the copies
 }
 

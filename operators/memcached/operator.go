@@ -69,7 +69,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 	Watches:  watches,
 	Writes: []string{
 		"apply Deployment", "apply StatefulSet", "apply Service", "apply PodDisruptionBudget", "apply Secret",
-		"delete Deployment", "delete StatefulSet", "delete Secret", "create Pod", "delete Pod",
+		"delete Deployment", "delete StatefulSet", "delete Secret", "delete PodDisruptionBudget", "create Pod", "delete Pod",
 		"patch Deployment/adopt", "patch Pod/labels", "patch Pod/secrets", "patch Pod/resize", "patch Pod/refused", "patch Pod/change",
 		"status Memcached",
 	},

@@ -149,7 +149,7 @@ func growsAndChanges() testkit.Scenario {
 		Name: "grows-and-changes", Pods: behaves, Arrange: arranged(),
 		Steps: []testkit.Step{
 			{Name: "two", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 1), Do: patched(`{"spec":{"size":2}}`)},
-			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2), Do: patched(`{"spec":{"version":"1.6.38"}}`)},
+			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 2), Do: patched(`{"spec":{"version":"1.6.38","disruption":{"enabled":false}}}`)},
 		},
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.38", 2),
 		Check:   nothingLeft(1, 0, 0),
@@ -398,13 +398,21 @@ func tutorialDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 // pod that pulls.
 func nothingLeft(deployments, statefulSets, pulls int) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
+		mc, err := current(ctx, r)
+		if err != nil {
+			return err
+		}
+		budgets := 0
+		if hasBudget(mc) {
+			budgets = 1
+		}
 		for _, kind := range []struct {
 			list   client.ObjectList
 			labels client.MatchingLabels
 			want   int
 		}{
 			{&appsv1.DeploymentList{}, nil, deployments}, {&appsv1.StatefulSetList{}, nil, statefulSets},
-			{&corev1.ServiceList{}, nil, 1}, {&policyv1.PodDisruptionBudgetList{}, nil, 1},
+			{&corev1.ServiceList{}, nil, 1}, {&policyv1.PodDisruptionBudgetList{}, nil, budgets},
 			{&corev1.PodList{}, client.MatchingLabels{appLabel: pullApp}, pulls},
 		} {
 			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{podsOf}, kind.labels); err != nil {

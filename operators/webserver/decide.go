@@ -104,7 +104,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 			next.Then = append(next.Then, write)
 		}
 	}
-	want(loop.The[*policyv1.PodDisruptionBudget](seen.children), true, func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
+	want(loop.The[*policyv1.PodDisruptionBudget](seen.children), hasBudget(ws), func() runtime.ApplyConfiguration { return disruptionBudget(ws) })
 	want(loop.The[*autoscalingv2.HorizontalPodAutoscaler](seen.children), ws.Spec.Autoscaling != nil, func() runtime.ApplyConfiguration { return autoscaler(ws) })
 	want(loop.The[*networkingv1.Ingress](seen.children), ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
 	want(seen.children[httpRouteKind], ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })

@@ -134,11 +134,17 @@ func serviceSpec(ws *webv1.WebServer) webv1.ServiceSpec {
 	return s
 }
 
+// hasBudget says whether there is to be a PodDisruptionBudget of the operator's.
+func hasBudget(ws *webv1.WebServer) bool {
+	d := ws.Spec.Disruption
+	return d == nil || d.Enabled == nil || *d.Enabled
+}
+
 func disruptionBudget(ws *webv1.WebServer) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	spec := policyv1ac.PodDisruptionBudgetSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws)))
 	switch d := ws.Spec.Disruption; {
-	case d == nil:
+	case d == nil, d.MinAvailable == nil && d.MaxUnavailable == nil:
 		spec.WithMaxUnavailable(intstr.FromInt32(1))
 	case d.MinAvailable != nil:
 		spec.WithMinAvailable(*d.MinAvailable)

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
@@ -57,7 +57,7 @@ var optional = map[string]struct{ group, field, from string }{
 var children = []loop.Child[*webv1.WebServer]{
 	{Empty: &appsv1.Deployment{}, Name: childName},
 	{Empty: &corev1.Service{}, Name: serviceName},
-	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName},
+	{Empty: &policyv1.PodDisruptionBudget{}, Name: childName, Among: true},
 	{Empty: &autoscalingv2.HorizontalPodAutoscaler{}, Name: childName},
 	{Empty: &networkingv1.Ingress{}, Name: childName},
 	{Empty: unstructuredOf(httpRouteKind), Name: childName,

@@ -31,7 +31,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 	Writes: []string{
 		"apply Deployment", "apply Service", "apply PodDisruptionBudget", "apply HorizontalPodAutoscaler", "apply Ingress",
 		"apply HTTPRoute", "apply Route", "apply ControllerRevision", "apply ConfigMap", "apply Secret",
-		"delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ControllerRevision", "delete ConfigMap", "delete Secret",
+		"delete PodDisruptionBudget", "delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ControllerRevision", "delete ConfigMap", "delete Secret",
 		"status WebServer",
 	},
 	Decide: decide,

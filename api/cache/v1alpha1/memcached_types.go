@@ -220,6 +220,12 @@ type MemcachedSpec struct {
 	// +optional
 	Pull *PullSpec `json:"pull,omitempty"`
 
+	// disruption is about the PodDisruptionBudget `<name>`, which lets a drain evict
+	// one server at a time, and none while one is restarted in place. A change
+	// touches no server.
+	// +optional
+	Disruption *DisruptionSpec `json:"disruption,omitempty"`
+
 	// podTemplate sets everything else about the pods. The container named
 	// memcached is the server, and the one named exporter that of metrics. A
 	// security context set here replaces the operator's. A change is cold (see
@@ -290,6 +296,19 @@ type PullSpec struct {
 	// limited to 100m and 64Mi.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// DisruptionSpec is about the PodDisruptionBudget.
+type DisruptionSpec struct {
+	// enabled says whether there is a PodDisruptionBudget of the operator's. false
+	// is for a budget of your own: Kubernetes refuses every eviction of a pod that
+	// has two. Without the operator's, a change in place (see upgrade) does not wait
+	// until no other server can be evicted, so a drain can take a second server away
+	// while one restarts; and without any, a drain can take all servers at once, with
+	// their caches. Defaults to true.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // MemcachedStatus is the observed state of a pool.

@@ -98,6 +98,10 @@ type EtcdClusterSpec struct {
 	// +optional
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
+	// disruption is about the PodDisruptionBudget `<name>`, by which drains leave a quorum.
+	// +optional
+	Disruption *DisruptionPolicy `json:"disruption,omitempty"`
+
 	// keepHistory is for how long etcd keeps the earlier revisions of keys, such as 1h, in
 	// whole minutes, at least 5m. 0s keeps them until a member's database is full; then the
 	// operator drops them. A change applies to a member when it is next started. Defaults to 0s.
@@ -221,6 +225,18 @@ type PodPolicy struct {
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ClusterDomain string `json:"ClusterDomain,omitempty"`
+}
+
+// DisruptionPolicy is about the PodDisruptionBudget.
+type DisruptionPolicy struct {
+	// enabled says whether there is a PodDisruptionBudget of the operator's. It follows the number
+	// of voting members, and allows no eviction while there is a learner. false is for a budget of
+	// your own: Kubernetes refuses every eviction of a pod that has two. Yours must then keep a
+	// quorum: minAvailable of 2 for 3 members, 3 for 5. Without one, drains can stop so many members
+	// that the cluster does not serve, and a cluster without volumes can lose its data. Defaults to true.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // TLSPolicy says where certificates are from.

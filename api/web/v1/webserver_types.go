@@ -142,7 +142,8 @@ type WebServerSpec struct {
 	Route *RouteSpec `json:"route,omitempty"`
 
 	// disruption says how many pods can be unavailable while nodes are drained,
-	// through the PodDisruptionBudget `<name>`. By default, one at a time.
+	// through the PodDisruptionBudget `<name>`, or that there is none. By default,
+	// one at a time.
 	// +optional
 	Disruption *DisruptionSpec `json:"disruption,omitempty"`
 
@@ -285,10 +286,17 @@ type AutoscalingSpec struct {
 
 // DisruptionSpec describes the PodDisruptionBudget.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="give exactly one of minAvailable and maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.maxUnavailable)",message="give one of minAvailable and maxUnavailable, not both"
 type DisruptionSpec struct {
+	// enabled says whether there is a PodDisruptionBudget of the operator's. false
+	// is for a budget of your own: Kubernetes refuses every eviction of a pod that
+	// has two. Without any, a drain can evict all pods at once. Defaults to true.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+
 	// minAvailable is how many pods must stay available: a number, or a percentage
-	// such as "50%". Exactly one of minAvailable and maxUnavailable must be set.
+	// such as "50%". At most one of minAvailable and maxUnavailable can be set.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
@@ -296,8 +304,8 @@ type DisruptionSpec struct {
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// maxUnavailable is how many pods can be unavailable: a number, or a
-	// percentage such as "50%". Exactly one of minAvailable and maxUnavailable
-	// must be set.
+	// percentage such as "50%". At most one of minAvailable and maxUnavailable can
+	// be set. Defaults to 1 if neither is.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4

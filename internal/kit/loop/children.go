@@ -18,6 +18,9 @@ type Child[T client.Object] struct {
 	// Name is that of the one child of this kind; nil if there may be several,
 	// which Observe lists.
 	Name func(T) string
+	// Among says that the cache holds the objects of others, too: what they do concerns
+	// the owner.
+	Among bool
 	// Requested is for a kind that not every cluster has: whether the object needs
 	// it. Such a kind is watched once the API server serves it.
 	Requested func(T) bool

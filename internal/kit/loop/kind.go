@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,14 +117,17 @@ func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func
 		switch {
 		case isMetadata:
 			declared.Watches = append(declared.Watches, child.Empty)
+		case child.Among:
+			declared.OwnsAmong = append(declared.OwnsAmong, child.Empty)
 		case child.Requested == nil:
 			declared.Owns = append(declared.Owns, child.Empty)
 		}
 	}
 	for _, watch := range static.Watches {
-		if watch.Labelled {
+		switch {
+		case watch.Labelled:
 			declared.Owns = append(declared.Owns, watch.Object)
-		} else {
+		case !slices.ContainsFunc(declared.OwnsAmong, func(o client.Object) bool { return KindOf(o) == KindOf(watch.Object) }):
 			declared.Watches = append(declared.Watches, watch.Object)
 		}
 	}

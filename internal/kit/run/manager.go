@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,7 +116,7 @@ func canShareCaches(scheme *runtime.Scheme, operators []Operator) error {
 	}
 	for _, operator := range operators {
 		for _, kind := range operator.Kinds {
-			for _, object := range kind.Watches {
+			for _, object := range slices.Concat(kind.Watches, kind.OwnsAmong) {
 				gvk, err := apiutil.GVKForObject(object, scheme)
 				if err != nil {
 					return err
@@ -129,8 +131,8 @@ func canShareCaches(scheme *runtime.Scheme, operators []Operator) error {
 }
 
 // cacheOptions keeps the caches small: of the kinds that the operators own only
-// the objects that they made, and of all other kinds, their own above all, no
-// managed fields, which nobody reads. It names no kind that may be missing: a
+// the objects that they made, unless those of others concern them, and of all other
+// objects no managed fields, which nobody reads. It names no kind that may be missing: a
 // cache with options for one cannot be made.
 func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	options := cache.Options{
@@ -146,27 +148,10 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 		}
 	}
 
-	type owned struct {
-		object client.Object
-		owners []string
+	for _, child := range ownedBy(operators, func(k Kind) []client.Object { return k.OwnsAmong }) {
+		options.ByObject[child.object] = cache.ByObject{Transform: bareUnlessWrittenBy(child.owners)}
 	}
-	children := map[string]*owned{}
-	for _, operator := range operators {
-		var objects []client.Object
-		for _, kind := range operator.Kinds {
-			objects = append(objects, kind.Owns...)
-		}
-		for _, object := range objects {
-			goType := fmt.Sprintf("%T", object)
-			if children[goType] == nil {
-				children[goType] = &owned{object: object}
-			}
-			if owner := ManagedBy(operator.Name); !slices.Contains(children[goType].owners, owner) {
-				children[goType].owners = append(children[goType].owners, owner)
-			}
-		}
-	}
-	for _, child := range children {
+	for _, child := range ownedBy(operators, func(k Kind) []client.Object { return k.Owns }) {
 		requirement, err := labels.NewRequirement(ManagedByLabel, selection.In, child.owners)
 		if err != nil {
 			panic(err) // an operator's name that is no label value: a mistake in its source
@@ -178,6 +163,44 @@ func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 		}
 	}
 	return options
+}
+
+// owned is a kind of child, and the operators that own some.
+type owned struct {
+	object client.Object
+	owners []string
+}
+
+// ownedBy are the kinds of children of all operators, each once.
+func ownedBy(operators []Operator, children func(Kind) []client.Object) map[string]*owned {
+	all := map[string]*owned{}
+	for _, operator := range operators {
+		for _, kind := range operator.Kinds {
+			for _, object := range children(kind) {
+				goType := fmt.Sprintf("%T", object)
+				if all[goType] == nil {
+					all[goType] = &owned{object: object}
+				}
+				if owner := ManagedBy(operator.Name); !slices.Contains(all[goType].owners, owner) {
+					all[goType].owners = append(all[goType].owners, owner)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// bareUnlessWrittenBy takes the managed fields off objects that none of the operators has written. Those of a child
+// say whose it is, even without its label.
+func bareUnlessWrittenBy(operators []string) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if obj, is := object.(client.Object); is && !slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+			return slices.Contains(operators, f.Manager)
+		}) {
+			obj.SetManagedFields(nil)
+		}
+		return object, nil
+	}
 }
 
 // lockName is the same for all replicas that run the same operators.

@@ -41,6 +41,9 @@ type Kind struct {
 	// Owns has one object of every kind of child that it watches, as far as every
 	// cluster has it.
 	Owns []client.Object
+	// OwnsAmong has one object of every kind of child of which it watches those of others,
+	// too: what they do concerns its own.
+	OwnsAmong []client.Object
 	// Watches has one object of every kind of which it watches all objects, also
 	// those without its label. No operator beside it in a manager can have the kind in Owns:
 	// the two share a cache.

@@ -26,6 +26,7 @@ type informer struct {
 	kind       *Kind
 	isMetadata bool
 	label      string // the value of the label managed-by; empty for all objects
+	keeps      string // the manager of fields whose objects keep theirs, if all objects are cached
 
 	log      *store
 	position int // in the log
@@ -55,7 +56,8 @@ func (i *informer) form(obj client.Object) client.Object {
 		partial.ManagedFields = nil
 		return partial
 	}
-	if i.label == "" && len(obj.GetManagedFields()) > 0 {
+	isKept := func(f metav1.ManagedFieldsEntry) bool { return i.keeps != "" && f.Manager == i.keeps }
+	if i.label == "" && len(obj.GetManagedFields()) > 0 && !slices.ContainsFunc(obj.GetManagedFields(), isKept) {
 		bare := shallow(obj)
 		bare.SetManagedFields(nil)
 		return bare
@@ -234,6 +236,9 @@ func (p *process) informerOf(obj runtime.Object) (*informer, error) {
 	i := &informer{kind: k, isMetadata: isMetadata, log: p.world.Server.store(k), objects: map[types.NamespacedName]client.Object{}}
 	if !isMetadata && p.owns[k] {
 		i.label = run.ManagedBy(p.world.story.Operator.Name)
+	}
+	if !isMetadata && p.among[k] {
+		i.keeps = run.ManagedBy(p.world.story.Operator.Name)
 	}
 	i.list()
 	p.informers = append(p.informers, i)

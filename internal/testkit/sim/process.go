@@ -34,6 +34,7 @@ type process struct {
 	restartAt   time.Time
 	client      *Client
 	owns        map[*Kind]bool
+	among       map[*Kind]bool
 	indexes     map[index]client.IndexerFunc
 	informers   []*informer
 	controllers []*controller
@@ -56,7 +57,7 @@ type work struct {
 
 // start starts an operator.
 func (w *World) start() {
-	p := &process{world: w, number: len(w.processes) + 1, isAlive: true, owns: map[*Kind]bool{}, indexes: map[index]client.IndexerFunc{}}
+	p := &process{world: w, number: len(w.processes) + 1, isAlive: true, owns: map[*Kind]bool{}, among: map[*Kind]bool{}, indexes: map[index]client.IndexerFunc{}}
 	p.name = fmt.Sprintf("operator %d", p.number)
 	w.processes = append(w.processes, p)
 	w.Tracef(p.name, "starts")
@@ -66,6 +67,11 @@ func (w *World) start() {
 		for _, owned := range kind.Owns {
 			if k, err := api.kindOf(owned); err == nil {
 				p.owns[k] = true
+			}
+		}
+		for _, owned := range kind.OwnsAmong {
+			if k, err := api.kindOf(owned); err == nil {
+				p.among[k] = true
 			}
 		}
 	}

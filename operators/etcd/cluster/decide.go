@@ -103,7 +103,12 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
 	p.apply(seen.peers, peerService(ec))
 	p.apply(seen.clients, clientService(ec))
-	p.apply(seen.budget(), disruptionBudget(ec, p.budgeted(ec)))
+	switch b := seen.budget(); {
+	case hasBudget(ec):
+		p.apply(b, disruptionBudget(ec, p.budgeted(ec)))
+	case isOwned(ec, b) && !isEnding(b):
+		p.delete(b, "the spec does not request it any more")
+	}
 	for _, s := range seen.certs.stale {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: s.seen, Want: s.want, Private: true})
 	}

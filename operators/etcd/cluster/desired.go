@@ -68,6 +68,12 @@ func port(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
 		WithTargetPort(intstr.FromInt32(number))
 }
 
+// hasBudget says whether there is to be a PodDisruptionBudget of the operator's.
+func hasBudget(ec *v1beta2.EtcdCluster) bool {
+	d := ec.Spec.Disruption
+	return d == nil || d.Enabled == nil || *d.Enabled
+}
+
 // disruptionBudget says how many members a drain may take at a time, see [evictable]. A member
 // that is not ready may be evicted only while enough others are: without a quorum none of them is
 // ready, and without volumes each of them may have the last copy of the data.

@@ -6,6 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 func TestServices(t *testing.T) {
@@ -58,6 +62,51 @@ func TestDrains(t *testing.T) {
 			if *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.IfHealthyBudget {
 				t.Errorf("%s: members that are not ready can be evicted while there is no quorum", name)
 			}
+		}
+	}
+}
+
+// TestBudget: without disruption.enabled there is none of the operator's, and others stay.
+func TestBudget(t *testing.T) {
+	with := func(enabled bool) ecOption {
+		return func(ec *v1beta2.EtcdCluster) { ec.Spec.Disruption = &v1beta2.DisruptionPolicy{Enabled: &enabled} }
+	}
+	there := func(owned, ending bool) *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "budget-uid"}}
+		if owned {
+			b.OwnerReferences = controlledBy(anEtcd())
+		}
+		if ending {
+			b.DeletionTimestamp = &metav1.Time{Time: noon}
+		}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		ec     *v1beta2.EtcdCluster
+		budget *policyv1.PodDisruptionBudget
+		want   loop.Verb
+	}{
+		"nothing is said of it": {anEtcd(), &policyv1.PodDisruptionBudget{}, loop.Apply},
+		"it is enabled":         {anEtcd(with(true)), there(true, false), loop.Apply},
+		"it is not enabled":     {anEtcd(with(false)), there(true, false), loop.Delete},
+		"it is about to go":     {anEtcd(with(false)), there(true, true), ""},
+		"it is gone":            {anEtcd(with(false)), &policyv1.PodDisruptionBudget{}, ""},
+		"it is somebody else's": {anEtcd(with(false)), there(false, false), ""},
+	} {
+		w := healthy(tc.ec, 1, 2, 3)
+		w.seen.children["PodDisruptionBudget"] = tc.budget
+		next, err := decide(tc.ec, w.seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got loop.Verb
+		for _, write := range next.Writes {
+			if loop.KindOf(write.Object) == "PodDisruptionBudget" {
+				got = write.Verb
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

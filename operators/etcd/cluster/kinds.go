@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Kind is the kind EtcdCluster, with members that are reached by network.
@@ -45,7 +45,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	Operator: name,
 	Empty:    &v1beta2.EtcdCluster{},
 	Children: []loop.Child[*v1beta2.EtcdCluster]{
-		{Empty: &policyv1.PodDisruptionBudget{}, Name: func(ec *v1beta2.EtcdCluster) string { return ec.Name }},
+		{Empty: &policyv1.PodDisruptionBudget{}, Name: func(ec *v1beta2.EtcdCluster) string { return ec.Name }, Among: true},
 		{Empty: &corev1.Service{}},
 		{Empty: &corev1.Pod{}},
 		{Empty: &corev1.PersistentVolumeClaim{}},
@@ -67,7 +67,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	},
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",
-		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim",
+		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim", "delete PodDisruptionBudget",
 		"patch Pod/gate", "patch Pod/image", "patch Pod/marks", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
 		"patch Pod/stop", "patch Pod/start",
 		"patch PersistentVolumeClaim/marks", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept",

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,8 +70,8 @@ func tales() []tale {
 		{name: "one-member", spec: []ecOption{size(1)}},
 		{name: "three-members"},
 		{name: "scales", spec: []ecOption{size(1)}, steps: []testkit.Step{
-			whenReady(`{"size":3}`), whenReady(`{"size":2}`),
-		}},
+			whenReady(`{"size":3,"disruption":{"enabled":false}}`), whenReady(`{"size":2}`),
+		}, settled: withoutBudget},
 		{name: "scales-with-volumes", spec: []ecOption{size(2), stored}, steps: []testkit.Step{whenReady(`{"size":3}`), whenReady(`{"size":1}`)}},
 		{name: "pod-deleted", steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
 		{name: "pod-deleted-with-volumes", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
@@ -203,6 +204,18 @@ func ready(ctx context.Context, r *testkit.Run) error {
 		return err
 	}
 	return own(r).put(r)
+}
+
+// withoutBudget is nil when the cluster is as its spec requests, without a PodDisruptionBudget.
+func withoutBudget(ctx context.Context, r *testkit.Run) error {
+	var list policyv1.PodDisruptionBudgetList
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+		return err
+	}
+	if len(list.Items) > 0 {
+		return fmt.Errorf("PodDisruptionBudget %s is there", list.Items[0].Name)
+	}
+	return ready(ctx, r)
 }
 
 // havePods returns an error if members that status names have no pods: then it is that of before.
