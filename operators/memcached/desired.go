@@ -28,7 +28,7 @@ const (
 )
 
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
-	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind("Memcached"))
+	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))
 }
 
 // deployment is the Deployment of a pool without stable identities.
@@ -161,7 +161,7 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: own.Labels, Annotations: own.Annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))},
 		},
 		Spec: corev1.PodSpec{
 			// Not by the scheduler: the pod belongs to the node with the server,

@@ -9,13 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
 
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
-	events := announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade)
+	events := append(announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade),
+		disruption.Announce(before.Status.Conditions, after.Status.Conditions)...)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
 	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {

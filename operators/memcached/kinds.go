@@ -8,6 +8,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/services"
@@ -26,6 +27,7 @@ import (
 
 // The kinds of children by name.
 const (
+	memcachedKind   = "Memcached"
 	deploymentKind  = "Deployment"
 	statefulSetKind = "StatefulSet"
 	budgetKind      = "PodDisruptionBudget"
@@ -44,6 +46,7 @@ var children = []loop.Child[*v1alpha1.Memcached]{
 // watches are the other kinds of which a change is news.
 var watches = []loop.Watch[*v1alpha1.Memcached]{
 	services.Watch(poolName),
+	disruption.Watch[*v1alpha1.Memcached](memcachedKind),
 	{
 		Object: &corev1.Pod{}, Labelled: true,
 		Index:  "pods",

@@ -19,6 +19,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
@@ -52,6 +53,8 @@ type observation struct {
 	// name of a server and is none.
 	lost      []*corev1.Pod
 	blockedBy string
+	// budgets are PodDisruptionBudgets of others that select pods, too.
+	budgets []string
 	// inputs are what the pods are given from Secrets.
 	inputs inputs
 }
@@ -114,6 +117,11 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 	for _, c := range copies.Items {
 		if isOwned(&c, mc) && c.DeletionTimestamp == nil {
 			seen.copies = append(seen.copies, c)
+		}
+	}
+	if hasBudget(mc) {
+		if seen.budgets, err = disruption.Others(ctx, r, memcachedKind, client.ObjectKey{Namespace: mc.Namespace, Name: childName(mc)}, seen.pods); err != nil {
+			return seen, err
 		}
 	}
 	seen.inputs, err = o.observeInputs(ctx, r, mc)

@@ -13,6 +13,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -98,6 +99,9 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	}
 	o := &observer{digests: contents.NewDigests(), limits: newLimits(), missing: newFirstSeen(), resizes: resizes, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
+	if err := disruption.Index(parts, memcachedKind); err != nil {
+		return made, err
+	}
 	return made, run.Register(serverChanges)
 }
 

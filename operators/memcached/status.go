@@ -12,6 +12,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
@@ -154,7 +155,7 @@ func writeProblem(failure error) *problem {
 	if failure == nil {
 		return nil
 	}
-	reason, message, passes := apply.Problem(failure, "Memcached")
+	reason, message, passes := apply.Problem(failure, memcachedKind)
 	return &problem{reason: reason, message: message, passes: passes}
 }
 
@@ -243,8 +244,8 @@ func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
 	}
 	for i := range seen.pods {
 		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {
-			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.limits[name].wanted)
+			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.limits[name].wanted) + disruption.Sentence(seen.budgets)
 		}
 	}
-	return "All servers are ready"
+	return "All servers are ready" + disruption.Sentence(seen.budgets)
 }

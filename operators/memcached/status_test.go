@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -38,6 +39,7 @@ func TestReady(t *testing.T) {
 	badUsers := func(seen *observation) {
 		seen.inputs.problem = &problem{reason: reasonBadSecret, message: "too many users"}
 	}
+	second := func(seen *observation) { seen.budgets = []string{"mine"} }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))
 
 	cases := map[string]struct {
@@ -50,6 +52,7 @@ func TestReady(t *testing.T) {
 		message string
 	}{
 		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
+		"a second budget":       {mc: mc, seen: somethingSeen(append(all, second)...), reason: "Ready", message: "All servers are ready" + disruption.Sentence([]string{"mine"})},
 		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
 		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
 		"one is not in DNS":     {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, recreated), leadsToOthers), reason: "ServersNotReady", busy: true, message: `2 of 3 servers are ready: Service "cache" does not lead to cache-2 yet`},

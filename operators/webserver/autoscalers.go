@@ -62,7 +62,7 @@ func autoscaled(cached client.Reader) handler.EventHandler {
 			return nil // not the operator's; if it is, its own event follows
 		}
 		owner := metav1.GetControllerOf(&d)
-		if owner == nil || owner.Kind != "WebServer" {
+		if owner == nil || owner.Kind != webServerKind {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}}}

@@ -24,7 +24,7 @@ import (
 )
 
 func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
-	return apply.OwnerReference(ws, webv1.GroupVersion.WithKind("WebServer"))
+	return apply.OwnerReference(ws, webv1.GroupVersion.WithKind(webServerKind))
 }
 
 // deployment is the Deployment with the chosen pod template. One that was

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -18,17 +19,18 @@ func announce(ctx context.Context, before, after *webv1.WebServer) []loop.Event 
 	if failed := after.Status.FailedRollout; failed != nil && (before.Status.FailedRollout == nil || *before.Status.FailedRollout != *failed) {
 		rollbacks.WithLabelValues(failed.Reason).Inc()
 	}
+	events := disruption.Announce(before.Status.Conditions, after.Status.Conditions)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
 	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return nil
+		return events
 	}
 	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
 	switch {
 	case is.Status == metav1.ConditionTrue:
-		return []loop.Event{{Type: corev1.EventTypeNormal, Reason: is.Reason, Action: "Serve", Note: is.Message}}
+		return append(events, loop.Event{Type: corev1.EventTypeNormal, Reason: is.Reason, Action: "Serve", Note: is.Message})
 	case is.Reason == reasonRollingOut || is.Reason == reasonUnavailable:
-		return nil // seen in status while it lasts
+		return events // seen in status while it lasts
 	}
-	return []loop.Event{{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)}}
+	return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
 }

@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -94,10 +95,7 @@ func (l listener) address(host string) string {
 }
 
 func gatewayNamespace(ws *webv1.WebServer) string {
-	if ws.Spec.Gateway.Namespace != "" {
-		return ws.Spec.Gateway.Namespace
-	}
-	return ws.Namespace
+	return cmp.Or(ws.Spec.Gateway.Namespace, ws.Namespace)
 }
 
 // parents are what the Gateway's controllers say of the HTTPRoute. What another Gateway says, which the spec named
@@ -105,8 +103,8 @@ func gatewayNamespace(ws *webv1.WebServer) string {
 func parents(ws *webv1.WebServer, seen observation) []map[string]any {
 	return slices.DeleteFunc(offers(seen.children[httpRouteKind], "parents"), func(parent map[string]any) bool {
 		ref, _, _ := unstructured.NestedMap(parent, "parentRef")
-		namespace, section := text(ref, "namespace"), ws.Spec.Gateway.SectionName
-		return text(ref, "name") != ws.Spec.Gateway.Name || namespace != gatewayNamespace(ws) && (namespace != "" || gatewayNamespace(ws) != ws.Namespace) ||
+		namespace, section := cmp.Or(text(ref, "namespace"), ws.Namespace), ws.Spec.Gateway.SectionName
+		return text(ref, "name") != ws.Spec.Gateway.Name || namespace != gatewayNamespace(ws) ||
 			section != "" && text(ref, "sectionName") != section
 	})
 }
@@ -122,8 +120,8 @@ func routeRefused(ws *webv1.WebServer, seen observation) *problem {
 	}
 	if said := refusal(ws, seen, "ResolvedRefs"); said != nil {
 		// A Gateway that has not seen the Service yet says so, too.
-		return &problem{reason: reasonRouteUnresolved, passes: true, message: fmt.Sprintf("Gateway %q does not find what the HTTPRoute refers to: %s",
-			ws.Spec.Gateway.Name, wordsOf(said))}
+		return &problem{reason: reasonRouteUnresolved, passes: true, message: fmt.Sprintf(
+			"Gateway %q does not find what the HTTPRoute refers to: %s", ws.Spec.Gateway.Name, wordsOf(said))}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/services"
@@ -37,6 +38,7 @@ import (
 
 // The kinds of children by name.
 const (
+	webServerKind  = "WebServer"
 	deploymentKind = "Deployment"
 	httpRouteKind  = "HTTPRoute"
 	gatewayKind    = "Gateway"
@@ -72,6 +74,7 @@ var children = []loop.Child[*webv1.WebServer]{
 // watches are the other kinds of which a change is news.
 var watches = []loop.Watch[*webv1.WebServer]{
 	services.Watch(serviceName),
+	disruption.Watch[*webv1.WebServer](webServerKind),
 	{
 		Object: &corev1.Pod{}, Labelled: true,
 		Index:  "pods",

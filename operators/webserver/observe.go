@@ -15,6 +15,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
 )
@@ -48,6 +49,8 @@ type observation struct {
 	autoscaled bool
 	// listeners are those of the Gateway, as far as the operator may read it.
 	listeners []listener
+	// budgets are PodDisruptionBudgets of others that select pods, too.
+	budgets []string
 	// missing are the kinds that are requested and that the cluster does not have.
 	missing []string
 }
@@ -92,6 +95,11 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 			return seen, err
 		}
 		seen.tutorialPortTaken = func() { o.tutorialPort.isTaken(seen.now) }
+	}
+	if hasBudget(ws) {
+		if seen.budgets, err = disruption.Others(ctx, r, webServerKind, client.ObjectKey{Namespace: ws.Namespace, Name: childName(ws)}, seen.pods); err != nil {
+			return seen, err
+		}
 	}
 	if seen.listeners, err = observeListeners(ctx, r, ws); err != nil {
 		return seen, err

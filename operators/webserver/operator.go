@@ -8,6 +8,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -58,6 +59,9 @@ func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], 
 	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.digests.Forget
 	if err := run.Register(rollbacks); err != nil {
+		return made, err
+	}
+	if err := disruption.Index(parts, webServerKind); err != nil {
 		return made, err
 	}
 	return made, parts.Index(&corev1.Service{}, tutorialPortIndex, hasTutorialPort)

@@ -15,6 +15,7 @@ import (
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -173,7 +174,7 @@ func writeProblem(failure error) *problem {
 		return &problem{reason: reasonPortRange,
 			message: "The Service cannot have its node port, because the cluster gives other ones. Choose another one in service.nodePort: " + status.Shortened(failure.Error())}
 	}
-	reason, message, passes := apply.Problem(failure, "WebServer")
+	reason, message, passes := apply.Problem(failure, webServerKind)
 	return &problem{reason: reason, message: message, passes: passes}
 }
 
@@ -265,7 +266,7 @@ func noRequest(ws *webv1.WebServer, seen observation) *problem {
 func readyMessage(ws *webv1.WebServer, seen observation, st webv1.WebServerStatus) string {
 	switch {
 	case st.DesiredReplicas != 0:
-		return "All pods are ready" + notKnown(ws, seen)
+		return "All pods are ready" + notKnown(ws, seen) + disruption.Sentence(seen.budgets)
 	case *ws.Spec.Replicas != 0:
 		return "The Deployment was scaled to 0, where an autoscaler that is not this operator's chooses"
 	}

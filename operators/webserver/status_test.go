@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -217,6 +218,8 @@ func TestNotKnown(t *testing.T) {
 	gateway := func(ws *webv1.WebServer) { ws.Spec.Gateway = &webv1.GatewaySpec{Name: "edge"} }
 	balancer := func(ws *webv1.WebServer) { ws.Spec.Service = &webv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer} }
 	nothing := func(*observation) {}
+	second := func(seen *observation) { seen.budgets = []string{"mine"} }
+	other := disruption.Sentence([]string{"mine"})
 	const unknown = ": whether clients get to the Service is not known"
 	for name, tc := range map[string]struct {
 		ws   webOption
@@ -232,6 +235,8 @@ func TestNotKnown(t *testing.T) {
 		"an HTTPRoute":              {gateway, nothing, `. Gateway "edge" has not accepted the HTTPRoute yet` + unknown},
 		"an HTTPRoute, left open":   {gateway, offered(httpRouteKind, "parents", "Accepted", "Unknown"), `. Gateway "edge" has not accepted the HTTPRoute yet` + unknown},
 		"an HTTPRoute, accepted":    {gateway, offered(httpRouteKind, "parents", "Accepted", "True"), ""},
+		"a second budget":           {func(*webv1.WebServer) {}, second, other},
+		"that and an Ingress":       {ingress, second, ". The Ingress has no address yet" + unknown + other},
 		"a load balancer":           {balancer, nothing, ". The load balancer has no address yet" + unknown},
 		"a load balancer, in place": {balancer, balanced, ""},
 	} {

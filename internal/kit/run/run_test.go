@@ -65,8 +65,9 @@ func TestOperatorsShareCaches(t *testing.T) {
 		other Kind
 		want  string
 	}{
-		"another kind":     {Kind{Owns: []client.Object{&corev1.Pod{}}}, "<nil>"},
-		"all of them, too": {Kind{Watches: []client.Object{&corev1.ConfigMap{}}}, "<nil>"},
+		"another kind":         {Kind{Owns: []client.Object{&corev1.Pod{}}}, "<nil>"},
+		"all of them, too":     {Kind{Watches: []client.Object{&corev1.ConfigMap{}}}, "<nil>"},
+		"those of others, too": {Kind{OwnsAmong: []client.Object{&corev1.ConfigMap{}}}, "<nil>"},
 		"only its own": {Kind{Owns: []client.Object{&corev1.ConfigMap{}}},
 			"operator one watches every ConfigMap, and operator two only its own: that one has to name it as metadata"},
 	} {
@@ -76,6 +77,34 @@ func TestOperatorsShareCaches(t *testing.T) {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestCacheKeepsManagedFields: of a kind of which the cache holds the objects of others, too, those that an operator has
+// written keep their managed fields, which say that they are its own.
+func TestCacheKeepsManagedFields(t *testing.T) {
+	operators := []Operator{
+		{Name: "one", Kinds: []Kind{{OwnsAmong: []client.Object{&corev1.ConfigMap{}}}}},
+		{Name: "two", Kinds: []Kind{{OwnsAmong: []client.Object{&corev1.ConfigMap{}}, Owns: []client.Object{&corev1.Pod{}}}}},
+	}
+	options := cacheOptions(nil, operators)
+	if len(options.ByObject) != 2 {
+		t.Fatalf("%d kinds, want each once", len(options.ByObject))
+	}
+	for object, of := range options.ByObject {
+		if _, is := object.(*corev1.ConfigMap); !is {
+			continue
+		}
+		if of.Label != nil {
+			t.Errorf("only objects with %v are cached", of.Label)
+		}
+		for manager, want := range map[string]int{"one-operator": 1, "two-operator": 1, "kubectl": 0} {
+			cm := &corev1.ConfigMap{}
+			cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager}}
+			if _, err := of.Transform(cm); err != nil || len(cm.ManagedFields) != want {
+				t.Errorf("written by %s: %d managed fields, %v", manager, len(cm.ManagedFields), err)
+			}
+		}
 	}
 }
 

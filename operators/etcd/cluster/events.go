@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -27,7 +28,7 @@ const (
 
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Event {
-	events := announceRestore(ctx, before, after)
+	events := append(announceRestore(ctx, before, after), disruption.Announce(before.Status.Conditions, after.Status.Conditions)...)
 	if !isSwitch(before, after) {
 		events = append(events, announceMembers(before, after)...)
 	}

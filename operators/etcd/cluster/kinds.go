@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/services"
@@ -36,6 +37,9 @@ func Declare(connect members.Connect) run.Kind {
 		made := kind
 		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
 		made.Observe, made.Forget = o.observe, o.forget
+		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
+			return made, err
+		}
 		return made, run.Register(collectors...)
 	})
 }
@@ -52,6 +56,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	},
 	Watches: []loop.Watch[*v1beta2.EtcdCluster]{
 		services.Watch(clientServiceName),
+		disruption.Watch[*v1beta2.EtcdCluster](clusterKind.Kind),
 		{
 			Object: contents.Metadata(contents.Secret),
 			Index:  "secrets",

@@ -15,6 +15,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/members"
@@ -31,6 +32,8 @@ type observation struct {
 	// pods and claims are those of the cluster, by name, also those that are ending.
 	pods   map[string]*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
+	// budgets are PodDisruptionBudgets of others that select pods, too.
+	budgets []string
 	// unmarked are pods and claims that have lost the label by which the cache shows them, or their owner
 	// reference.
 	unmarked []client.Object
@@ -105,7 +108,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
-	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed} {
+	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed, observeBudgets} {
 		if err := observe(ctx, r, ec, &seen); err != nil {
 			return seen, err
 		}
@@ -128,6 +131,19 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
 	}
 	return seen, nil
+}
+
+// observeBudgets finds PodDisruptionBudgets of others, beside the operator's.
+func observeBudgets(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) (err error) {
+	if !hasBudget(ec) {
+		return nil
+	}
+	var pods []corev1.Pod
+	for _, pod := range seen.pods {
+		pods = append(pods, *pod)
+	}
+	seen.budgets, err = disruption.Others(ctx, r, clusterKind.Kind, key(ec), pods)
+	return err
 }
 
 // observeMembers reads the pods and volumes.

@@ -8,6 +8,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -47,7 +48,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 		st.CurrentVersion = lowest.String()
 	}
 	st.TargetVersion = next.target
-	setConditions(ec, &st, next, failure)
+	setConditions(ec, &st, seen, next, failure)
 	return st
 }
 
@@ -145,12 +146,12 @@ func same(was, is v1beta2.MemberStatus) bool {
 }
 
 // setConditions sets the conditions, and the phase of the CoreOS operator's API.
-func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, next *plan, failure error) {
+func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
 	p := firstProblem(ec, next, st, failure)
 	switch {
 	case p == nil:
-		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers))
+		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
 	case p.passes:
 		conditions.MarkReconciling(p.reason, p.message)
 	default:

@@ -14,10 +14,17 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
+
+// budgeted is a world with a PodDisruptionBudget of somebody else's.
+func budgeted(w *world, name string) *world {
+	w.seen.budgets = []string{name}
+	return w
+}
 
 // TestStatus: what `kubectl get` and `kubectl describe` say about a cluster.
 func TestStatus(t *testing.T) {
@@ -29,6 +36,10 @@ func TestStatus(t *testing.T) {
 		"as it should be": {
 			healthy(anEtcd(), 1, 2, 3),
 			"Running; Ready True Ready: All 3 members serve; Available True Serving",
+		},
+		"a second budget": {
+			budgeted(healthy(anEtcd(), 1, 2, 3), "mine"),
+			"Running; Ready True Ready: All 3 members serve" + disruption.Sentence([]string{"mine"}) + "; Available True Serving",
 		},
 		"serving, and no pod is ready": {
 			healthy(anEtcd(), 1, 2, 3).unready(1, 2, 3),

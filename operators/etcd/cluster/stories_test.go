@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -72,6 +74,7 @@ func tales() []tale {
 		{name: "scales", spec: []ecOption{size(1)}, steps: []testkit.Step{
 			whenReady(`{"size":3,"disruption":{"enabled":false}}`), whenReady(`{"size":2}`),
 		}, settled: withoutBudget},
+		{name: "second-budget", spec: []ecOption{size(1)}, steps: []testkit.Step{{Name: "makes a budget", When: ready, Do: makeBudget}}, settled: secondBudget},
 		{name: "scales-with-volumes", spec: []ecOption{size(2), stored}, steps: []testkit.Step{whenReady(`{"size":3}`), whenReady(`{"size":1}`)}},
 		{name: "pod-deleted", steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
 		{name: "pod-deleted-with-volumes", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "deletes a pod", When: ready, Do: deletePods(1)}}},
@@ -204,6 +207,22 @@ func ready(ctx context.Context, r *testkit.Run) error {
 		return err
 	}
 	return own(r).put(r)
+}
+
+// makeBudget makes a PodDisruptionBudget for all pods.
+func makeBudget(ctx context.Context, r *testkit.Run) error {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "mine"}}
+	b.Spec.MaxUnavailable, b.Spec.Selector = new(intstr.FromInt32(1)), &metav1.LabelSelector{}
+	return client.IgnoreAlreadyExists(r.Client.Create(ctx, b))
+}
+
+// secondBudget is nil when the cluster is ready, and its status names the PodDisruptionBudget of the user's.
+func secondBudget(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err == nil && !strings.Contains(inShort(ec), `PodDisruptionBudget "mine"`) {
+		err = errors.New(inShort(ec))
+	}
+	return errors.Join(err, ready(ctx, r))
 }
 
 // withoutBudget is nil when the cluster is as its spec requests, without a PodDisruptionBudget.
