@@ -61,6 +61,10 @@ type asked struct {
 	answers map[string]answer
 	// listed is when the members were asked for their lists.
 	listed time.Time
+	// led is when each of them last said that there is a leader, and leaderless since when none does; zero
+	// if one does.
+	led        map[string]time.Time
+	leaderless time.Time
 	// emptied is the revision at which the history of a full database was dropped, and emptiedAt when.
 	emptied   int64
 	emptiedAt time.Time
@@ -153,17 +157,37 @@ func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.Etcd
 	if before.clusterID != ec.Status.ClusterID {
 		before.revision, before.clusterID = 0, ec.Status.ClusterID
 	}
-	before.answers = make(map[string]answer, len(names))
-	for i, name := range names {
-		before.answers[name] = answers[i]
-		if a := answers[i]; a.err == nil && a.status.ClusterID.String() == before.clusterID {
-			before.revision = max(before.revision, a.status.Revision)
-		}
-	}
+	before.note(names, answers, now)
 	a.mu.Lock()
 	a.last[key(ec)] = before
 	a.mu.Unlock()
 	return before
+}
+
+// note remembers what the members said.
+func (k *asked) note(names []string, answers []answer, now time.Time) {
+	led, isLed := make(map[string]time.Time, len(names)), false
+	k.answers = make(map[string]answer, len(names))
+	for i, name := range names {
+		a := answers[i]
+		k.answers[name] = a
+		if at, ok := k.led[name]; ok {
+			led[name] = at
+		}
+		if a.err == nil && a.status.Leader != 0 {
+			led[name], isLed = now, true
+		}
+		if a.err == nil && a.status.ClusterID.String() == k.clusterID {
+			k.revision = max(k.revision, a.status.Revision)
+		}
+	}
+	k.led = led
+	switch {
+	case isLed:
+		k.leaderless = time.Time{}
+	case k.leaderless.IsZero():
+		k.leaderless = now
+	}
 }
 
 func (a *asker) before(ec types.NamespacedName) asked {

@@ -114,13 +114,14 @@ func (p *plan) versionFor(ec *v1beta2.EtcdCluster, name string, wanted versions.
 	return wanted
 }
 
-// awaitQuorum waits while there is no quorum: nothing can be changed then.
-func (p *plan) awaitQuorum(seen observation) bool {
+// awaitQuorum waits while there is no quorum: nothing can be changed then. Only trust is restored.
+func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if p.view.hasQuorum {
 		return false
 	}
 	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
 	p.soon(seen)
+	p.retrust(ec, seen)
 	return true
 }
 

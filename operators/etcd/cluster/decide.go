@@ -86,7 +86,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	default:
 		next.restore(ec, seen, wanted)
 		next.removeStrays(ec, seen)
-		_ = next.awaitQuorum(seen) ||
+		_ = next.awaitQuorum(ec, seen) ||
 			next.settleLearner(ec, seen) ||
 			next.removeLost(ec, seen) ||
 			next.disarmOld(ec, seen) ||

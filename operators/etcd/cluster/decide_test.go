@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,58 +30,77 @@ func TestDecide(t *testing.T) {
 			})),
 			want: "create Pod #1; create Pod #2; create Pod #3",
 		},
-		"as it should be: nothing to do":            {world: healthy(anEtcd(), 1, 2, 3)},
-		"one does not answer: nothing to do":        {world: healthy(anEtcd(), 1, 2, 3).silences(3)},
-		"no quorum, nothing lost: nothing to do":    {world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless()},
-		"a pod is gone, without volumes: remove":    {world: healthy(anEtcd(), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
-		"a volume is gone: remove its member":       {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
-		"one is lost, another silent: wait":         {world: healthy(anEtcd(), 1, 2, 3).loses(3).silences(2)},
-		"the leader's pod is gone, another leads":   {world: healthy(anEtcd(), 2, 1, 3).loses(1), want: "etcd remove: member #1 removed: its data is lost"},
-		"fewer than requested: name one":            {world: healthy(anEtcd(size(4)), 1, 2, 3), want: "status/member"},
-		"named: add it":                             {world: healthy(anEtcd(size(4), adding), 1, 2, 3), want: "etcd add: member #4 added"},
-		"fewer than requested, one silent: wait":    {world: healthy(anEtcd(size(4)), 1, 2, 3).silences(3)},
-		"more than requested: remove the last":      {world: healthy(anEtcd(size(2)), 1, 2, 3), want: "etcd remove: member #3 removed: spec.size is 2"},
-		"more than requested: never the leader":     {world: healthy(anEtcd(size(1)), 2, 1), want: "etcd remove: member #1 removed: spec.size is 1"},
-		"more than requested: first the silent":     {world: healthy(anEtcd(size(2)), 1, 2, 3).silences(2), want: "etcd remove: member #2 removed: spec.size is 2"},
-		"another version: name one":                 {world: healthy(anEtcd(version("3.6.15")), 1, 2, 3), want: "status/change"},
-		"another version, named: change it":         {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3), want: "patch Pod/image #2"},
-		"another version, the leader: hand over":    {world: healthy(anEtcd(version("3.6.15"), changing(1)), 1, 2, 3), want: "etcd move leader"},
-		"another version, another is silent: wait":  {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3).silences(3)},
-		"another version, it is silent: change it":  {world: healthy(anEtcd(version("3.6.15"), changing(3)), 1, 2, 3).silences(3), want: "patch Pod/image #3"},
-		"two minor versions down: refused":          {world: healthy(anEtcd(version("3.4.37")), 1, 2, 3), problem: "VersionRefused: etcd 3.6.16 cannot be downgraded to 3.4.37"},
-		"one minor version down: enable it":         {world: healthy(anEtcd(version("3.5.35")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
-		"to 3.7: have the data written out":         {world: healthy(anEtcd(version("3.7.3")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
-		"paused: nothing is done":                   {world: healthy(anEtcd(size(5), func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3)},
-		"pods without volumes stay as they are":     {world: healthy(anEtcd(), 1, 2, 3).changesPolicy()},
-		"pods with volumes are replaced":            {world: healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(), want: "delete Pod #2", problem: "RollingOut: Members are changed one after the other, now "},
-		"a pod with a volume is created again":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(2), want: "create Pod #2"},
-		"all pods with volumes are created again":   {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(1, 2, 3), want: "create Pod #1; create Pod #2; create Pod #3"},
-		"two of three lost: reported":               {world: healthy(anEtcd(), 1, 2, 3).loses(2, 3).leaderless(), problem: "QuorumLost: Quorum is lost: the data of "},
-		"all lost: reported":                        {world: healthy(anEtcd(), 1, 2, 3).loses(1, 2, 3), problem: "QuorumLost: The data of all members is lost"},
-		"restored with its status alone: reported":  {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(1, 2, 3).isRestored(), problem: "QuorumLost: The data of all members is lost"},
-		"an evicted pod with a volume: delete it":   {world: healthy(anEtcd(onVolumes), 1, 2, 3).evicts(2), want: "delete Pod #2"},
-		"what is left of a removed member":          {world: healthy(anEtcd(), 1, 2, 3).leaves(4), want: "delete Pod #4"},
-		"a volume is left of a removed member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
-		"a liar of another cluster is not lost":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ClusterID, a.list.ClusterID = 7, 7 })},
-		"a liar's member list is not believed":      {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
-		"a corrupt member is replaced":              {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), want: "etcd remove: member #3 removed: its data is lost"},
-		"a full database: drop the history":         {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), want: "etcd compact: history up to revision 50 dropped: the database is full"},
-		"the alarm of a removed member: end it":     {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), want: "etcd disarm: alarm of a member disarmed that was removed"},
-		"a file that is mostly empty: not leader":   {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "etcd defragment: member #2 defragmented: 1048576 of 1073741824 bytes are in use"},
-		"the leader's file: hand over first":        {world: healthy(anEtcd(), 1, 2, 3).bloats(1), want: "etcd move leader"},
-		"a learner has caught up: promote":          {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), want: "etcd promote"},
-		"an added member gets its pod":              {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), want: "create Pod #4"},
-		"a downgrade keeps it out: cancel that":     {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4).downgrades("3.5"), want: "create Pod #4; etcd downgrade: downgrade canceled"},
-		"an added member is not requested anymore":  {world: healthy(anEtcd(), 1, 2, 3).isAdded(4), want: "create Pod #4; etcd remove: member #4 removed: spec.size is 3"},
-		"status was emptied: take the cluster in":   {world: healthy(anEtcd(), 1, 2, 3).forgets(), want: "status/cluster"},
-		"status was emptied, all silent: wait":      {world: healthy(anEtcd(), 1, 2, 3).silences(1, 2, 3).forgets(), problem: "StatusEmptied: Status was emptied, and no member"},
-		"status was emptied, volumes: start them":   {world: healthy(anEtcd(onVolumes, adopting), 1, 2, 3).losesPod(1, 2, 3).forgets(), want: "create Pod #2; create Pod #1; create Pod #3", problem: "StatusEmptied"},
-		"nobody's pods are there: the user decides": {world: healthy(anEtcd(), 1).finds().forgets(), problem: "ExistingMembers: Pod example-"},
-		"nobody's pods, to be adopted":              {world: healthy(anEtcd(onVolumes, adopting), 1).finds().forgets(), want: "patch Pod/marks #1; patch PersistentVolumeClaim/marks #1"},
-		"nobody's volumes, for emptyDirs":           {world: healthy(anEtcd(onVolumes, adopting), 1).losesPod(1).finds(noVolumes).forgets(), problem: "ExistingMembers: PersistentVolumeClaim example-"},
-		"pods of an earlier cluster end: wait":      {world: healthy(anEtcd(adopting), 1).finds(ofEarlier).forgets(), problem: "ExistingMembers: Waiting"},
-		"pods of another kind have the labels":      {world: healthy(anEtcd(adopting), 1).finds(ofStatefulSet).forgets(), problem: "ExistingMembers: The labels"},
-		"a webhook rewrites images: nothing to do":  {world: healthy(anEtcd(), 1, 2, 3).rewrites("mirror.example.com/etcd:v3.6.16")},
+		"as it should be: nothing to do":           {world: healthy(anEtcd(), 1, 2, 3)},
+		"one does not answer: nothing to do":       {world: healthy(anEtcd(), 1, 2, 3).silences(3)},
+		"no quorum, nothing lost: nothing to do":   {world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless()},
+		"a pod is gone, without volumes: remove":   {world: healthy(anEtcd(), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
+		"a volume is gone: remove its member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
+		"one is lost, another silent: wait":        {world: healthy(anEtcd(), 1, 2, 3).loses(3).silences(2)},
+		"the leader's pod is gone, another leads":  {world: healthy(anEtcd(), 2, 1, 3).loses(1), want: "etcd remove: member #1 removed: its data is lost"},
+		"fewer than requested: name one":           {world: healthy(anEtcd(size(4)), 1, 2, 3), want: "status/member"},
+		"named: add it":                            {world: healthy(anEtcd(size(4), adding), 1, 2, 3), want: "etcd add: member #4 added"},
+		"fewer than requested, one silent: wait":   {world: healthy(anEtcd(size(4)), 1, 2, 3).silences(3)},
+		"more than requested: remove the last":     {world: healthy(anEtcd(size(2)), 1, 2, 3), want: "etcd remove: member #3 removed: spec.size is 2"},
+		"more than requested: never the leader":    {world: healthy(anEtcd(size(1)), 2, 1), want: "etcd remove: member #1 removed: spec.size is 1"},
+		"more than requested: first the silent":    {world: healthy(anEtcd(size(2)), 1, 2, 3).silences(2), want: "etcd remove: member #2 removed: spec.size is 2"},
+		"another version: name one":                {world: healthy(anEtcd(version("3.6.15")), 1, 2, 3), want: "status/change"},
+		"another version, named: change it":        {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3), want: "patch Pod/image #2"},
+		"another version, the leader: hand over":   {world: healthy(anEtcd(version("3.6.15"), changing(1)), 1, 2, 3), want: "etcd move leader"},
+		"another version, another is silent: wait": {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3).silences(3)},
+		"another version, it is silent: change it": {world: healthy(anEtcd(version("3.6.15"), changing(3)), 1, 2, 3).silences(3), want: "patch Pod/image #3"},
+		"two minor versions down: refused":         {world: healthy(anEtcd(version("3.4.37")), 1, 2, 3), problem: "VersionRefused: etcd 3.6.16 cannot be downgraded to 3.4.37"},
+		"one minor version down: enable it":        {world: healthy(anEtcd(version("3.5.35")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
+		"to 3.7: have the data written out":        {world: healthy(anEtcd(version("3.7.3")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
+		"paused: nothing is done":                  {world: healthy(anEtcd(size(5), func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3)},
+		"pods without volumes stay as they are":    {world: healthy(anEtcd(), 1, 2, 3).changesPolicy()},
+		"pods with volumes are replaced":           {world: healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(), want: "delete Pod #2", problem: "RollingOut: Members are changed one after the other, now "},
+		"a pod with a volume is created again":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(2), want: "create Pod #2"},
+		"all pods with volumes are created again":  {world: healthy(anEtcd(onVolumes), 1, 2, 3).losesPod(1, 2, 3), want: "create Pod #1; create Pod #2; create Pod #3"},
+		"two of three lost: reported":              {world: healthy(anEtcd(), 1, 2, 3).loses(2, 3).leaderless(), problem: "QuorumLost: Quorum is lost: the data of "},
+		"all lost: reported":                       {world: healthy(anEtcd(), 1, 2, 3).loses(1, 2, 3), problem: "QuorumLost: The data of all members is lost"},
+		"restored with its status alone: reported": {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(1, 2, 3).isRestored(), problem: "QuorumLost: The data of all members is lost"},
+		"an evicted pod with a volume: delete it":  {world: healthy(anEtcd(onVolumes), 1, 2, 3).evicts(2), want: "delete Pod #2"},
+		"what is left of a removed member":         {world: healthy(anEtcd(), 1, 2, 3).leaves(4), want: "delete Pod #4"},
+		"a volume is left of a removed member":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
+		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ClusterID, a.list.ClusterID = 7, 7 })},
+		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
+		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), want: "etcd remove: member #3 removed: its data is lost"},
+		"a full database: drop the history":        {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), want: "etcd compact: history up to revision 50 dropped: the database is full"},
+		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), want: "etcd disarm: alarm of a member disarmed that was removed"},
+		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "etcd defragment: member #2 defragmented: 1048576 of 1073741824 bytes are in use"},
+		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), want: "etcd move leader"},
+		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), want: "etcd promote"},
+		"an added member gets its pod":             {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), want: "create Pod #4"},
+		"a downgrade keeps it out: cancel that":    {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4).downgrades("3.5"), want: "create Pod #4; etcd downgrade: downgrade canceled"},
+		"an added member is not requested anymore": {world: healthy(anEtcd(), 1, 2, 3).isAdded(4), want: "create Pod #4; etcd remove: member #4 removed: spec.size is 3"},
+		"status was emptied: take the cluster in":  {world: healthy(anEtcd(), 1, 2, 3).forgets(), want: "status/cluster"},
+		"status was emptied, all silent: wait":     {world: healthy(anEtcd(), 1, 2, 3).silences(1, 2, 3).forgets(), problem: "StatusEmptied: Status was emptied, and no member"},
+		"status was emptied, volumes: start them":  {world: healthy(anEtcd(onVolumes, adopting), 1, 2, 3).losesPod(1, 2, 3).forgets(), want: "create Pod #2; create Pod #1; create Pod #3", problem: "StatusEmptied"},
+		"nobody's pods: the user decides":          {world: healthy(anEtcd(), 1).finds().forgets(), problem: "ExistingMembers: Pod example-"},
+		"nobody's pods, to be adopted":             {world: healthy(anEtcd(onVolumes, adopting), 1).finds().forgets(), want: "patch Pod/marks #1; patch PersistentVolumeClaim/marks #1"},
+		"nobody's volumes, for emptyDirs":          {world: healthy(anEtcd(onVolumes, adopting), 1).losesPod(1).finds(noVolumes).forgets(), problem: "ExistingMembers: PersistentVolumeClaim example-"},
+		"pods of an earlier cluster end: wait":     {world: healthy(anEtcd(adopting), 1).finds(ofEarlier).forgets(), problem: "ExistingMembers: Waiting"},
+		"pods of another kind have the labels":     {world: healthy(anEtcd(adopting), 1).finds(ofStatefulSet).forgets(), problem: "ExistingMembers: The labels"},
+		"a webhook rewrites images: nothing to do": {world: healthy(anEtcd(), 1, 2, 3).rewrites("mirror.example.com/etcd:v3.6.16")},
+		"the CA was replaced: wait a moment":       {world: distrusting(0), problem: "CertificatesReplaced: "},
+		"the CA was replaced: restart one":         {world: distrusting(distrustLasts), want: "patch Pod/restart #1", problem: "CertificatesReplaced: "},
+		"it runs, and finds nobody: the others": {
+			world: distrusting(distrustLasts).trusts(2, joinsWithin, unanswered), want: "patch Pod/restart #1; patch Pod/restart #3", problem: "CertificatesReplaced: ",
+		},
+		"it has only just started: wait": {world: distrusting(distrustLasts).trusts(2, time.Second, unanswered), problem: "CertificatesReplaced: "},
+		"it runs, and has a leader: the next": {
+			world: distrusting(0).trusts(2, time.Second, func(*answer) {}), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+		},
+		"it started too early: another one": {
+			world: distrusting(distrustLasts).trusts(2, joinsWithin, distrusted), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+		},
+		"it is being stopped: wait": {world: distrusting(distrustLasts).trusts(2, joinsWithin, distrusted).restarts(2), problem: "CertificatesReplaced: "},
+		"the peers' CA alone was replaced": {
+			world: distrusting(distrustLasts).hears(1, 2, 3).leaderless(), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+		},
+		"no leader while the operator replaces CAs": {world: distrusting(distrustLasts).makesCertificates().hears(1, 2, 3).leaderless()},
+		"nobody is trusted, and no CA was replaced": {world: distrusting(distrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
+		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +120,50 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// distrusting is a world in which all Secrets were replaced, and nobody has trusted the members for that long.
+func distrusting(since time.Duration) *world {
+	w := healthy(anEtcd(func(ec *v1beta2.EtcdCluster) {
+		ec.Spec.TLS = &v1beta2.TLSPolicy{Static: &v1beta2.StaticTLS{OperatorSecret: "client", Member: &v1beta2.MemberSecret{PeerSecret: "peer", ServerSecret: "server"}}}
+	}), 1, 2, 3)
+	w.seen.certs, w.seen.leaderless = someCertificates, noon.Add(-since)
+	for n := range int64(3) {
+		w.answer(n+1, distrusted)
+	}
+	return w
+}
+
+func distrusted(a *answer) {
+	*a = answer{err: fmt.Errorf("%w: %w", members.ErrUnreachable, members.ErrNotTrusted)}
+}
+
+func unanswered(a *answer) { *a = answer{err: fmt.Errorf("%w: no answer", members.ErrUnreachable)} }
+
+// trusts has a member that has started with the present CAs, so long ago.
+func (w *world) trusts(n int64, ago time.Duration, answers func(*answer)) *world {
+	w.seen.pods[w.name(n)].Annotations[caAnnotation] = someCertificates.caHash
+	w.answer(n, answers)
+	return w.container(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ago))}}, corev1.ContainerState{})
+}
+
+// restarts has a member that is being restarted, and has not stopped yet.
+func (w *world) restarts(n int64) *world {
+	w.seen.pods[w.name(n)].Annotations[imageAnnotation] = noImage
+	return w
+}
+
+// hears has members answer.
+func (w *world) hears(numbers ...int64) *world {
+	for _, n := range numbers {
+		w.answer(n, func(*answer) {})
+	}
+	return w
+}
+
+func (w *world) makesCertificates() *world {
+	withTLS(w.ec)
+	return w
 }
 
 // downgrades has a downgrade enabled.

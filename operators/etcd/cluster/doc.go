@@ -54,7 +54,8 @@
 // Before any of it, a restore is taken one step on, if one is under way: it replaces the cluster by
 // one that begins with a backup, once that serves (restoring.go).
 //
-// Without quorum, pods of members that have their data are created, and those whose image is
+// Without quorum, members that nobody trusts any more are restarted (retrust.go), pods of members
+// that have their data are created, and those whose image is
 // gone get one: nothing else. What happens when quorum is lost for good is in recovery.go.
 //
 // # Changes in the pod

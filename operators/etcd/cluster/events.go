@@ -59,7 +59,7 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 	switch {
 	case is.Status == metav1.ConditionTrue:
 		return append(events, loop.Event{Reason: is.Reason, Action: "Serve", Note: is.Message})
-	case meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reasonPaused:
+	case is.Reason == reasonNotTrusted, meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reasonPaused:
 		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
 	}
 	return events

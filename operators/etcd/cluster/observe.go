@@ -55,6 +55,10 @@ type observation struct {
 	taken client.Object
 	// answers are what the members of the pods say, by the pods' names.
 	answers map[string]answer
+	// led is when each member last said that there is a leader, and leaderless since when none does; zero if
+	// one does.
+	led        map[string]time.Time
+	leaderless time.Time
 	// revision is the last revision that any member was seen to have.
 	revision int64
 	// emptied is the revision at which the history of a full database was last dropped, emptiedAt
@@ -126,7 +130,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 			return seen, err
 		}
 		answered := o.asker.ask(ctx, seen.client, ec, running, seen.now)
-		seen.revision = answered.revision
+		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
 		seen.answers, seen.emptied, seen.emptiedAt = answered.answers, answered.emptied, answered.emptiedAt
 		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
 	}

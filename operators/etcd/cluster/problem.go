@@ -36,6 +36,7 @@ const (
 	reasonNoSecret       = "SecretNotFound"
 	reasonBadSecret      = "InvalidSecret"
 	reasonServing        = "Serving"
+	reasonNotTrusted     = "CertificatesReplaced"
 	reasonRestoring      = "Restoring"
 	reasonRestoreFailed  = "RestoreFailed"
 )

@@ -97,6 +97,10 @@ func TestStatus(t *testing.T) {
 			healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless().doubts("add the name *.example"),
 			"Running; Ready False Recovering: Waiting for a quorum of members; member #1: it has no leader, or another one than the others; add the name *.example",
 		},
+		"no quorum, because all certificates were replaced": {
+			distrusting(0),
+			"Running; Ready False CertificatesReplaced: The members started with other CAs than the Secrets have now, and no quorum of them can be reached: they are restarted in their pods, with their data, which is an outage of seconds; Available False NoQuorum",
+		},
 		"the data of a member is lost": {
 			healthy(anEtcd(), 1, 2, 3).loses(3),
 			"Running; Ready False Recovering: Replacing member #3, whose data is lost; member #3: it has no pod; Available True Serving",

@@ -101,6 +101,7 @@ func (w *watched) Read(into []byte) (int, error) {
 func unreachable(err error) error {
 	var (
 		invalid x509.CertificateInvalidError
+		unknown x509.UnknownAuthorityError
 		remote  *net.OpError
 	)
 	switch {
@@ -108,11 +109,13 @@ func unreachable(err error) error {
 		return fmt.Errorf("%w: it closes the connection", ErrUnreachable)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 		// Closed is what this side does when it has waited for long enough.
-		return fmt.Errorf("%w: no answer", ErrUnreachable)
+		return also{fmt.Errorf("%w: no answer", ErrUnreachable), context.DeadlineExceeded}
 	case errors.As(err, &invalid):
 		return expiry(invalid)
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%w: it refuses the connection: %w", ErrUnreachable, remote.Err)
+		return also{fmt.Errorf("%w: it refuses the connection: %w", ErrUnreachable, remote.Err), ErrNotTrusted}
+	case errors.As(err, &unknown):
+		return also{fmt.Errorf("%w: %w", ErrUnreachable, innermost(err)), ErrNotTrusted}
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, innermost(err))
 }

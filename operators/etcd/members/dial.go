@@ -170,7 +170,9 @@ func (c *client) do(ctx context.Context, at Endpoint, patience time.Duration, re
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = translate(ctx, patience, request(ctx, conn))
+	if err = translate(ctx, patience, request(ctx, conn)); c.tls == nil && errors.Is(err, ErrAuth) {
+		err = errAuthInPlain
+	}
 	c.release(at, conn, !isTransport(err))
 	return err
 }

@@ -117,7 +117,7 @@ func TestErrors(t *testing.T) {
 		"not capable":          {answer: rpctypes.ErrGRPCNotCapable, want: ErrUnsupported},
 		"no such request":      {answer: status.Error(codes.Unimplemented, "unknown method MemberPromote"), want: ErrUnsupported},
 		"only for voters":      {answer: rpctypes.ErrGRPCNotSupportedForLearner, want: ErrIsLearner},
-		"no user":              {answer: rpctypes.ErrGRPCUserEmpty, want: ErrAuth},
+		"no user":              {answer: rpctypes.ErrGRPCUserEmpty, want: ErrAuth, text: "without TLS the operator has no certificate"},
 		"not root":             {answer: rpctypes.ErrGRPCPermissionDenied, want: ErrAuth},
 		"an old token":         {answer: rpctypes.ErrGRPCInvalidAuthToken, want: ErrAuth},
 		"leader changed":       {answer: rpctypes.ErrGRPCLeaderChanged, text: "leader changed"},
@@ -230,7 +230,7 @@ func TestPatience(t *testing.T) {
 	silent := listen(t, "127.0.0.1:0")
 	t.Cleanup(func() { _ = silent.Close() })
 	_, err := dialed(t, nil).Status(t.Context(), Endpoint{Address: silent.Addr().String()})
-	if !errors.Is(err, ErrUnreachable) || err.Error() != "cannot be reached: no answer" {
+	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != "cannot be reached: no answer" {
 		t.Errorf("the error of a member that says nothing is %v", err)
 	}
 
@@ -266,15 +266,17 @@ func TestCertificates(t *testing.T) {
 		name   string
 		config *tls.Config
 		want   string
+		// isDistrust says that one of the two does not trust the other.
+		isDistrust bool
 	}{
 		"all is well":                  {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{right}}},
 		"another name":                 {server: right, name: "b.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{right}}, want: "a.example, not b.example"},
-		"another authority":            {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(other)}, want: "unknown authority"},
+		"another authority":            {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(other)}, want: "unknown authority", isDistrust: true},
 		"expired":                      {server: expired, name: "a.example", config: &tls.Config{RootCAs: trusting(expired)}, want: "its certificate is valid only from"},
-		"the client has none":          {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right)}, want: "it refuses the connection: tls: certificate required"},
+		"the client has none":          {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right)}, want: "it refuses the connection: tls: certificate required", isDistrust: true},
 		"the member wants TLS":         {server: right, name: "a.example", want: "it closes the connection"},
-		"the client's is of no worth":  {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{other}}, want: "it refuses the connection: tls: "},
-		"the client's is out of date ": {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{expired}}, want: "it refuses the connection: tls: "},
+		"the client's is of no worth":  {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{other}}, want: "it refuses the connection: tls: ", isDistrust: true},
+		"the client's is out of date ": {server: right, name: "a.example", config: &tls.Config{RootCAs: trusting(right), Certificates: []tls.Certificate{expired}}, want: "it refuses the connection: tls: ", isDistrust: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{at: Endpoint{ServerName: tc.name}}
@@ -286,6 +288,9 @@ func TestCertificates(t *testing.T) {
 				_, err := dialed(t, tc.config).Status(t.Context(), f.at)
 				if (err == nil) != (tc.want == "") || err != nil && (!errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), tc.want)) {
 					t.Errorf("the error is %v, want %q", err, tc.want)
+				}
+				if errors.Is(err, ErrNotTrusted) != tc.isDistrust {
+					t.Errorf("that %v is of distrust is not %t", err, tc.isDistrust)
 				}
 				if err != nil {
 					texts = append(texts, err.Error())

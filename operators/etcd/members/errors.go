@@ -7,6 +7,8 @@ import "errors"
 var (
 	// ErrUnreachable says that there was no connection: the request was not carried out.
 	ErrUnreachable = errors.New("cannot be reached")
+	// ErrNotTrusted says, besides ErrUnreachable, that one of the two does not trust the other's certificate.
+	ErrNotTrusted = errors.New("one of the two does not trust the other's certificate")
 	// ErrMemberNotFound says that the cluster has no such member.
 	ErrMemberNotFound = errors.New("the cluster has no such member")
 	// ErrMemberExists says that there is a member with one of the peer URLs.
@@ -38,4 +40,17 @@ var (
 	ErrIsLearner = errors.New("the member is a learner, and answers only for its status")
 	// ErrAuth says that the members have users, and the operator is none of them.
 	ErrAuth = errors.New("etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root")
+
+	// errAuthInPlain is ErrAuth where there are no certificates.
+	errAuthInPlain = also{errors.New("etcd refuses the operator: authentication is on, and without TLS the operator has no certificate by which etcd could know it as a user. Disable authentication with `etcdctl auth disable`, or move to an EtcdCluster with spec.TLS"), ErrAuth}
 )
+
+// also is an error that means another one as well, which its text leaves out.
+type also struct {
+	error
+	meaning error
+}
+
+func (e also) Is(target error) bool { return target == e.meaning }
+
+func (e also) Unwrap() error { return e.error }

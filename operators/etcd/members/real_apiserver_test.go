@@ -4,8 +4,11 @@ package members_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/etcdtest"
+	"example.com/fairlead/operators/etcd/pki"
 )
 
 const version = "v3.6.16"
@@ -263,4 +267,82 @@ func TestRealDowngrade(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// secured gives members certificates of a new CA, as files, and returns a client of theirs.
+func secured(t *testing.T, dir string, all []*etcdtest.Member) members.Client {
+	t.Helper()
+	ca, err := pki.MakeCA(rand.Reader, "test", time.Now(), time.Hour)
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(err)
+	data := map[string][]byte{}
+	for _, role := range []pki.Role{pki.Peer, pki.Server, pki.Client} {
+		pair, err := ca.Issue(rand.Reader, role, "root", []string{"localhost"}, time.Now(), time.Hour)
+		must(err)
+		data[role.Files.Cert], data[role.Files.Key], data[role.Files.CA] = pair.Cert, pair.Key, ca.Cert
+	}
+	for name, content := range data {
+		must(os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	for _, m := range all {
+		_, port, _ := strings.Cut(m.Peer, ":")
+		m.Flags = []string{
+			"--listen-client-urls=https://" + m.Client, "--advertise-client-urls=https://" + m.Client, "--client-cert-auth",
+			"--cert-file=" + filepath.Join(dir, "server.crt"), "--key-file=" + filepath.Join(dir, "server.key"), "--trusted-ca-file=" + filepath.Join(dir, "server-ca.crt"),
+			"--listen-peer-urls=https://" + m.Peer, "--initial-advertise-peer-urls=https://localhost:" + port, "--peer-client-cert-auth",
+			"--peer-cert-file=" + filepath.Join(dir, "peer.crt"), "--peer-key-file=" + filepath.Join(dir, "peer.key"), "--peer-trusted-ca-file=" + filepath.Join(dir, "peer-ca.crt"),
+		}
+	}
+	config, err := pki.ClientConfig(data)
+	must(err)
+	c, err := members.Dial(config)
+	must(err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestRealReplacedCA: with certificates of another CA nobody can talk to members until they are
+// started again. One that is does not answer, because it finds nobody, until a majority is.
+func TestRealReplacedCA(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	all := etcdtest.NewCluster(t, 3, version)
+	c := secured(t, dir, all)
+	var entries []string
+	on := func(m *etcdtest.Member) members.Endpoint {
+		return members.Endpoint{Address: m.Client, ServerName: "localhost"}
+	}
+	for _, m := range all {
+		_, port, _ := strings.Cut(m.Peer, ":")
+		entries = append(entries, m.Name+"=https://localhost:"+port)
+	}
+	for _, m := range all {
+		m.Env = []string{"ETCD_INITIAL_CLUSTER=" + strings.Join(entries, ","), "ETCD_INITIAL_CLUSTER_STATE=new"}
+		m.Start(t)
+	}
+	for _, m := range all {
+		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, on(m)) })
+	}
+	c = secured(t, dir, all)
+	for _, m := range all {
+		_, err := c.Status(ctx, on(m))
+		wants(t, "the status of one that trusts another CA", err, members.ErrNotTrusted)
+	}
+	restart := func(m *etcdtest.Member) {
+		m.Stop(t)
+		m.Start(t)
+	}
+	restart(all[0])
+	time.Sleep(5 * time.Second)
+	if s, err := c.Status(ctx, on(all[0])); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the only one that trusts the new CA has the status %+v (%v)", s, err)
+	}
+	restart(all[1])
+	restart(all[2])
+	for _, m := range all {
+		etcdtest.Eventually(t, time.Minute, "serves again", func() error { return c.Serves(ctx, on(m)) })
+	}
 }

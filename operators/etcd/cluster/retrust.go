@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// This file is for Secrets of which all were replaced by those of another CA, at once. Etcd reads a
+// certificate anew for each connection, and the CAs that it trusts only when it starts: members show
+// the new certificates, and trust those of before. Then no member can talk to another, or to the
+// operator, until they are restarted. In their pods that loses nothing: they come back with their data.
+//
+//	one is restarted          its connections of before are all that it has, so it is not missed
+//	it runs for some seconds  so its pod has the Secrets, and etcd takes them
+//	the others are restarted  all at once if it does not answer: one that has not found a quorum since it
+//	                          started does not. If it has a leader, peers trust each other, and one at
+//	                          a time is enough
+
+const (
+	// distrustLasts is for how long nobody has named a leader when members are restarted to trust others:
+	// by then whoever replaces Secrets has replaced all of them, and an election is over.
+	distrustLasts = 15 * time.Second
+	// joinsWithin is within what time a member that has started finds the others, if it can.
+	joinsWithin = 10 * time.Second
+)
+
+// retrust restarts members that have started with other CAs than there are now, and that nobody can
+// talk to any more. There is no quorum to wait for.
+func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
+	var cutOff []*member
+	renewed, proven, isLed := 0, 0, false
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if m.isForeign() || m.pod == nil || isEnding(m.pod) || m.answer == nil || errors.Is(m.answer.err, errNoAddress) {
+			continue
+		}
+		if needsRestart(seen, m) {
+			if isCutOff(ec, m) {
+				cutOff = append(cutOff, m)
+			}
+			continue
+		}
+		runs := imageIn(m.pod) != noImage && runsFor(m.pod, seen.now) >= joinsWithin
+		switch {
+		case m.answer.err == nil:
+			renewed, proven = renewed+1, proven+1
+			isLed = isLed || m.answer.status.Leader != 0
+		case runs && errors.Is(m.answer.err, members.ErrNotTrusted):
+			// It has started before its node had the Secrets: another one has to prove them.
+		case runs:
+			renewed, proven = renewed+1, proven+1
+		default:
+			renewed++
+		}
+	}
+	if len(cutOff) == 0 {
+		return
+	}
+	p.report(problem{reason: reasonNotTrusted, passes: true, message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
+		"they are restarted in their pods, with their data, which is an outage of seconds"})
+	switch {
+	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
+		return // until those that were restarted are back
+	case !isLed && (seen.leaderless.IsZero() || seen.now.Before(seen.leaderless.Add(distrustLasts))):
+		return
+	case renewed == 0 || isLed:
+		cutOff = cutOff[:1]
+	}
+	for _, m := range cutOff {
+		p.restart(seen, m, "to trust another CA: nobody can talk to it")
+	}
+}
+
+// isCutOff says whether a member runs, and either it and the operator do not trust each other, or it has
+// no leader. The second says nothing where the CAs are the operator's own: it replaces them in steps.
+func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
+	if m.answer.err != nil {
+		return errors.Is(m.answer.err, members.ErrNotTrusted)
+	}
+	return ec.Spec.TLS != nil && ec.Spec.TLS.Static != nil && m.answer.status.Leader == 0
+}
+
+// runsFor is for how long the container has been running, as its node's clock has it; 0 if it does not.
+func runsFor(pod *corev1.Pod, now time.Time) time.Duration {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == containerName && c.State.Running != nil {
+			return now.Sub(c.State.Running.StartedAt.Time)
+		}
+	}
+	return 0
+}
