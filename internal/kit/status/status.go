@@ -67,6 +67,11 @@ func (c Conditions) Set(conditionType string, value bool, reason, message string
 	c.set(conditionType, status, reason, message)
 }
 
+// SetUnknown says of one condition that it is not known, and why.
+func (c Conditions) SetUnknown(conditionType, reason, message string) {
+	c.set(conditionType, metav1.ConditionUnknown, reason, message)
+}
+
 func (c Conditions) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(c.List, metav1.Condition{
 		Type:               conditionType,

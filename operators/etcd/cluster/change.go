@@ -114,10 +114,16 @@ func (p *plan) versionFor(ec *v1beta2.EtcdCluster, name string, wanted versions.
 	return wanted
 }
 
-// awaitQuorum waits while there is no quorum: nothing can be changed then. Only trust is restored.
+// awaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
+// is restored.
 func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if p.view.hasQuorum {
 		return false
+	}
+	if m := p.view.find((*member).refuses); m != nil {
+		p.stall(reasonRefused, "%s", capitalized(m.answer.err.Error()))
+		p.later(seen)
+		return true
 	}
 	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
 	p.soon(seen)

@@ -82,6 +82,7 @@ func TestDecide(t *testing.T) {
 		"pods of an earlier cluster end: wait":     {world: healthy(anEtcd(adopting), 1).finds(ofEarlier).forgets(), problem: "ExistingMembers: Waiting"},
 		"pods of another kind have the labels":     {world: healthy(anEtcd(adopting), 1).finds(ofStatefulSet).forgets(), problem: "ExistingMembers: The labels"},
 		"a webhook rewrites images: nothing to do": {world: healthy(anEtcd(), 1, 2, 3).rewrites("mirror.example.com/etcd:v3.6.16")},
+		"users are on: nothing to do":              {world: healthy(anEtcd(size(5)), 1, 2, 3).refuses(1, 2, 3), problem: "AuthenticationRequired: Etcd refuses the operator: "},
 		"the CA was replaced: wait a moment":       {world: distrusting(0), problem: "CertificatesReplaced: "},
 		"the CA was replaced: restart one":         {world: distrusting(distrustLasts), want: "patch Pod/restart #1", problem: "CertificatesReplaced: "},
 		"it runs, and finds nobody: the others": {

@@ -55,8 +55,8 @@
 // one that begins with a backup, once that serves (restoring.go).
 //
 // Without quorum, members that nobody trusts any more are restarted (retrust.go), pods of members
-// that have their data are created, and those whose image is
-// gone get one: nothing else. What happens when quorum is lost for good is in recovery.go.
+// that have their data are created, and those whose image is gone get one: nothing else. What happens
+// when quorum is lost for good is in recovery.go.
 //
 // # Changes in the pod
 //

@@ -37,6 +37,7 @@ const (
 	reasonBadSecret      = "InvalidSecret"
 	reasonServing        = "Serving"
 	reasonNotTrusted     = "CertificatesReplaced"
+	reasonRefused        = "AuthenticationRequired"
 	reasonRestoring      = "Restoring"
 	reasonRestoreFailed  = "RestoreFailed"
 )

@@ -105,7 +105,7 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 		if is.DataUID == "" || next.view.isKnown && !m.isStarted() {
 			is.DataUID = m.data
 		}
-		is.Ready = m.follows && !m.IsLearner
+		is.Ready = (m.follows || m.isProbed()) && !m.IsLearner
 		if m.answer != nil && m.answer.err == nil {
 			is.Version = m.answer.status.Version
 			is.DBSize = rounded(m.answer.status.DBSize)
@@ -157,18 +157,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	default:
 		conditions.MarkStalled(p.reason, p.message)
 	}
-	switch {
-	case next.view.hasQuorum && next.view.isReached():
-		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
-	case next.view.hasQuorum:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonNotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
-	case st.ClusterID == "":
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonCreating, "The cluster is being created")
-	case st.QuorumLoss != nil:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonQuorumLost, "So many members have lost their data that the others cannot go on")
-	default:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonNoQuorum, "No quorum of members serves")
-	}
+	setAvailable(conditions, st, next)
 	for activity, reason := range map[string]string{
 		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
 	} {
@@ -181,10 +170,30 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	slices.SortFunc(st.Conditions, byType)
 	st.Phase, st.Reason = v1beta2.PhaseRunning, ""
 	switch {
-	case p != nil && !p.passes && !next.view.hasQuorum:
+	case p != nil && !p.passes && !next.view.hasQuorum && next.view.find((*member).refuses) == nil:
 		st.Phase, st.Reason = v1beta2.PhaseFailed, p.message
 	case st.ClusterID == "":
 		st.Phase = v1beta2.PhaseCreating
+	}
+}
+
+// setAvailable says whether a quorum serves, and clients reach it.
+func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, next *plan) {
+	switch {
+	case next.view.hasQuorum && next.view.isReached():
+		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+	case next.view.hasQuorum:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonNotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
+	case next.view.find((*member).isProbed) != nil:
+		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "Pods of members are ready, which needs a quorum; etcd tells the operator no more")
+	case next.view.find((*member).refuses) != nil:
+		conditions.SetUnknown(v1beta2.ConditionAvailable, reasonRefused, "Etcd does not tell the operator, and no pod of a member is ready")
+	case st.ClusterID == "":
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonCreating, "The cluster is being created")
+	case st.QuorumLoss != nil:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonQuorumLost, "So many members have lost their data that the others cannot go on")
+	default:
+		conditions.Set(v1beta2.ConditionAvailable, false, reasonNoQuorum, "No quorum of members serves")
 	}
 }
 

@@ -101,6 +101,18 @@ func TestStatus(t *testing.T) {
 			distrusting(0),
 			"Running; Ready False CertificatesReplaced: The members started with other CAs than the Secrets have now, and no quorum of them can be reached: they are restarted in their pods, with their data, which is an outage of seconds; Available False NoQuorum",
 		},
+		"users are on": {
+			healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3),
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available True Serving",
+		},
+		"users are on, and no pod is ready": {
+			healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(1, 2, 3),
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available Unknown AuthenticationRequired",
+		},
+		"users are on, with a probe that only connects": {
+			healthy(anEtcd(version("3.2.32")), 1, 2, 3).podsOf("3.2.32").refuses(1, 2, 3),
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available Unknown AuthenticationRequired",
+		},
 		"the data of a member is lost": {
 			healthy(anEtcd(), 1, 2, 3).loses(3),
 			"Running; Ready False Recovering: Replacing member #3, whose data is lost; member #3: it has no pod; Available True Serving",
@@ -164,6 +176,29 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestReadyMembers: a member counts as ready unless it is known not to be.
+func TestReadyMembers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world *world
+		want  int32
+	}{
+		"all follow":                {healthy(anEtcd(), 1, 2, 3), 3},
+		"one is silent":             {healthy(anEtcd(), 1, 2, 3).silences(3), 2},
+		"users are on":              {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3), 3},
+		"users are on, one is down": {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(3), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := decide(tc.world.ec, tc.world.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := summarize(tc.world.ec, tc.world.seen, p, nil).ReadyMembers; got != tc.want {
+				t.Errorf("%d members are ready, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestRefusedWrite: what the API server does not let the operator do is for the user to see.
 func TestRefusedWrite(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3)
@@ -201,6 +236,22 @@ func (w *world) crashes(n int64, said string) *world {
 func (w *world) unschedulable(n int64, why string) *world {
 	pod := w.seen.pods[w.name(n)]
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}
+	return w
+}
+
+// refuses has members answer only users.
+func (w *world) refuses(numbers ...int64) *world {
+	for _, n := range numbers {
+		w.answer(n, func(a *answer) { *a = answer{err: members.ErrAuth} })
+	}
+	return w
+}
+
+// podsOf has the pods be of a version.
+func (w *world) podsOf(version string) *world {
+	for _, pod := range w.seen.pods {
+		pod.Annotations[versionAnnotation] = version
+	}
 	return w
 }
 

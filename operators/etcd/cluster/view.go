@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,15 @@ func (m *member) isVoter() bool { return !m.IsLearner }
 // has the names of founders from the beginning.
 func (m *member) hasSpoken() bool {
 	return m.isStarted() && m.answer != nil && m.answer.err == nil && m.answer.status.ID == m.ID
+}
+
+// refuses says that it does not tell the operator anything, because users are on.
+func (m *member) refuses() bool { return m.answer != nil && errors.Is(m.answer.err, members.ErrAuth) }
+
+// isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
+// The probe of the oldest versions says less.
+func (m *member) isProbed() bool {
+	return m.refuses() && m.isReached && servesMetrics(m.pod.Annotations[versionAnnotation])
 }
 
 // viewOf puts together what the members say.

@@ -346,3 +346,28 @@ func TestRealReplacedCA(t *testing.T) {
 		etcdtest.Eventually(t, time.Minute, "serves again", func() error { return c.Serves(ctx, on(m)) })
 	}
 }
+
+// TestRealUsers: with authentication on, a member tells nothing to who has no certificate.
+func TestRealUsers(t *testing.T) {
+	ctx, c := t.Context(), dialed(t)
+	for _, v := range []string{version, "v3.5.35", "v3.7.3"} {
+		m := etcdtest.NewCluster(t, 1, v)[0]
+		m.Start(t)
+		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
+		conn, err := grpc.NewClient(m.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		users := pb.NewAuthClient(conn)
+		_, added := users.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "root", Password: "secret"})
+		_, granted := users.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"})
+		_, enabled := users.AuthEnable(ctx, &pb.AuthEnableRequest{})
+		if err := errors.Join(added, granted, enabled, conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Status(ctx, at(m))
+		wants(t, "the status with "+v, err, members.ErrAuth)
+		_, err = c.List(ctx, at(m))
+		wants(t, "the list with "+v, err, members.ErrAuth)
+	}
+}
