@@ -65,9 +65,8 @@ type asked struct {
 	// if one does.
 	led        map[string]time.Time
 	leaderless time.Time
-	// emptied is the revision at which the history of a full database was dropped, and emptiedAt when.
-	emptied   int64
-	emptiedAt time.Time
+	// space is how far the making of room in a full database is.
+	space space
 	// revision is the last that a member was seen to have of the cluster with that ID. Status has one
 	// that may be much older: it is not written for a revision alone.
 	revision  int64
@@ -196,12 +195,12 @@ func (a *asker) before(ec types.NamespacedName) asked {
 	return a.last[ec]
 }
 
-// emptied remembers that the history of a full database was dropped.
-func (a *asker) emptied(ec types.NamespacedName, revision int64, now time.Time) {
+// noteSpace remembers how far the making of room in a full database is.
+func (a *asker) noteSpace(ec types.NamespacedName, is space) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.last[ec]
-	last.emptied, last.emptiedAt = revision, now
+	last.space = is
 	a.last[ec] = last
 }
 

@@ -87,6 +87,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 		next.restore(ec, seen, wanted)
 		next.removeStrays(ec, seen)
 		_ = next.awaitQuorum(ec, seen) ||
+			next.makeSpace(ec, seen) ||
 			next.settleLearner(ec, seen) ||
 			next.removeLost(ec, seen) ||
 			next.disarmOld(ec, seen) ||
@@ -95,7 +96,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 			next.rollOut(ec, seen, wanted) ||
 			next.keepUp(ec, seen)
 	}
-	next.Wake(seen.now.Add(restingWake))
+	next.Wake(seen.now.Add(next.view.rests()))
 	return next, nil
 }
 

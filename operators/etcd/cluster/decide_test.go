@@ -66,6 +66,36 @@ func TestDecide(t *testing.T) {
 		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
 		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), want: "etcd remove: member #3 removed: its data is lost"},
 		"a full database: drop the history":        {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), want: "etcd compact: history up to revision 50 dropped: the database is full"},
+		"a full database, and one is down": {
+			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace), want: "etcd compact: history up to revision 50 dropped: the database is full",
+		},
+		"its history is dropped: smaller files": {
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50}), want: "etcd defragment: member #2 defragmented: the database is full",
+		},
+		"one is down: the leader's is the last": {
+			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2}}),
+			want:  "etcd defragment: member #1 defragmented: the database is full",
+		},
+		"all files are smaller: end the alarm": {
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2, 3, 1}}),
+			want:  "etcd disarm: alarm disarmed: there is room in the database again",
+		},
+		"full again, without a write: report it": {
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, isOver: true}), problem: "DatabaseFull: The database is full, and it is not its history",
+		},
+		"full again, after a write: again": {
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 49, isOver: true}), want: "etcd compact: history up to revision 50 dropped: the database is full",
+		},
+		"no room was made, and a member is lost": {
+			world: healthy(anEtcd(), 1, 2, 3).loses(3).alarms(noSpace).makesSpace(space{failed: noon}), want: "etcd remove: member #3 removed: its data is lost",
+		},
+		"it was down then: make its file smaller": {
+			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 1}}),
+			want:  "etcd defragment: member #3 defragmented: 1048576 of 4194304 bytes are in use",
+		},
+		"it was not down then: leave it": {
+			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 3, 1}}),
+		},
 		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), want: "etcd disarm: alarm of a member disarmed that was removed"},
 		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "etcd defragment: member #2 defragmented: 1048576 of 1073741824 bytes are in use"},
 		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), want: "etcd move leader"},
@@ -276,6 +306,21 @@ func (w *world) alarms(alarm members.Alarm) *world {
 	return w
 }
 
+var noSpace = members.Alarm{Member: 3, Type: members.NoSpace}
+
+// makesSpace has the making of room that far, a moment ago.
+func (w *world) makesSpace(so space) *world {
+	so.at = noon
+	w.seen.space = so
+	return w
+}
+
+// swells has the file of a member be greater than those of the others.
+func (w *world) swells(n int64) *world {
+	w.answer(n, func(a *answer) { a.status.DBSize = 4 << 20 })
+	return w
+}
+
 func (w *world) bloats(numbers ...int64) *world {
 	for _, n := range numbers {
 		w.answer(n, func(a *answer) { a.status.DBSize = 1 << 30 })
@@ -305,4 +350,38 @@ func (w *world) joins(m members.Member) *world {
 		w.seen.answers[name] = a
 	}
 	return w
+}
+
+// TestRests: a database is looked at before it can be full.
+func TestRests(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size, quota int64
+		variable    string
+		want        time.Duration
+	}{
+		"little in it":                         {size: 1 << 20, quota: 2 << 30, want: restingWake},
+		"half full":                            {size: 1536 << 20, quota: 2 << 30, want: 16 * time.Second},
+		"nearly full":                          {size: 2000 << 20, quota: 2 << 30, want: shortestWake},
+		"more than full":                       {size: 3 << 30, quota: 2 << 30, want: shortestWake},
+		"never full":                           {size: 3 << 30, quota: -1, want: restingWake},
+		"before 3.6, with etcd's quota":        {size: 1536 << 20, want: 16 * time.Second},
+		"before 3.6, with a variable":          {size: 1 << 20, variable: "4194304", want: shortestWake},
+		"before 3.6, with one that is no size": {size: 1536 << 20, variable: "much", want: 16 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ec := anEtcd()
+			if tc.variable != "" {
+				withVariables("ETCD_QUOTA_BACKEND_BYTES", tc.variable)(ec)
+			}
+			w := healthy(ec, 1, 2, 3)
+			w.answer(2, func(a *answer) { a.status.DBSize, a.status.DBSizeInUse, a.status.Quota = tc.size, tc.size, tc.quota })
+			p, err := decide(w.ec, w.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.WakeAt.Sub(noon); got != tc.want {
+				t.Errorf("it is looked at again after %s, want %s", got, tc.want)
+			}
+		})
+	}
 }

@@ -39,6 +39,7 @@
 //
 // While there is a quorum, the first of these that has anything to do is done (decide.go):
 //
+//	make room in a full database            with those that are there, as nobody can write (space.go)
 //	promote a learner that has caught up    or remove one whose data is lost
 //	remove a member whose data is lost      if the rest has quorum
 //	end the alarm of one that was removed   nobody can write until then
@@ -49,7 +50,7 @@
 //	delete what is left of removed members  pods first, then volumes
 //	change versions and pods                one at a time, the leader last (upgrade.go,
 //	                                        rollout.go)
-//	free space in databases                 one at a time, the leader last (upkeep.go)
+//	free space in files                     one at a time, the leader last (upkeep.go)
 //
 // Before any of it, a restore is taken one step on, if one is under way: it replaces the cluster by
 // one that begins with a backup, once that serves (restoring.go).

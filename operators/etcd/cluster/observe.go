@@ -61,11 +61,9 @@ type observation struct {
 	leaderless time.Time
 	// revision is the last revision that any member was seen to have.
 	revision int64
-	// emptied is the revision at which the history of a full database was last dropped, emptiedAt
-	// when, and noteEmptied remembers that.
-	emptied     int64
-	emptiedAt   time.Time
-	noteEmptied func(revision int64)
+	// space is how far the making of room in a full database is, and noteSpace remembers that.
+	space     space
+	noteSpace func(space)
 	// certs are the certificates of a cluster with TLS.
 	certs certificates
 	// client is what changes of the cluster are requested with.
@@ -131,8 +129,8 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		}
 		answered := o.asker.ask(ctx, seen.client, ec, running, seen.now)
 		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
-		seen.answers, seen.emptied, seen.emptiedAt = answered.answers, answered.emptied, answered.emptiedAt
-		seen.noteEmptied = func(revision int64) { o.asker.emptied(key(ec), revision, seen.now) }
+		seen.answers, seen.space = answered.answers, answered.space
+		seen.noteSpace = func(is space) { o.asker.noteSpace(key(ec), is) }
 	}
 	return seen, nil
 }

@@ -207,9 +207,9 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *problem { return next.underWay },
 		func() *problem { return next.problem },
 		func() *problem { return activityProblem(next, st) },
+		func() *problem { return full(next) },
 		func() *problem { return unavailable(st) },
 		func() *problem { return unreached(next, st) },
-		func() *problem { return full(next) },
 	} {
 		if p := check(); p != nil {
 			return p

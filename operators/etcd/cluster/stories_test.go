@@ -115,6 +115,11 @@ func tales() []tale {
 			return own(r).damage(r, aMember(r))
 		}}}},
 		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
+		{name: "database-full-one-down", steps: []testkit.Step{
+			whenReady(`{"version":"3.6.999"}`),
+			{Name: "fills the database", When: oneIsDown, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }},
+			{Name: "reverts", When: writable, Do: patched(`{"version":"3.6.16"}`)},
+		}},
 		{name: "file-bloated", spec: []ecOption{withVariables("ETCD_QUOTA_BACKEND_BYTES", "8589934592")}, steps: []testkit.Step{
 			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
 		}, settled: smallAgain},

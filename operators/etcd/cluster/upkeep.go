@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,13 +17,10 @@ const (
 	// each GiB that is in use.
 	worthFreeing     = 100 << 20
 	worthFreeingPart = 2 // one half
-	// emptyAgain is when it is tried again to make room in a database that is full again without
-	// another write.
-	emptyAgain = 10 * time.Minute
 )
 
-// keepUp does what keeps a cluster going for years: it resolves a full database, and makes files
-// smaller that are mostly empty. One member at a time, the leader last, which hands over before.
+// keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
+// member at a time, the leader last, which hands over before.
 func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if !p.view.isWhole() {
 		return false
@@ -34,13 +29,10 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if !ok {
 		return false
 	}
-	if len(p.alarms(members.NoSpace)) > 0 {
-		return p.makeSpace(ec, seen, at)
-	}
 	var next *member
 	for i := range p.view.members {
 		m := &p.view.members[i]
-		if m.isForeign() || !paysToDefragment(m.answer.status) {
+		if m.isForeign() || !paysToDefragment(m.answer.status) && !p.missedDefragmentation(seen, m) {
 			continue
 		}
 		if next == nil || next.ID == p.view.leader {
@@ -54,9 +46,14 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if next.ID == p.view.leader && p.moveLeader(seen, at) {
 		return true
 	}
-	here := endpointOf(ec, next.pod)
+	here, missed := endpointOf(ec, next.pod), p.missedDefragmentation(seen, next)
 	p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
-		func(ctx context.Context) error { return seen.client.Defragment(ctx, here) })
+		func(ctx context.Context) error {
+			if missed {
+				seen.noteSpace(seen.space.with(next.ID)) // once is enough, whatever comes of it
+			}
+			return seen.client.Defragment(ctx, here)
+		})
 	return true
 }
 
@@ -64,47 +61,6 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 func paysToDefragment(s members.Status) bool {
 	free := s.DBSize - s.DBSizeInUse
 	return s.DBSizeInUse > 0 && free >= worthFreeing && free >= s.DBSize/worthFreeingPart
-}
-
-// makeSpace resolves a full database: the history is dropped, files are made smaller, one after the
-// other and the leader's last, and the alarm is disarmed. How much of a file is in use a member
-// that takes no writes does not find out, so nothing is made of that. If the history was not what
-// filled the database, the alarm comes back with the next writes; it is tried again when there is
-// another revision, or after some minutes.
-func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
-	revision := p.view.leading().answer.status.Revision
-	if again := seen.emptiedAt.Add(emptyAgain); seen.emptied == revision && seen.now.Before(again) {
-		p.Wake(again)
-		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
-		return false
-	}
-	alarms := p.alarms(members.NoSpace)
-	var endpoints []members.Endpoint
-	for i := range p.view.members {
-		if m := &p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
-			endpoints = append(endpoints, endpointOf(ec, m.pod))
-		}
-	}
-	endpoints = append(endpoints, at)
-	p.soon(seen)
-	p.change("compact", fmt.Sprintf("history up to revision %d dropped: the database is full", revision), func(ctx context.Context) error {
-		if err := seen.client.Compact(ctx, at, revision); err != nil && !errors.Is(err, members.ErrCompacted) {
-			return err
-		}
-		for _, endpoint := range endpoints {
-			if err := seen.client.Defragment(ctx, endpoint); err != nil {
-				return err
-			}
-		}
-		for _, alarm := range alarms {
-			if err := seen.client.Disarm(ctx, at, alarm); err != nil {
-				return err
-			}
-		}
-		seen.noteEmptied(revision)
-		return nil
-	})
-	return true
 }
 
 // disarmOld ends the alarms of members that are none any more: nobody can write or read until then.

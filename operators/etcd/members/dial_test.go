@@ -145,7 +145,7 @@ func TestStatus(t *testing.T) {
 		return &pb.StatusResponse{
 			Header:  &pb.ResponseHeader{ClusterId: 1, MemberId: 2, Revision: 3},
 			Version: "3.6.16", Leader: 4, IsLearner: true, RaftTerm: 5, RaftIndex: 6, RaftAppliedIndex: 7,
-			DbSize: 8, DbSizeInUse: 9, StorageVersion: "3.6.0",
+			DbSize: 8, DbSizeInUse: 9, DbSizeQuota: 10, StorageVersion: "3.6.0",
 			DowngradeInfo: &pb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"},
 			Errors: []string{
 				"etcdserver: no leader", "memberID:18446744073709551615 alarm:NOSPACE ",
@@ -160,7 +160,7 @@ func TestStatus(t *testing.T) {
 	}
 	want := Status{
 		ClusterID: 1, ID: 2, Version: "3.6.16", Leader: 4, IsLearner: true, RaftTerm: 5, RaftIndex: 6, Applied: 7,
-		Revision: 3, DBSize: 8, DBSizeInUse: 9, StorageVersion: "3.6", Downgrading: "3.5",
+		Revision: 3, DBSize: 8, DBSizeInUse: 9, Quota: 10, StorageVersion: "3.6", Downgrading: "3.5",
 		Alarms: []Alarm{{Member: 18446744073709551615, Type: NoSpace}, {Member: 2, Type: Corrupt}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

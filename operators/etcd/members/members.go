@@ -87,6 +87,8 @@ type Status struct {
 	Revision int64
 	// DBSize and DBSizeInUse are in bytes. The difference is what defragmentation frees.
 	DBSize, DBSizeInUse int64
+	// Quota is how many bytes the database may have, negative if any; 0 before etcd 3.6, which does not say.
+	Quota int64
 	// StorageVersion is that of the data, such as 3.6; empty before etcd 3.6.
 	StorageVersion string
 	// Downgrading is the version that a downgrade is enabled to; empty if none.
@@ -115,7 +117,8 @@ type Client interface {
 	// MoveLeader has the leader, which must be at the endpoint, hand over to a voter.
 	MoveLeader(ctx context.Context, at Endpoint, to ID) error
 
-	// Compact drops the history before a revision. ErrCompacted if it is dropped already.
+	// Compact drops the history before a revision, and waits until the member that is asked has dropped
+	// it. ErrCompacted if it is dropped already, or is being dropped.
 	Compact(ctx context.Context, at Endpoint, revision int64) error
 	// Defragment makes the member's database file as small as it can be. The member does not
 	// serve meanwhile.
@@ -140,6 +143,8 @@ const (
 	Patience = 2 * time.Second
 	// ChangePatience is for what a quorum has to agree to.
 	ChangePatience = 5 * time.Second
+	// CompactPatience is for a compaction, which drops some hundred thousand revisions in a second.
+	CompactPatience = 20 * time.Second
 	// DefragmentPatience is for a defragmentation, which takes some seconds for each GiB.
 	DefragmentPatience = 60 * time.Second
 )

@@ -34,7 +34,7 @@ func (c *client) Status(ctx context.Context, at Endpoint) (Status, error) {
 		Version: got.GetVersion(), Leader: ID(got.GetLeader()), IsLearner: got.GetIsLearner(),
 		RaftTerm: got.GetRaftTerm(), RaftIndex: got.GetRaftIndex(), Applied: got.GetRaftAppliedIndex(),
 		Revision: got.GetHeader().GetRevision(),
-		DBSize:   got.GetDbSize(), DBSizeInUse: got.GetDbSizeInUse(),
+		DBSize:   got.GetDbSize(), DBSizeInUse: got.GetDbSizeInUse(), Quota: got.GetDbSizeQuota(),
 		StorageVersion: minor(got.GetStorageVersion()),
 		Alarms:         alarmsOf(got.GetErrors()),
 	}
@@ -131,8 +131,8 @@ func (c *client) MoveLeader(ctx context.Context, at Endpoint, to ID) error {
 }
 
 func (c *client) Compact(ctx context.Context, at Endpoint, revision int64) error {
-	return c.call(ctx, "compact", "history", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: revision})
+	return c.call(ctx, "compact", "history", at, CompactPatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: revision, Physical: true})
 		return err
 	})
 }

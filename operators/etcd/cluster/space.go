@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+)
+
+// This file resolves a full database, while nobody can write: one step at a time, with the members that
+// are there.
+//
+//	the history is dropped
+//	files are made smaller    one after the other, the leader's last. How much of a file is in use a
+//	                          member that takes no writes does not find out, so nothing is made of that
+//	the alarm is disarmed
+//
+// One that is down meanwhile comes back with a file that is as great as before. It is made smaller then
+// (keepUp) or, if its first write raises the alarm again, with all others once more.
+//
+// If the history was not what filled the database, the alarm comes back with the next writes. It is
+// tried again when there is another revision, or after some minutes.
+
+// space is how far the making of room in a full database is.
+type space struct {
+	// revision is up to which history was dropped, at when the last step was done, and isOver says that
+	// it was the last one.
+	revision int64
+	at       time.Time
+	isOver   bool
+	// defragmented are the members whose files were made smaller since.
+	defragmented []members.ID
+	// failed is when a step failed.
+	failed time.Time
+}
+
+const (
+	// emptyAgain is when it is tried again to make room in a database that is full again without
+	// another write, and stepsLast for how long what was not finished is gone on with.
+	emptyAgain = 10 * time.Minute
+	stepsLast  = 5 * time.Minute
+	// othersFirst is for how long a step that fails leaves the members to everything else.
+	othersFirst = 10 * time.Second
+)
+
+// with has another member whose file was made smaller.
+func (s space) with(id members.ID) space {
+	s.defragmented = append(slices.Clip(s.defragmented), id)
+	return s
+}
+
+// makeSpace resolves a full database.
+func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation) bool {
+	alarms := p.alarms(members.NoSpace)
+	at, ok := p.leadingEndpoint(ec)
+	if len(alarms) == 0 || !ok || !p.view.isCurrent {
+		return false
+	}
+	s, revision := seen.space, p.view.leading().answer.status.Revision
+	if again := s.at.Add(emptyAgain); s.isOver && s.revision == revision && seen.now.Before(again) {
+		p.Wake(again)
+		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		return false
+	}
+	if again := s.failed.Add(othersFirst); seen.now.Before(again) {
+		p.Wake(again)
+		return false
+	}
+	p.soon(seen)
+	next := p.nextToDefragment(s)
+	switch {
+	case s.revision == 0 || s.isOver || !seen.now.Before(s.at.Add(stepsLast)):
+		p.spaceStep(seen, "compact", fmt.Sprintf("history up to revision %d dropped: the database is full", revision), space{revision: revision}, func(ctx context.Context) error {
+			err := seen.client.Compact(ctx, at, revision)
+			switch {
+			case errors.Is(err, members.ErrCompacted):
+				return nil
+			case errors.Is(err, context.DeadlineExceeded):
+				return errLater // it goes on, and is compacted then
+			}
+			return err
+		})
+	case next != nil:
+		here := endpointOf(ec, next.pod)
+		p.spaceStep(seen, "defragment", fmt.Sprintf("member %s defragmented: the database is full", next.name), s.with(next.ID), func(ctx context.Context) error {
+			err := seen.client.Defragment(ctx, here)
+			if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, members.ErrUnreachable) {
+				return nil // it goes on
+			}
+			return err
+		})
+	default:
+		s.isOver = true
+		p.spaceStep(seen, "disarm", "alarm disarmed: there is room in the database again", s, func(ctx context.Context) error {
+			for _, alarm := range alarms {
+				if err := seen.client.Disarm(ctx, at, alarm); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return true
+}
+
+// nextToDefragment is the next member that is there, the leader last.
+func (p *plan) nextToDefragment(s space) *member {
+	var next *member
+	for i := range p.view.members {
+		m := &p.view.members[i]
+		if m.isForeign() || !m.follows || slices.Contains(s.defragmented, m.ID) {
+			continue
+		}
+		if next == nil || next.ID == p.view.leader {
+			next = m
+		}
+	}
+	return next
+}
+
+// spaceStep is a step of making room, and how far that is when it is done.
+func (p *plan) spaceStep(seen observation, part, why string, then space, do func(ctx context.Context) error) {
+	p.change(part, why, func(ctx context.Context) error {
+		err := do(ctx)
+		if err == nil {
+			then.at, then.failed = seen.now, time.Time{}
+			seen.noteSpace(then)
+		} else if !errors.Is(err, errLater) {
+			was := seen.space
+			was.failed = seen.now
+			seen.noteSpace(was)
+		}
+		return err
+	})
+}
+
+// missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
+// than the leader's.
+func (p *plan) missedDefragmentation(seen observation, m *member) bool {
+	leader := p.view.leading()
+	return seen.space.isOver && leader != nil && !slices.Contains(seen.space.defragmented, m.ID) &&
+		m.answer.status.DBSize >= worthFreeingPart*leader.answer.status.DBSize
+}
+
+const (
+	// defaultQuota is etcd's.
+	defaultQuota = 2 << 30
+	// fillsAtMost is how many bytes are written to a database in a second, at most. One that is at rest is
+	// looked at before it can be full, but not sooner than after shortestWake.
+	fillsAtMost  = 32 << 20
+	shortestWake = 4 * time.Second
+)
+
+// rests is for how long a cluster at rest is left alone. Nothing says that a database is full: it is seen
+// by asking.
+func (v *view) rests() time.Duration {
+	rest := restingWake
+	for i := range v.members {
+		m := &v.members[i]
+		if m.answer == nil || m.answer.err != nil {
+			continue
+		}
+		if quota := quotaOf(m); quota > 0 {
+			free := max(quota-m.answer.status.DBSize, 0)
+			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
+		}
+	}
+	return rest
+}
+
+// quotaOf is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
+func quotaOf(m *member) int64 {
+	quota := m.answer.status.Quota
+	if quota == 0 && m.pod != nil {
+		quota, _ = strconv.ParseInt(environment(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
+	}
+	if quota == 0 {
+		return defaultQuota
+	}
+	return quota
+}
