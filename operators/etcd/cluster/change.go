@@ -8,9 +8,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -125,8 +128,12 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 		p.later(seen)
 		return true
 	}
-	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
 	p.soon(seen)
+	if ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready); p.view.mayHaveQuorum &&
+		ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation {
+		return true // what is not known for a moment is as it was
+	}
+	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
 	p.retrust(ec, seen)
 	return true
 }

@@ -96,6 +96,9 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 			next.rollOut(ec, seen, wanted) ||
 			next.keepUp(ec, seen)
 	}
+	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
+		next.later(seen)
+	}
 	next.Wake(seen.now.Add(next.view.rests()))
 	return next, nil
 }

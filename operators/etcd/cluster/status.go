@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -105,7 +106,7 @@ func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2
 		if is.DataUID == "" || next.view.isKnown && !m.isStarted() {
 			is.DataUID = m.data
 		}
-		is.Ready = (m.follows || m.isProbed()) && !m.IsLearner
+		is.Ready = (m.follows || m.isProbed() || m.mayFollow && was.Ready) && !m.IsLearner
 		if m.answer != nil && m.answer.err == nil {
 			is.Version = m.answer.status.Version
 			is.DBSize = rounded(m.answer.status.DBSize)
@@ -179,8 +180,9 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 
 // setAvailable says whether a quorum serves, and clients reach it.
 func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, next *plan) {
+	wasAvailable := meta.IsStatusConditionTrue(st.Conditions, v1beta2.ConditionAvailable)
 	switch {
-	case next.view.hasQuorum && next.view.isReached():
+	case (next.view.hasQuorum || next.view.mayHaveQuorum && wasAvailable) && next.view.isReached():
 		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
 	case next.view.hasQuorum:
 		conditions.Set(v1beta2.ConditionAvailable, false, reasonNotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -101,6 +102,18 @@ func TestStatus(t *testing.T) {
 			distrusting(0),
 			"Running; Ready False CertificatesReplaced: The members started with other CAs than the Secrets have now, and no quorum of them can be reached: they are restarted in their pods, with their data, which is an outage of seconds; Available False NoQuorum",
 		},
+		"heard during an election": {
+			healthy(anEtcd(served), 1, 2, 3).heard(0, 1, 2, 3).elects(2),
+			"Running; Ready True Ready: All 3 members serve; Available True Serving",
+		},
+		"heard during an election, after an edit": {
+			healthy(anEtcd(served, func(ec *v1beta2.EtcdCluster) { ec.Generation++ }), 1, 2, 3).heard(0, 1, 2, 3).elects(2),
+			"Running; Ready False Recovering: Waiting for a quorum of members; Available True Serving",
+		},
+		"no quorum, of which nothing is known": {
+			healthy(anEtcd(served), 1, 2, 3).heard(lately, 1, 2, 3).hangs(2, 3),
+			"Running; Ready False Recovering: Waiting for a quorum of members; member #2: it does not answer: no answer: context deadline exceeded; Available False NoQuorum",
+		},
 		"users are on": {
 			healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3),
 			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available True Serving",
@@ -182,10 +195,18 @@ func TestReadyMembers(t *testing.T) {
 		world *world
 		want  int32
 	}{
-		"all follow":                {healthy(anEtcd(), 1, 2, 3), 3},
-		"one is silent":             {healthy(anEtcd(), 1, 2, 3).silences(3), 2},
-		"users are on":              {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3), 3},
-		"users are on, one is down": {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(3), 2},
+		"all follow":                         {healthy(anEtcd(), 1, 2, 3), 3},
+		"one is silent":                      {healthy(anEtcd(), 1, 2, 3).silences(3), 2},
+		"users are on":                       {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3), 3},
+		"one has not answered for a moment":  {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3), 3},
+		"two have not answered for a moment": {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(2, 3), 3},
+		"one has not answered for long":      {healthy(anEtcd(served), 1, 2, 3).heard(lately, 1, 2, 3).hangs(3), 2},
+		"one that was not ready is silent":   {healthy(anEtcd(), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3), 2},
+		"one is silent, and its pod unready": {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3).probesFail(3), 2},
+		"one refuses connections":            {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).silences(3), 2},
+		"they are heard during an election":  {healthy(anEtcd(served), 1, 2, 3).heard(0, 1, 2, 3).elects(2), 3},
+		"one says that nobody leads":         {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).lies(3, func(a *answer) { a.status.Leader = 0 }), 2},
+		"users are on, one is down":          {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(3), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := decide(tc.world.ec, tc.world.seen)
@@ -236,6 +257,46 @@ func (w *world) crashes(n int64, said string) *world {
 func (w *world) unschedulable(n int64, why string) *world {
 	pod := w.seen.pods[w.name(n)]
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}
+	return w
+}
+
+// served is an EtcdCluster of which status says that all is well.
+func served(ec *v1beta2.EtcdCluster) {
+	for i := range ec.Status.MemberList {
+		ec.Status.MemberList[i].Ready = true
+	}
+	conditions := status.Conditions{List: &ec.Status.Conditions, Generation: ec.Generation}
+	conditions.MarkReady(reasonReady, "All 3 members serve")
+	conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+}
+
+// heard has members that had a leader so long ago, and whose pods are ready.
+func (w *world) heard(ago time.Duration, numbers ...int64) *world {
+	w.seen.led = map[string]time.Time{}
+	for _, n := range numbers {
+		w.seen.led[w.name(n)] = noon.Add(-ago)
+		w.seen.pods[w.name(n)].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	return w
+}
+
+// probesFail has the node of a member find that it does not serve.
+func (w *world) probesFail(n int64) *world {
+	w.seen.pods[w.name(n)].Status.Conditions[0].Status = corev1.ConditionFalse
+	return w
+}
+
+// hangs has members accept requests, and not answer.
+func (w *world) hangs(numbers ...int64) *world {
+	for _, n := range numbers {
+		w.answer(n, func(a *answer) { *a = answer{err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)} })
+	}
+	return w
+}
+
+// elects has a member lead that no other has heard of yet.
+func (w *world) elects(n int64) *world {
+	w.answer(n, func(a *answer) { a.status.Leader, a.status.RaftTerm = members.ID(n), a.status.RaftTerm+1 })
 	return w
 }
 

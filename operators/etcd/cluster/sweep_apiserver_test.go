@@ -71,7 +71,6 @@ const atOnce = "patch Pod/start"
 func isLeftOut(write string) bool {
 	return slices.Contains([]string{
 		"apply Secret", "patch Pod/restart", // with TLS
-		"call/etcd defragment",             // of 100 MiB
 		"patch PersistentVolumeClaim/grow", // which needs a storage class
 		atOnce,
 	}, write)

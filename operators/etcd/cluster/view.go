@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,8 +24,9 @@ type view struct {
 	leader members.ID
 	// isKnown says that the list is etcd's, and isCurrent that it is the leader's.
 	isKnown, isCurrent bool
-	// hasQuorum says that a majority of the voters follows the leader.
-	hasQuorum bool
+	// hasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
+	// seconds ago, and nothing says that it does not.
+	hasQuorum, mayHaveQuorum bool
 }
 
 // member is a member, with its pod and volume and what it says, as far as there is any of it.
@@ -36,6 +39,9 @@ type member struct {
 	// follows says that it answers, and follows or is the leader, and isReached that the Service for
 	// clients leads to it.
 	follows, isReached bool
+	// mayFollow says that it had a leader some seconds ago, and is only not heard, or heard at another
+	// moment of an election than the others.
+	mayFollow bool
 	// recorded is the UID of what had its data, and data that of what would have it now.
 	recorded, data string
 	// version is that of its etcd: what it says or, while it does not answer, said last.
@@ -78,11 +84,11 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 			}
 			v.members = append(v.members, v.join(ec, seen, m, known.Name, 0))
 		}
+		v.countVotes()
 		v.findStrays(ec, seen)
 		return v
 	}
 	v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader
-	following, voters := 0, 0
 	for _, listed := range best.list.Members {
 		name := ""
 		for _, url := range listed.PeerURLs {
@@ -90,18 +96,18 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 				name = host
 			}
 		}
-		m := v.join(ec, seen, listed, name, leader)
-		if m.isVoter() {
-			voters++
-			if m.follows {
-				following++
-			}
-		}
-		v.members = append(v.members, m)
+		v.members = append(v.members, v.join(ec, seen, listed, name, leader))
 	}
-	v.hasQuorum = leader != 0 && following >= majority(voters)
+	v.countVotes()
 	v.findStrays(ec, seen)
 	return v
+}
+
+// countVotes finds out whether there is a quorum.
+func (v *view) countVotes() {
+	voters := v.voters()
+	v.hasQuorum = v.count(func(m *member) bool { return m.isVoter() && m.follows }) >= majority(voters)
+	v.mayHaveQuorum = v.count(func(m *member) bool { return m.isVoter() && (m.follows || m.mayFollow) }) >= majority(voters)
 }
 
 // join puts a member together with its pod, its volume and its answer.
@@ -120,8 +126,31 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 			m.version = said
 		}
 		m.follows = leader != 0 && a.isOf(members.ParseID(ec.Status.ClusterID)) && a.status.ID == listed.ID && a.status.Leader == leader
+		m.mayFollow = !m.follows && m.followedLately(ec, seen)
 	}
 	return m
+}
+
+// lately is for how long what a member has said counts when it is not heard.
+const lately = 10 * time.Second
+
+// followedLately says whether a member that is not known to follow the leader had one a short time ago, and
+// neither it nor its node says otherwise.
+func (m *member) followedLately(ec *v1beta2.EtcdCluster, seen observation) bool {
+	if m.pod == nil || isEnding(m.pod) || !isReady(m.pod) || seen.now.Sub(seen.led[m.name]) >= lately {
+		return false
+	}
+	if m.answer.err != nil {
+		return errors.Is(m.answer.err, context.DeadlineExceeded)
+	}
+	return m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
+}
+
+// isReady says whether a pod's node finds that it serves.
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // knownVersion is the version that a member said last.
@@ -222,9 +251,9 @@ func (v *view) leading() *member {
 	return v.find(func(m *member) bool { return v.leader != 0 && m.ID == v.leader && m.follows })
 }
 
-// isReached says that the Service for clients leads to a member that follows the leader.
+// isReached says that the Service for clients leads to a member that follows the leader, as far as is known.
 func (v *view) isReached() bool {
-	return v.find(func(m *member) bool { return m.follows && m.isReached }) != nil
+	return v.find(func(m *member) bool { return (m.follows || m.mayFollow) && m.isReached }) != nil
 }
 
 // isWhole says that all members have started and follow the leader, and none is a learner.

@@ -1,7 +1,8 @@
 package model
 
 import (
-	"errors"
+	"context"
+	"fmt"
 
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -15,7 +16,7 @@ const (
 )
 
 // ErrNoAnswer is that of a request of which it is not known what became of it.
-var ErrNoAnswer = errors.New("no answer")
+var ErrNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 // Acknowledged is all writes that were acknowledged.
 func (w *World) Acknowledged() []Write { return w.acked }
