@@ -307,7 +307,6 @@ type DisruptionSpec struct {
 	// while one restarts; and without any, a drain can take all servers at once, with
 	// their caches. Defaults to true.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 

@@ -235,7 +235,6 @@ type DisruptionPolicy struct {
 	// quorum: minAvailable of 2 for 3 members, 3 for 5. Without one, drains can stop so many members
 	// that the cluster does not serve, and a cluster without volumes can lose its data. Defaults to true.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 

@@ -292,7 +292,6 @@ type DisruptionSpec struct {
 	// is for a budget of your own: Kubernetes refuses every eviction of a pod that
 	// has two. Without any, a drain can evict all pods at once. Defaults to true.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// minAvailable is how many pods must stay available: a number, or a percentage

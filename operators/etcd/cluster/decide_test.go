@@ -130,6 +130,7 @@ func TestDecide(t *testing.T) {
 			world: distrusting(distrustLasts).hears(1, 2, 3).leaderless(), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
 		"no leader while the operator replaces CAs": {world: distrusting(distrustLasts).makesCertificates().hears(1, 2, 3).leaderless()},
+		"the others have a quorum again: the third": {world: distrusting(0).hears(1).trusts(2, time.Minute, func(*answer) {}).changes(1), want: "patch Pod/restart #3", problem: "RollingOut: "},
 		"nobody is trusted, and no CA was replaced": {world: distrusting(distrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
 		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
@@ -189,6 +190,11 @@ func (w *world) hears(numbers ...int64) *world {
 	for _, n := range numbers {
 		w.answer(n, func(*answer) {})
 	}
+	return w
+}
+
+func (w *world) changes(n int64) *world {
+	changing(n)(w.ec)
 	return w
 }
 

@@ -79,6 +79,9 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 // isCutOff says whether a member runs, and either it and the operator do not trust each other, or it has
 // no leader. The second says nothing where the CAs are the operator's own: it replaces them in steps.
 func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
+	if m.pod == nil || isEnding(m.pod) || m.answer == nil {
+		return false
+	}
 	if m.answer.err != nil {
 		return errors.Is(m.answer.err, members.ErrNotTrusted)
 	}

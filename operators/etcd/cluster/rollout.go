@@ -48,6 +48,10 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(seen, next, imageOf(ec, step.String()))))
 	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !p.isSettled(m) })
 	if others != nil {
+		if needsRestart(seen, others) && isCutOff(ec, others) { // it is missed already, and this brings it back
+			p.restart(seen, others, "to trust another CA: nobody can talk to it")
+			return true
+		}
 		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
 		return true
 	}

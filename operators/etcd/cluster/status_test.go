@@ -220,6 +220,22 @@ func TestReadyMembers(t *testing.T) {
 	}
 }
 
+// TestReplacedCertificatesAreAnnounced: that members are restarted all at once is said in an event.
+func TestReplacedCertificatesAreAnnounced(t *testing.T) {
+	w := distrusting(0)
+	served(w.ec)
+	p, err := decide(w.ec, w.seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := w.ec.DeepCopy()
+	after.Status = summarize(w.ec, w.seen, p, nil)
+	events := announce(t.Context(), w.ec, after)
+	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || events[0].Reason != reasonNotTrusted || !strings.Contains(events[0].Note, "an outage of seconds") {
+		t.Errorf("the events are %+v", events)
+	}
+}
+
 // TestRefusedWrite: what the API server does not let the operator do is for the user to see.
 func TestRefusedWrite(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3)

@@ -168,7 +168,8 @@ func (e etcd) asMember(args ...string) (string, error) {
 }
 
 // TestEtcdOwnCertificates: the user's Secrets, with the keys that cert-manager writes, are renewed
-// under a cluster without a restart; one that lacks a key is reported, and the cluster serves on.
+// under a cluster without a restart; one that lacks a key is reported, and the cluster serves on. All of them
+// are replaced at once by those of another CA, and the members are restarted, with what they have.
 func TestEtcdOwnCertificates(t *testing.T) {
 	e := etcd{t, e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")}
 	ca, err := pki.MakeCA(rand.Reader, "our CA", time.Now(), time.Hour)
@@ -210,6 +211,29 @@ func TestEtcdOwnCertificates(t *testing.T) {
 	if same != 2 {
 		t.Errorf("%d members kept their pods, want 2: no certificate is worth a restart", same)
 	}
+
+	another, err := pki.MakeCA(rand.Reader, "another CA", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const trusts = "etcd-operator/ca"
+	pods = e.pods()
+	e.issue(another)
+	began := time.Now()
+	pace.Eventually(t, 5*time.Minute, func() error {
+		for name, pod := range e.pods() {
+			if pod.UID != pods[name].UID || pod.Annotations[trusts] == pods[name].Annotations[trusts] {
+				return fmt.Errorf("pod %s was replaced, or has not started with the other CA", name)
+			}
+		}
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		return isReady(ec)
+	})
+	t.Logf("all Secrets were replaced by those of another CA; the cluster was whole again after %.1f s", time.Since(began).Seconds())
+	e.putSecurely("/key", "with another CA")
 }
 
 // issue writes the Secrets of a cluster as cert-manager does.
