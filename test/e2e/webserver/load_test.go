@@ -153,7 +153,8 @@ func (l *load) judge(t testing.TB) {
 	b := l.next()
 	t.Logf("%d requests answered, %d failed", b.answered.Load(), b.failed.Load())
 	if b.failed.Load() > 0 {
-		t.Errorf("requests failed:\n%s\nat the first of them:\n%s", strings.Join(b.failures[:min(len(b.failures), 20)], "\n"), b.atFirst)
+		// What failed comes last: of a long output, CI shows the end.
+		t.Errorf("at the first request that failed:\n%s\nrequests failed:\n%s", b.atFirst, strings.Join(b.failures[:min(len(b.failures), 20)], "\n"))
 	}
 }
 
