@@ -28,20 +28,23 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
 		return nil
 	}
+	place := func(obj client.Object, isKnown bool, take func()) {
+		switch {
+		case isKnown || !mayBeOf(ec, obj):
+		case isOwned(ec, obj):
+			take()
+			seen.unmarked = append(seen.unmarked, obj)
+		case !isClaim(obj) || !isEnding(obj): // a claim that ends brings its data to nobody
+			seen.existing = append(seen.existing, obj)
+		}
+	}
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(ec.Namespace)); err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		switch {
-		case seen.pods[pod.Name] != nil || !mayBeOf(ec, pod):
-		case isOwned(ec, pod):
-			seen.pods[pod.Name] = pod
-			seen.unmarked = append(seen.unmarked, pod)
-		default:
-			seen.existing = append(seen.existing, pod)
-		}
+		place(pod, seen.pods[pod.Name] != nil, func() { seen.pods[pod.Name] = pod })
 	}
 	var claims corev1.PersistentVolumeClaimList
 	if err := r.Live.List(ctx, &claims, client.InNamespace(ec.Namespace)); err != nil {
@@ -49,14 +52,7 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		switch {
-		case seen.claims[claim.Name] != nil || !mayBeOf(ec, claim):
-		case isOwned(ec, claim):
-			seen.claims[claim.Name] = claim
-			seen.unmarked = append(seen.unmarked, claim)
-		case !isEnding(claim): // one that ends brings its data to nobody
-			seen.existing = append(seen.existing, claim)
-		}
+		place(claim, seen.claims[claim.Name] != nil, func() { seen.claims[claim.Name] = claim })
 	}
 	return nil
 }
