@@ -3,15 +3,18 @@
 package webserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,8 +61,9 @@ func startLoad(t *testing.T, namespace, name string) *load {
 	}
 	l := &load{namespace: namespace}
 	l.next()
-	fresh := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	kept := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	dial := (&ports{}).dial
+	fresh := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	kept := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}
 	stop := make(chan struct{})
 	var ticker sync.WaitGroup
 	ticker.Go(func() {
@@ -83,6 +87,25 @@ func startLoad(t *testing.T, namespace, name string) *load {
 	})
 	t.Cleanup(func() { close(stop); ticker.Wait(); l.next() })
 	return l
+}
+
+// ports are those that the load connects from, each only once in minutes, as if every connection came
+// from another client. Where the system chooses, a port can be that of a connection which a leaving
+// server reset a moment ago: for 10 s, the node's connection tracking leads it to that server again,
+// although its Service leads elsewhere (net.netfilter.nf_conntrack_tcp_timeout_close).
+type ports struct{ used atomic.Int64 }
+
+// They are below those that Linux chooses from.
+const firstPort, portCount = 20000, 12000
+
+func (p *ports) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	for {
+		port := firstPort + int(p.used.Add(1)%portCount)
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{Port: port}}).DialContext(ctx, network, address)
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return conn, err
+		}
+	}
 }
 
 // next ends the batch, waits until all of its requests have ended, and returns it.
