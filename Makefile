@@ -170,7 +170,7 @@ APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSE
 # The race detector would make these take three times as long, or as much memory.
 LONG = ^Test(Sweep|Fields|Memory$$)
 # These need no API server, and have one goroutine.
-SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|OnceFailed|PlantedFlaws)
+SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|SimulationUnderPolicies|OnceFailed|PlantedFlaws)
 RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 RACED = $(TESTED)

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -104,27 +105,39 @@ func (s *APIServer) Minor(t testing.TB) int {
 // so that pods are admitted. It ends with the server.
 func (s *APIServer) NewNamespace(t testing.TB) string {
 	t.Helper()
-	name, err := s.newNamespace(t.Context(), t.Name())
+	name, err := s.newNamespace(t.Context(), t.Name(), nil)
 	if err != nil {
 		t.Fatalf("make a namespace: %v", err)
 	}
 	return name
 }
 
-func (s *APIServer) newNamespace(ctx context.Context, purpose string) (string, error) {
+// newNamespace makes one in which a policy is enforced, if there is one.
+func (s *APIServer) newNamespace(ctx context.Context, purpose string, p *Policy) (string, error) {
+	labels := maps.Clone(s.options.NamespaceLabels)
+	if p != nil {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[policyLabel] = p.Name
+	}
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   namespaceName(purpose) + "-" + hex.EncodeToString(random),
-		Labels: s.options.NamespaceLabels,
+		Labels: labels,
 	}}
 	if err := s.client.Create(ctx, ns); err != nil {
 		return "", err
 	}
 	account := client.ObjectKey{Namespace: ns.Name, Name: "default"}
-	return ns.Name, poll(ctx, startTimeout, func() error {
+	err := poll(ctx, startTimeout, func() error {
 		return s.client.Get(ctx, account, &corev1.ServiceAccount{})
 	})
+	if err == nil && p != nil {
+		err = s.enforce(ctx, ns.Name, *p)
+	}
+	return ns.Name, err
 }
 
 // namespaceName is what a test's name leaves of a DNS label, 40 bytes at most.

@@ -199,7 +199,7 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	if !k.until(ctx, care, timeUp, broken) {
 		status := report(ended, o, p)
 		end = mainState(status)
-		if status.Phase != corev1.PodRunning || o.InPlace && restarts(pod, o) || !k.until(ctx, care, nil, broken) {
+		if restarts(pod, o) || status.Phase != corev1.PodRunning || !k.until(ctx, care, nil, broken) {
 			return end, !restarts(pod, o) || ctx.Err() != nil
 		}
 	}

@@ -106,7 +106,7 @@ func (s *Sweep) play(ctx context.Context, server *APIServer, sc *Scenario, v var
 }
 
 func (pl *play) prepare(server *APIServer, v variant) error {
-	ns, err := server.newNamespace(pl.ctx, pl.scenario.Name+"-"+v.name)
+	ns, err := server.newNamespace(pl.ctx, pl.scenario.Name+"-"+v.name, pl.scenario.policy)
 	if err != nil {
 		return fmt.Errorf("make a namespace: %w", err)
 	}

@@ -46,6 +46,8 @@ type Scenario struct {
 	// simulation has it.
 	Admit func(old, obj client.Object) error
 
+	policy *Policy // that is enforced in the namespace of a run
+
 	// EachLate adds the variants in which one kind of objects alone is late. Without
 	// has variants that are not played, and meddling that does not happen in a simulation,
 	// each with the reason why.

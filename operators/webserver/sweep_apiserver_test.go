@@ -50,6 +50,9 @@ func TestSweep(t *testing.T) {
 	sweep.RequireAllWritesCut(t)
 }
 
+// TestUnderPolicies plays stories where admission changes or refuses what is written.
+func TestUnderPolicies(t *testing.T) { newSweep(t).Under(t, comesUp(), isTriedAgain()) }
+
 // TestSimulationIsReal: the operator writes the same to the simulation and to the real
 // API server.
 func TestSimulationIsReal(t *testing.T) {

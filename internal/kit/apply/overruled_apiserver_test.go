@@ -24,17 +24,10 @@ func TestApplyLeavesToAdmission(t *testing.T) {
 	s.children.Sound = apply.NewSound()
 	want := s.deployment()
 	want.Spec.Template.Spec.Containers[0].WithResources(corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}))
-	tried := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.owner.Namespace, Name: "tried"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: s.labels()},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "server:1"}}}},
-		},
-	}
 	limit := func(obj client.Object) string {
 		return obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Resources.Limits.Cpu().String()
 	}
-	testkit.Server(t).Enforce(t, s.owner.Namespace, testkit.LimitedDeployments, tried, func(obj client.Object) bool { return limit(obj) == "2" })
+	testkit.Server(t).Enforce(t, s.owner.Namespace, testkit.LimitedTemplates)
 
 	for _, step := range []struct {
 		what, spoil      string

@@ -49,6 +49,9 @@ func TestSweep(t *testing.T) {
 	sweep.RequireAllWritesCut(t)
 }
 
+// TestUnderPolicies plays stories where admission changes or refuses what is written.
+func TestUnderPolicies(t *testing.T) { newSweep(t).Under(t, stories()[:2]...) }
+
 // TestSimulationIsReal: the operator writes the same to the simulation and to the real API server. How
 // many tries there are until somebody does something is a matter of speed.
 func TestSimulationIsReal(t *testing.T) {

@@ -94,3 +94,8 @@ func TestSweep(t *testing.T) {
 	all.Wait()
 	sweep.RequireAllWritesCut(t)
 }
+
+// TestUnderPolicies plays stories where admission changes or refuses what is written, with real members.
+func TestUnderPolicies(t *testing.T) {
+	newSweep().Under(t, onMachine(newMachine(t, "3.5.35", "3.6.16", "3.7.3"), "three-members", "upgrades", "restored")...)
+}
