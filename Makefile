@@ -115,9 +115,10 @@ generate: generators ## Generate Go code from the API types
 	$(BIN)/controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: generators ## Generate CRDs, RBAC and the API reference from the code
+manifests: generators ## Generate CRDs, RBAC, the API reference and the page of metrics from the code
 	hack/manifests.sh $(OPERATORS)
 	$(BIN)/crd-ref-docs --source-path=api --config=docs/reference.yaml --renderer=markdown --output-path=docs/reference.md --log-level=ERROR
+	go run ./hack/metrics > docs/metrics.md
 
 .PHONY: generators
 generators:

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -85,6 +86,7 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			at.Status = summarize(at, seen, *next, did.Failure)
 		},
 		Conditions: func(obj client.Object) *[]metav1.Condition { return &g.view(obj).Status.Conditions },
+		Fine:       []string{reasonScheduled, reasonSuspended, reasonRunning},
 		Announce: func(ctx context.Context, before, after client.Object) []loop.Event {
 			return announce(ctx, g.gvk.Group, &g.view(before).Status, &g.view(after).Status)
 		},
@@ -113,6 +115,12 @@ func (g group) newKind(parts run.Parts) (loop.Kind[client.Object, observation, *
 		next := decide(g.view(obj), seen)
 		return &next, o.write(obj, seen, &next)
 	}
-	kind.Forget = o.forget
+	kind.Note = func(obj client.Object, _ observation) {
+		figures.Note(figureKey{g.gvk.Group, client.ObjectKeyFromObject(obj)}, figureOf(g.view(obj)))
+	}
+	kind.Forget = func(at types.NamespacedName) {
+		o.forget(at)
+		figures.Forget(figureKey{g.gvk.Group, at})
+	}
 	return kind, registerMetrics(g.gvk.Group)
 }

@@ -35,7 +35,7 @@ func changePods(seen observation, next *plan) error {
 			return err
 		}
 		write := patch(next.change.pod, "change", "server changed in place: image "+next.change.template.server().Image, changed)
-		write.Done = serverChanges.Inc
+		write.Done = serverChanges.WithLabelValues().Inc
 		next.Then = append(next.Then, write)
 	}
 	return nil

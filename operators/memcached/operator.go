@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -102,7 +103,7 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	if err := disruption.Index(parts, memcachedKind); err != nil {
 		return made, err
 	}
-	return made, run.Register(serverChanges)
+	return made, metrics.Register(serverChanges)
 }
 
 // servesResize says whether running pods can be resized: from Kubernetes 1.33 on, unless

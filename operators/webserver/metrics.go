@@ -1,14 +1,6 @@
 package webserver
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "example.com/fairlead/internal/kit/metrics"
 
-// Metrics have no label with an object's name: their number does not grow with
-// the number of WebServers.
-var (
-	rollbacks = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "fairlead_webserver_rollbacks_total",
-		Help: "Rollouts that were rolled back, by reason.",
-	}, []string{"reason"})
-)
+var rollbacks = metrics.Counter("fairlead_webserver_rollbacks_total",
+	"Rollouts that were rolled back, by reason.", "reason")

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -58,7 +59,7 @@ func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], 
 	made := kind
 	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.digests.Forget
-	if err := run.Register(rollbacks); err != nil {
+	if err := metrics.Register(rollbacks); err != nil {
 		return made, err
 	}
 	if err := disruption.Index(parts, webServerKind); err != nil {

@@ -45,6 +45,8 @@ type Outcome struct {
 	Found bool
 	// Applied is true when it was there and not as wanted.
 	Applied bool
+	// Repaired is true when it was applied because somebody else had changed it: the last write wanted the same.
+	Repaired bool
 	// TakenBack is true when it was applied because it had lost its owner
 	// reference, or the label by which the cache shows it.
 	TakenBack bool
@@ -109,12 +111,12 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 	wanted := child.DeepCopy()
 	child.SetUID(seen.GetUID())
 	child.SetResourceVersion(seen.GetResourceVersion())
-	takenBack := lostMarks(a.Manager, owner, seen)
+	outcome := Outcome{Object: seen, Applied: true, TakenBack: lostMarks(a.Manager, owner, seen)}
+	outcome.Repaired = outcome.TakenBack || seen.GetAnnotations()[a.mark()] == child.GetAnnotations()[a.mark()]
 	if err := a.applyOver(ctx, seen, child); err != nil {
 		return Outcome{}, err
 	}
-	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Path == "metadata.annotations."+a.mark() })
-	outcome := Outcome{Object: seen, Applied: true, TakenBack: takenBack, Changes: changes}
+	outcome.Changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Path == "metadata.annotations."+a.mark() })
 	if err := into(child, seen); err != nil {
 		return outcome, err
 	}

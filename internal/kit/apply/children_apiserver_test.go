@@ -218,7 +218,7 @@ func TestApplyRepairsAlternatives(t *testing.T) {
 				}
 				outcome, err := s.apply(tc.empty(), tc.want(s))
 				s.must(err)
-				if !outcome.Applied || outcome.TakenBack {
+				if !outcome.Applied || !outcome.Repaired || outcome.TakenBack {
 					t.Errorf("the outcome is %+v", outcome)
 				}
 				live := tc.empty()
@@ -299,7 +299,7 @@ func TestApplyTakesBack(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			}
-			if !outcome.TakenBack {
+			if !outcome.TakenBack || !outcome.Repaired {
 				t.Errorf("the outcome is %+v", outcome)
 			}
 			s.must(s.Get(t.Context(), client.ObjectKeyFromObject(svc), svc))
@@ -308,6 +308,9 @@ func TestApplyTakesBack(t *testing.T) {
 			}
 			if outcome, err = s.apply(&corev1.Service{}, s.service(80)); err != nil || outcome.Applied {
 				t.Errorf("not silent afterwards: %+v, %v", outcome, err)
+			}
+			if outcome, err = s.apply(&corev1.Service{}, s.service(81)); err != nil || !outcome.Applied || outcome.Repaired {
+				t.Errorf("what its owner changes: %+v, %v", outcome, err)
 			}
 		})
 	}

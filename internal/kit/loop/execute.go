@@ -57,7 +57,7 @@ type executor struct {
 	events   recorder.EventRecorder
 	optional map[string]*optional // by kind
 	words    map[string]string
-	wrote    func(kind string, verb Verb)
+	counts   counts
 	now      func() time.Time
 }
 
@@ -104,6 +104,9 @@ func (r *round) do(ctx context.Context, w Write) {
 		return
 	}
 	err := r.send(withName(ctx, w.Name()), w)
+	if err != nil {
+		r.counts.write(w.Name(), resultOf(err))
+	}
 	switch {
 	case err == nil:
 		r.held.done(r.owner, w)
@@ -169,7 +172,11 @@ func (r *round) send(ctx context.Context, w Write) error {
 	case Delete:
 		return r.delete(ctx, w)
 	case Call:
-		return w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Emit: r.emit})
+		err := w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Emit: r.emit})
+		if err == nil {
+			r.counts.write(w.Name(), asDone)
+		}
+		return err
 	}
 	return fmt.Errorf("no such verb: %q", w.Verb)
 }
@@ -273,7 +280,7 @@ func (r *round) patch(ctx context.Context, w Write) (err error) {
 		return err
 	}
 	r.note(obj)
-	r.wrote(KindOf(obj), w.Verb)
+	r.counts.write(w.Name(), asDone)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(w.Why, "kind", KindOf(obj), "child", obj.GetName())
 	}
@@ -293,7 +300,7 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	kind := KindOf(w.Object)
 	r.memory.NoteDeleted(kind, w.Object)
 	r.awaits = true
-	r.wrote(kind, w.Verb)
+	r.counts.write(w.Name(), asDone)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(kind+" deleted", "child", w.Object.GetName(), "why", w.Why)
 	}
@@ -366,9 +373,10 @@ func (r *round) isHidden(ctx context.Context, w Write) bool {
 // logCreated logs a new child, in the words of its user.
 func (r *round) logCreated(ctx context.Context, child client.Object, again bool) {
 	kind := KindOf(child)
-	r.wrote(kind, Create)
+	r.counts.write(NameOf(ctx), asDone)
 	said := kind + " created"
 	if again {
+		r.counts.repair(kind)
 		said += " again"
 	}
 	log.FromContext(ctx).Info(said, "kind", kind, "child", child.GetName())
@@ -377,7 +385,10 @@ func (r *round) logCreated(ctx context.Context, child client.Object, again bool)
 // logApplied logs what of a child was changed.
 func (r *round) logApplied(ctx context.Context, w Write, outcome apply.Outcome) {
 	kind := KindOf(outcome.Object)
-	r.wrote(kind, Apply)
+	r.counts.write(w.Name(), asDone)
+	if outcome.Repaired {
+		r.counts.repair(kind)
+	}
 	logger := log.FromContext(ctx).WithValues("kind", kind, "child", outcome.Object.GetName())
 	var others []string
 	for _, change := range outcome.Changes {

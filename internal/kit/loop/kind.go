@@ -2,12 +2,9 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -47,10 +45,14 @@ type Kind[T client.Object, S any, P Planner] struct {
 	Summarize func(obj T, seen S, plan P, did Did)
 	// Conditions are those of the status.
 	Conditions func(T) *[]metav1.Condition
+	// Fine are reasons of Ready that are no trouble although it is not True, see metrics.Objects.
+	Fine []string
 	// Announce, if set, is about a status that was stored: it logs what there is to log,
 	// and returns the events.
 	Announce func(ctx context.Context, before, after T) []Event
 
+	// Note, if set, keeps what the metrics are to say of an object after a step.
+	Note func(obj T, seen S)
 	// Forget, if set, drops what the functions keep in memory about an object that
 	// is gone.
 	Forget func(types.NamespacedName)
@@ -140,11 +142,10 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 	if err != nil {
 		return nil, err
 	}
-	wrote, err := countWrites(kind.Operator)
-	if err != nil {
+	if err := metrics.Register(metrics.Known, writes, repairs); err != nil {
 		return nil, err
 	}
-	l := newLoop(parts, kind, gvk, wrote)
+	l := newLoop(parts, kind, gvk)
 	for _, watch := range kind.Watches {
 		if watch.Values == nil {
 			continue
@@ -205,8 +206,12 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 }
 
 // newLoop makes the reconciler of a kind.
-func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S, P], gvk schema.GroupVersionKind, wrote func(string, Verb)) *loop[T, S, P] {
+func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S, P], gvk schema.GroupVersionKind) *loop[T, S, P] {
 	manager := run.ManagedBy(kind.Operator)
+	var children []string
+	for _, child := range kind.Children {
+		children = append(children, KindOf(child.Empty))
+	}
 	return &loop[T, S, P]{
 		kind: kind, gvk: gvk, client: parts.Client, cache: parts.Cache,
 		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report{}, now: parts.Now,
@@ -221,7 +226,7 @@ func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S,
 			},
 			memory: apply.NewMemory(parts.Now), held: newHeld(kind.Refusals.First, kind.Refusals.Longest),
 			events: parts.Events(manager), optional: map[string]*optional{},
-			words: kind.Words, wrote: wrote, now: parts.Now,
+			words: kind.Words, counts: newCounts(gvk.GroupKind(), kind.Writes, children), now: parts.Now,
 		},
 	}
 }
@@ -239,21 +244,4 @@ func (l *loop[T, S, P]) ofIndex(w Watch[T], scheme *runtime.Scheme) handler.Even
 		}
 		return requestsFor(objects)
 	})
-}
-
-// writes are the counters of the operators, by name.
-var writes sync.Map
-
-// countWrites registers the metric of an operator. It may be called more than once
-// in a process.
-func countWrites(operator string) (func(kind string, verb Verb), error) {
-	counter, ok := writes.Load(operator)
-	if !ok {
-		counter, _ = writes.LoadOrStore(operator, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: fmt.Sprintf("fairlead_%s_child_writes_total", operator),
-			Help: "Children that were created, or changed because of the spec or to repair them.",
-		}, []string{"kind", "verb"}))
-	}
-	vec := counter.(*prometheus.CounterVec)
-	return func(kind string, verb Verb) { vec.WithLabelValues(kind, string(verb)).Inc() }, run.Register(vec)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -73,6 +74,7 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
+		metrics.Known.Forget(l.gvk.GroupKind(), req.NamespacedName)
 		return ctrl.Result{}, nil // owner references take the children along
 	}
 	obj.GetObjectKind().SetGroupVersionKind(l.gvk)
@@ -90,6 +92,9 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 
 	// Status is written on other failures too: that is when people read it.
 	l.kind.Summarize(obj, seen, plan, did.did)
+	if l.kind.Note != nil {
+		l.kind.Note(obj, seen)
+	}
 	steps := plan.Steps()
 	wake := Plan{WakeAt: steps.WakeAt}
 	if !did.retryAt.IsZero() {
@@ -199,6 +204,7 @@ func (l *loop[T, S, P]) hasRead(key client.ObjectKey) {
 // report stores the status if it differs, and announces it once it is stored.
 func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string) error {
 	l.stamp(before, obj)
+	metrics.Known.Note(l.gvk.GroupKind(), client.ObjectKeyFromObject(obj), *l.kind.Conditions(obj), l.kind.Fine)
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(obj)) {
 		return nil
 	}
@@ -210,8 +216,10 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 		return nil
 	}
 	if err := l.client.Status().Update(withName(ctx, name), obj); err != nil {
+		l.executor.counts.write(name, resultOf(err))
 		return err
 	}
+	l.executor.counts.write(name, asDone)
 	l.executor.memory.Note(l.gvk.Kind, obj)
 	l.mu.Lock()
 	l.last[client.ObjectKeyFromObject(obj)] = report{uid: obj.GetUID(), generation: obj.GetGeneration(), version: obj.GetResourceVersion(), status: statusOf(obj)}
@@ -278,6 +286,7 @@ func (l *loop[T, S, P]) result(req ctrl.Request, err error) (ctrl.Result, error)
 
 // forget drops what is kept in memory about an object that is gone.
 func (l *loop[T, S, P]) forget(key client.ObjectKey) {
+	metrics.Known.Forget(l.gvk.GroupKind(), key)
 	l.alarms.set(key, time.Time{})
 	l.executor.held.forget(key)
 	l.executor.memory.Forget(l.gvk.Kind, key)

@@ -27,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"example.com/fairlead/internal/kit/metrics"
 )
 
 const (
@@ -59,6 +61,9 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		}
 	}
 	if err := canShareCaches(scheme, operators); err != nil {
+		return nil, err
+	}
+	if err := metrics.Register(lacked); err != nil {
 		return nil, err
 	}
 

@@ -3,10 +3,13 @@ package run
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"example.com/fairlead/internal/kit/metrics"
 )
 
 // rights logs the kinds that the manager may not see, each once. The API server's message
@@ -17,11 +20,30 @@ type rights struct {
 	seen sync.Map
 }
 
+// lately is for how long after it was refused a right counts as missing. What was refused is tried
+// again every half minute, or sooner.
+const lately = time.Minute
+
+var rightsMissing = metrics.Gauge("fairlead_rights_missing",
+	"Rights that the manager lacked during the last minute, and without which it cannot watch what it works for. Its log names them.")
+
+// lacked has when a right was refused last, by the message.
+var lacked = metrics.NewBoard(func(all map[string]time.Time, say metrics.Say) {
+	missing := 0
+	for _, last := range all {
+		if time.Since(last) < lately {
+			missing++
+		}
+	}
+	say(rightsMissing, float64(missing))
+}, rightsMissing)
+
 func (r *rights) onWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return
 	}
+	lacked.Note(err.Error(), time.Now())
 	if _, again := r.seen.LoadOrStore(err.Error(), true); !again {
 		r.log.Error(err, "the manager may not see what it is to work for: give its service account the right, "+
 			"or say in WATCH_NAMESPACE or --namespace which namespaces its Roles are in")

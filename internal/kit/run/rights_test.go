@@ -4,8 +4,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -23,5 +25,13 @@ func TestMissingRightsAreToldOnce(t *testing.T) {
 	r.onWatchError(t.Context(), nil, refused("others"))
 	if len(lines) != 2 || !strings.Contains(lines[0], "ats.at.example.com") || !strings.Contains(lines[0], "WATCH_NAMESPACE") {
 		t.Errorf("logged: %q", lines)
+	}
+	missing := func() float64 { return testutil.ToFloat64(lacked) }
+	if got := missing(); got != 2 {
+		t.Errorf("%v rights are missing, want 2", got)
+	}
+	lacked.Note(refused("ats").Error(), time.Now().Add(-lately))
+	if got := missing(); got != 1 {
+		t.Errorf("%v rights are missing a minute after one was given, want 1", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/etcd/job"
 )
@@ -31,7 +32,7 @@ var Kind = loop.Declare(Static, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdBa
 	o := &observer{now: parts.Now}
 	d := &decider{image: job.Image()}
 	made.Observe, made.Decide, made.Forget = o.observe, d.decide, figures.forget
-	return made, run.Register(figures)
+	return made, metrics.Register(figures)
 })
 
 // Static is what the loop has to know about EtcdBackups, but for the functions that have a state.

@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/job"
@@ -40,7 +41,7 @@ func Declare(connect members.Connect) run.Kind {
 		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
 			return made, err
 		}
-		return made, run.Register(collectors...)
+		return made, metrics.Register(memberChanges)
 	})
 }
 

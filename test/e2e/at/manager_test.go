@@ -4,9 +4,7 @@ package at
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -229,47 +227,19 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 	}
 }
 
-// Metrics of the deployed manager: nobody gets them without the right to.
+// Metrics of the deployed manager are as their page says, and nobody gets them without the right to.
 func TestMetricsOfTheDeployedManager(t *testing.T) {
 	ns := e2e.NewNamespace(t)
-	forward := exec.Command("kubectl", "port-forward", "-n", atNamespace, atDeployment, "18443:8443")
-	if err := forward.Start(); err != nil {
-		t.Fatal(err)
+	at := newAt(ns, "counted", func(*atv1alpha1.AtSpec) {})
+	create(t, at)
+	waitFor(t, at, atv1alpha1.Done, "Completed", 30*time.Second)
+	for account, want := range map[string]int{"": http.StatusUnauthorized, "default": http.StatusForbidden} {
+		pace.Eventually(t, 20*time.Second, func() error {
+			if code, _, err := e2e.Scrape(t, "at", account); err != nil || code != want {
+				return fmt.Errorf("as service account %q: %d, %w", account, code, err)
+			}
+			return nil
+		})
 	}
-	t.Cleanup(func() { _ = forward.Process.Kill(); _ = forward.Wait() })
-	e2e.Kubectl(t, "create", "serviceaccount", "scraper", "-n", ns)
-	e2e.Kubectl(t, "create", "clusterrolebinding", ns, "--clusterrole=at-operator-metrics-reader", "--serviceaccount="+ns+":scraper")
-	t.Cleanup(func() { _, _ = e2e.TryKubectl("", "delete", "clusterrolebinding", ns) })
-	token := strings.TrimSpace(e2e.Kubectl(t, "create", "token", "scraper", "-n", ns))
-
-	insecure := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	get := func(token string) (int, string, error) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:18443/metrics", nil)
-		if err != nil {
-			return 0, "", err
-		}
-		if token != "" {
-			req.Header.Set("Authorization", "Bearer "+token)
-		}
-		resp, err := insecure.Do(req)
-		if err != nil {
-			return 0, "", err
-		}
-		body, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		return resp.StatusCode, string(body), err
-	}
-	pace.Eventually(t, 20*time.Second, func() error {
-		if code, _, err := get(""); err != nil || code != http.StatusUnauthorized {
-			return fmt.Errorf("without a token: %d, %w", code, err)
-		}
-		return nil
-	})
-	pace.Eventually(t, 20*time.Second, func() error {
-		code, body, err := get(token)
-		if err != nil || code != http.StatusOK || !strings.Contains(body, "fairlead_at_lateness_seconds") {
-			return fmt.Errorf("with a token: %d, %w", code, err)
-		}
-		return nil
-	})
+	e2e.CheckMetrics(t, "at", "At", "fairlead_repairs_total") // it has no children of a fixed form
 }

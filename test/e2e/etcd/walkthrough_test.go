@@ -55,4 +55,5 @@ func TestEtcdWalkthrough(t *testing.T) {
 			t.Errorf("there is no event %q: %s", reason, events)
 		}
 	}
+	e2e.CheckMetrics(t, "etcd", "EtcdCluster, EtcdBackup and EtcdRestore", "fairlead_etcd_backup_failures") // there is no backup
 }

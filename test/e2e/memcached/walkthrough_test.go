@@ -90,6 +90,7 @@ func TestMemcachedWalkthrough(t *testing.T) {
 			t.Errorf("the operator's log does not say %q:\n%s", line, logs)
 		}
 	}
+	e2e.CheckMetrics(t, "memcached", "Memcached")
 }
 
 // TestMemcachedMemoryGrows: a running server gets more memory, and keeps what it

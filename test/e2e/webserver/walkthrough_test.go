@@ -174,6 +174,7 @@ spec:
 			t.Errorf("the operator's log does not say %q:\n%s", line, logs)
 		}
 	}
+	e2e.CheckMetrics(t, "webserver", "WebServer")
 }
 
 func TestWebServerDeployment(t *testing.T) {

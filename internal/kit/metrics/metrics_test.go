@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var kind = schema.GroupKind{Group: "cache.example.com", Kind: "Memcached"}
+
+func object(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason string, since int64) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.Unix(since, 0)}
+}
+
+// gathered are the series of a collector, as "family{values of labels} value".
+func gathered(t testing.TB, c prometheus.Collector) []string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			all = append(all, fmt.Sprintf("%s%v %v", f.GetName(), labels, m.GetGauge().GetValue()))
+		}
+	}
+	return all
+}
+
+func TestObjects(t *testing.T) {
+	o := &Objects{kinds: map[schema.GroupKind]*kindOfObjects{}}
+	if got := gathered(t, o); len(got) != 0 {
+		t.Errorf("who knows no object says %v", got)
+	}
+	note := func(name string, conditions ...metav1.Condition) {
+		o.Note(kind, object(name), conditions, []string{"Waiting"})
+	}
+	note("new")
+	note("well", condition("Ready", "True", "AsRequested", 1), condition("Available", "True", "Serving", 1))
+	note("waits", condition("Ready", "False", "Waiting", 2))
+	note("mended", condition("Ready", "False", "Broken", 3))
+	note("mended", condition("Available", "True", "Serving", 4), condition("Ready", "True", "AsRequested", 4))
+	note("changing", condition("Ready", "Unknown", "ReadFailed", 5))
+	note("gone", condition("Ready", "False", "Broken", 6))
+	o.Forget(kind, object("gone"))
+	o.Forget(kind, object("never there"))
+	want := []string{
+		"fairlead_object_problemmap[group:cache.example.com kind:Memcached name:changing namespace:default reason:ReadFailed] 5",
+		"fairlead_object_problems_omittedmap[group:cache.example.com kind:Memcached] 0",
+		"fairlead_objectsmap[condition:Available group:cache.example.com kind:Memcached status:True] 2",
+		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:False] 1",
+		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:True] 2",
+		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:Unknown] 1",
+	}
+	if got := gathered(t, o); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}
+
+// Of many that are in trouble, those that serve nobody have a name, then those that wait for
+// their users, then those that have been so for longest.
+func TestObjectsNamesTheWorst(t *testing.T) {
+	o := &Objects{kinds: map[schema.GroupKind]*kindOfObjects{}}
+	note := func(name string, since int64, more ...metav1.Condition) {
+		o.Note(kind, object(name), append(more, condition("Ready", "False", "Broken", since)), nil)
+	}
+	for i := range MostProblems - 3 {
+		note(fmt.Sprintf("long-%d", i), 10)
+	}
+	note("longer", 9)
+	note("shorter", 11)
+	note("shortest", 12)
+	note("stalled", 20, condition("Stalled", "True", "Broken", 20))
+	note("down", 30, condition("Available", "False", "Broken", 30))
+	got := gathered(t, o)
+	has := func(name string) bool {
+		return slices.ContainsFunc(got, func(series string) bool { return strings.Contains(series, "name:"+name+" ") })
+	}
+	for name, want := range map[string]bool{"longer": true, "stalled": true, "down": true, "shorter": false, "shortest": false} {
+		if has(name) != want {
+			t.Errorf("%s has a series: %t", name, !want)
+		}
+	}
+	if want := "fairlead_object_problems_omittedmap[group:cache.example.com kind:Memcached] 2"; !slices.Contains(got, want) {
+		t.Errorf("no %q", want)
+	}
+}
+
+func TestBoardNamesTheWorst(t *testing.T) {
+	age := &Family{Name: "age", Type: GaugeType, desc: prometheus.NewDesc("age", "Age.", []string{"namespace", "name"}, nil)}
+	b := NewBoard(func(all map[types.NamespacedName]float64, say Say) {
+		var worst Worst
+		for object, value := range all {
+			worst.Note(object, value)
+		}
+		worst.Say(say, age)
+	}, age)
+	for _, step := range []struct {
+		do   func()
+		want []string
+	}{
+		{func() {}, nil},
+		{func() { b.Note(object("b"), 2); b.Note(object("c"), 2); b.Note(object("d"), 3) }, []string{"agemap[name:b namespace:default] 2"}},
+		{func() { b.Forget(object("b")) }, []string{"agemap[name:c namespace:default] 2"}},
+		{func() { b.Note(object("c"), 4) }, []string{"agemap[name:d namespace:default] 3"}},
+		{func() { b.Forget(object("c")); b.Forget(object("d")) }, nil},
+	} {
+		step.do()
+		if got := gathered(t, b); !slices.Equal(got, step.want) {
+			t.Errorf("%q, want %q", got, step.want)
+		}
+	}
+}
+
+// BenchmarkScrape is a scrape with 10,000 objects of which 1,000 are in trouble.
+func BenchmarkScrape(b *testing.B) {
+	o := &Objects{kinds: map[schema.GroupKind]*kindOfObjects{}}
+	for i := range 10_000 {
+		ready := condition("Ready", "True", "AsRequested", time.Now().Unix())
+		if i%10 == 0 {
+			ready = condition("Ready", "False", "Broken", int64(i))
+		}
+		o.Note(kind, object(fmt.Sprint(i)), []metav1.Condition{ready, condition("Available", "True", "Serving", 1)}, nil)
+	}
+	for b.Loop() {
+		gathered(b, o)
+	}
+}
