@@ -110,6 +110,9 @@ var conditionRules = []rule{
 	func(r *reported) string {
 		return unless(!r.isTrue("Stalled") || !r.isTrue("Reconciling"), "Stalled and Reconciling are both True")
 	},
+	each(func(_ *reported, c *metav1.Condition) string {
+		return unless(c.Type != "Overruled" || c.Status == metav1.ConditionTrue && c.Message != "", "is there, and not True with a message")
+	}),
 }
 
 // isCamelCase says whether a text is a capital letter and then letters and digits.

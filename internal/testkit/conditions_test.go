@@ -93,6 +93,8 @@ func TestCheckConditions(t *testing.T) {
 		"ready and reconciling":       {saying([]any{}, []any{"type", "Reconciling"}), "Ready and Reconciling"},
 		"ready and not reconciling":   {status: saying([]any{}, []any{"type", "Reconciling", "status", "False"})},
 		"stalled and reconciling":     {saying([]any{"type", "Stalled"}, []any{"type", "Reconciling"}), "Stalled and Reconciling"},
+		"overruled beside ready":      {status: saying([]any{}, []any{"type", "Overruled"})},
+		"not overruled":               {saying([]any{}, []any{"type", "Overruled", "status", "False"}), "Overruled is there, and not True"},
 		"conditions that are no list": {map[string]any{"conditions": "none"}, unusual},
 	}
 	for name, tc := range cases {

@@ -78,6 +78,18 @@ func (s *APIServer) Enforce(t testing.TB, namespace string, p Policy) {
 	}
 }
 
+// Lift has a policy not enforced in a namespace any more. It returns when that has taken effect.
+func (s *APIServer) Lift(t testing.TB, namespace string, p Policy) {
+	t.Helper()
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+policyLabel+`":null}}}`))
+	if err := s.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, label); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.awaitEffect(t.Context(), namespace, p, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *APIServer) skipWithout(t testing.TB) {
 	t.Helper()
 	if minor := s.Minor(t); minor < firstMutating {
@@ -92,6 +104,11 @@ func (s *APIServer) enforce(ctx context.Context, namespace string, p Policy) err
 			return fmt.Errorf("enforce policy %s: %w", p.Name, err)
 		}
 	}
+	return s.awaitEffect(ctx, namespace, p, true)
+}
+
+// awaitEffect waits until a policy is in effect in a namespace, or is not.
+func (s *APIServer) awaitEffect(ctx context.Context, namespace string, p Policy, want bool) error {
 	return poll(ctx, time.Minute, func() error {
 		here, err := s.admitted(ctx, namespace, p)
 		if err != nil {
@@ -101,8 +118,8 @@ func (s *APIServer) enforce(ctx context.Context, namespace string, p Policy) err
 		if err != nil {
 			return err
 		}
-		if here == elsewhere {
-			return fmt.Errorf("policy %s has no effect yet", p.Name)
+		if is := here != elsewhere; is != want {
+			return fmt.Errorf("policy %s is in effect: %v, want %v", p.Name, is, want)
 		}
 		return nil
 	})

@@ -359,8 +359,8 @@ type MemcachedStatus struct {
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
-	// conditions are Ready, Reconciling and Stalled, as defined by kstatus, and
-	// Available.
+	// conditions are Ready, Reconciling and Stalled, as defined by kstatus;
+	// Available; and Overruled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

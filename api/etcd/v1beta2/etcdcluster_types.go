@@ -348,7 +348,7 @@ type EtcdClusterStatus struct {
 	// +optional
 	ControlPaused bool `json:"controlPaused,omitempty"`
 
-	// conditions are Ready, Reconciling, Stalled, Available, Recovering, Scaling and Upgrading.
+	// conditions are Ready, Reconciling, Stalled, Available, Recovering, Scaling, Upgrading and Overruled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -64,7 +64,7 @@ type WebServerStatus struct {
 	URL string `json:"url,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, as defined by kstatus;
-	// Available; and Adopted.
+	// Available; Adopted; and Overruled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

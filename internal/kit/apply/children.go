@@ -53,8 +53,9 @@ type Outcome struct {
 	// Changes are the fields that were not as wanted. There may be none,
 	// although something was applied: fields that are not wanted any more.
 	Changes []Change
-	// Overruled are the fields that admission has made otherwise in what was just written. They are left so.
-	Overruled []Change
+	// Overruled are the paths of the fields that admission made otherwise when the child was last written. They are
+	// left so, and known as long as Sound remembers the child.
+	Overruled []string
 }
 
 // Apply makes a child as want has it, which carries a controller reference to
@@ -74,8 +75,8 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{}, fmt.Errorf("encode a child: %w", err)
 	}
 	digest := sha256.Sum256(data)
-	if a.Sound.is(seen, digest) && Owns(a.Manager, owner, seen) {
-		return Outcome{Object: seen}, nil
+	if overruled, is := a.Sound.is(seen, digest); is && Owns(a.Manager, owner, seen) {
+		return Outcome{Object: seen, Overruled: overruled}, nil
 	}
 	child, err := a.marked(data, digest)
 	if err != nil {
@@ -102,7 +103,7 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{Object: seen}, err
 	}
 	if len(changes) == 0 {
-		a.Sound.note(seen, digest)
+		a.Sound.note(seen, digest, nil)
 		return Outcome{Object: seen}, nil
 	}
 	if err := a.takeOver(ctx, seen); err != nil {
@@ -126,9 +127,17 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 
 // overruled are the fields of what was wanted that the answer to its write has otherwise: a policy of the cluster has
 // changed them, and would again. So the child counts as wanted, as it is now.
-func (a Children) overruled(want *unstructured.Unstructured, now client.Object, digest [sha256.Size]byte) ([]Change, error) {
-	a.Sound.note(now, digest)
-	return Differences(want, now)
+func (a Children) overruled(want *unstructured.Unstructured, now client.Object, digest [sha256.Size]byte) ([]string, error) {
+	changes, err := Differences(want, now)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, change := range changes {
+		paths = append(paths, change.Path)
+	}
+	a.Sound.note(now, digest, paths)
+	return paths, nil
 }
 
 // createOrFind creates a child, or reads the one that is there already, which

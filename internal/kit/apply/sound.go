@@ -36,6 +36,7 @@ type finding struct {
 	owners      []metav1.OwnerReference
 	form        reflect.Type // some children are seen without their content
 	want        [sha256.Size]byte
+	overruled   []string // the fields that admission has otherwise
 }
 
 // NewSound returns an empty memory.
@@ -58,23 +59,24 @@ func (f finding) is(other finding) bool {
 		slices.EqualFunc(f.owners, other.owners, func(a, b metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(a, b) })
 }
 
-// is says whether this child, as it is seen, was found to be as wanted.
-func (s *Sound) is(seen client.Object, want [sha256.Size]byte) bool {
+// is says whether this child, as it is seen, was found to be as wanted, but for the fields that admission has otherwise.
+func (s *Sound) is(seen client.Object, want [sha256.Size]byte) (overruled []string, is bool) {
 	if s == nil || seen.GetUID() == "" || seen.GetResourceVersion() == "" {
-		return false
+		return nil, false
 	}
 	s.mu.Lock()
 	found, ok := s.known[seen.GetUID()]
 	s.mu.Unlock()
-	return ok && found.want == want && found.is(findingOf(seen, want))
+	return found.overruled, ok && found.want == want && found.is(findingOf(seen, want))
 }
 
-// note remembers that this child is as wanted.
-func (s *Sound) note(seen client.Object, want [sha256.Size]byte) {
+// note remembers that this child is as wanted, but for these fields.
+func (s *Sound) note(seen client.Object, want [sha256.Size]byte, overruled []string) {
 	if s == nil || seen.GetUID() == "" || seen.GetResourceVersion() == "" {
 		return
 	}
 	found := findingOf(seen, want)
+	found.overruled = overruled
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= mostSound {

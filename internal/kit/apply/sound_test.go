@@ -3,6 +3,7 @@ package apply
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,8 @@ func TestSound(t *testing.T) {
 		return p
 	}
 	s := NewSound()
-	s.note(pod("a", "7", 0), want)
-	s.note(pod("g", "7", 2), want)
+	s.note(pod("a", "7", 0), want, nil)
+	s.note(pod("g", "7", 2), want, nil)
 	for name, tc := range map[string]struct {
 		seen client.Object
 		want [sha256.Size]byte
@@ -50,13 +51,14 @@ func TestSound(t *testing.T) {
 		"not controlled any more": {pod("g", "8", 2, func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }), want, false},
 		"without owner":           {pod("g", "8", 2, func(p *corev1.Pod) { p.OwnerReferences = nil }), want, false},
 	} {
-		if got := s.is(tc.seen, tc.want); got != tc.is {
+		if _, got := s.is(tc.seen, tc.want); got != tc.is {
 			t.Errorf("%s: found to be as wanted: %v", name, got)
 		}
 	}
-	s.note(pod("a", "8", 0), want)
-	if s.is(pod("a", "7", 0), want) || !s.is(pod("a", "8", 0), want) {
-		t.Error("it is not the last version that is remembered")
+	s.note(pod("a", "8", 0), want, []string{"spec.x"})
+	_, isEarlier := s.is(pod("a", "7", 0), want)
+	if overruled, is := s.is(pod("a", "8", 0), want); isEarlier || !is || !slices.Equal(overruled, []string{"spec.x"}) {
+		t.Errorf("it is not the last version that is remembered: %v, %v, %v", isEarlier, is, overruled)
 	}
 }
 
@@ -64,19 +66,19 @@ func TestSound(t *testing.T) {
 func TestSoundForgets(t *testing.T) {
 	s, want := NewSound(), sha256.Sum256([]byte("{}"))
 	for i := range mostSound + 1 {
-		s.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i)), ResourceVersion: "1"}}, want)
+		s.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i)), ResourceVersion: "1"}}, want, nil)
 	}
 	if n := len(s.known); n > mostSound {
 		t.Errorf("%d are remembered", n)
 	}
 	s = NewSound()
-	s.note(&corev1.Pod{}, want)
+	s.note(&corev1.Pod{}, want, nil)
 	if len(s.known) != 0 {
 		t.Error("an object that is not there is remembered")
 	}
 	var none *Sound
-	none.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "1"}}, want)
-	if none.is(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "1"}}, want) {
+	none.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "1"}}, want, nil)
+	if _, is := none.is(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "1"}}, want); is {
 		t.Error("what remembers nothing remembers")
 	}
 }

@@ -30,6 +30,9 @@
 //   - A read that fails twice in a row: what status reports may be outdated, so
 //     Ready and Available become Unknown, with the error.
 //
+// What admission has made otherwise in a child is no failure. It is left so, and the
+// condition Overruled says it, until the child is as wanted or gone.
+//
 // A write that fails does not keep those beside it from being sent; those in
 // [Plan.Then] are sent only if all before them were done.
 //

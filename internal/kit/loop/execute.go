@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/status"
 )
 
 // Did is what became of the writes of a plan.
@@ -48,17 +47,18 @@ func (f *WriteError) Unwrap() error { return f.Err }
 
 // executor carries writes out.
 type executor struct {
-	client   client.Client
-	live     client.Reader
-	children apply.Children
-	owns     func(owner, child client.Object) bool
-	memory   *apply.Memory
-	held     *held
-	events   recorder.EventRecorder
-	optional map[string]*optional // by kind
-	words    map[string]string
-	counts   counts
-	now      func() time.Time
+	client    client.Client
+	live      client.Reader
+	children  apply.Children
+	owns      func(owner, child client.Object) bool
+	memory    *apply.Memory
+	held      *held
+	overruled *overruled
+	events    recorder.EventRecorder
+	optional  map[string]*optional // by kind
+	words     map[string]string
+	counts    counts
+	now       func() time.Time
 }
 
 // round is one time that a plan is carried out.
@@ -255,9 +255,10 @@ func (r *round) apply(ctx context.Context, w Write) error {
 	if old, ok := r.did.Children[kind]; ok && (old.GetUID() == "" || old.GetName() == seen.GetName()) {
 		r.did.Children = r.did.Children.With(seen)
 	}
-	if len(outcome.Overruled) > 0 {
-		r.reportOverruled(ctx, kind, seen.GetName(), outcome.Overruled)
+	if w.Private && len(outcome.Overruled) > 0 {
+		outcome.Overruled = []string{"data"}
 	}
+	r.overruled.note(client.ObjectKeyFromObject(r.owner), kind+" "+seen.GetName(), outcome.Overruled)
 	if outcome.TakenBack {
 		r.emit(Event{Reason: "TakenBack", Action: "Repair",
 			Note: fmt.Sprintf("Restored the owner reference or labels of %s %q", kind, seen.GetName())})
@@ -299,23 +300,13 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	}
 	kind := KindOf(w.Object)
 	r.memory.NoteDeleted(kind, w.Object)
+	r.overruled.drop(client.ObjectKeyFromObject(r.owner), kind+" "+w.Object.GetName())
 	r.awaits = true
 	r.counts.write(w.Name(), asDone)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(kind+" deleted", "child", w.Object.GetName(), "why", w.Why)
 	}
 	return nil
-}
-
-// reportOverruled reports what a policy of the cluster has made of a child.
-func (r *round) reportOverruled(ctx context.Context, kind, name string, fields []apply.Change) {
-	var paths []string
-	for _, change := range fields {
-		paths = append(paths, change.Path)
-	}
-	log.FromContext(ctx).Info("admission changes what is written, and that is left", "kind", kind, "child", name, "fields", paths)
-	r.emit(Event{Type: corev1.EventTypeWarning, Reason: "Overruled", Action: "Apply",
-		Note: status.Shortened(fmt.Sprintf("Admission changes %s %q, and that is left: %s", kind, name, strings.Join(paths, ", ")))})
 }
 
 // emit reports an event about the owner.

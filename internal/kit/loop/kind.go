@@ -224,7 +224,7 @@ func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S,
 				}
 				return apply.Owns(manager, owner, child)
 			},
-			memory: apply.NewMemory(parts.Now), held: newHeld(kind.Refusals.First, kind.Refusals.Longest),
+			memory: apply.NewMemory(parts.Now), held: newHeld(kind.Refusals.First, kind.Refusals.Longest), overruled: newOverruled(),
 			events: parts.Events(manager), optional: map[string]*optional{},
 			words: kind.Words, counts: newCounts(gvk.GroupKind(), kind.Writes, children), now: parts.Now,
 		},

@@ -91,7 +91,7 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	l.hasRead(req.NamespacedName)
 
 	// Status is written on other failures too: that is when people read it.
-	l.kind.Summarize(obj, seen, plan, did.did)
+	l.summarize(obj, seen, plan, did)
 	if l.kind.Note != nil {
 		l.kind.Note(obj, seen)
 	}
@@ -224,6 +224,7 @@ func (l *loop[T, S, P]) report(ctx context.Context, before, obj T, claim string)
 	l.mu.Lock()
 	l.last[client.ObjectKeyFromObject(obj)] = report{uid: obj.GetUID(), generation: obj.GetGeneration(), version: obj.GetResourceVersion(), status: statusOf(obj)}
 	l.mu.Unlock()
+	l.announceOverruled(ctx, before, obj)
 	if l.kind.Announce == nil {
 		return nil
 	}
@@ -289,6 +290,7 @@ func (l *loop[T, S, P]) forget(key client.ObjectKey) {
 	metrics.Known.Forget(l.gvk.GroupKind(), key)
 	l.alarms.set(key, time.Time{})
 	l.executor.held.forget(key)
+	l.executor.overruled.forget(key)
 	l.executor.memory.Forget(l.gvk.Kind, key)
 	l.hasRead(key)
 	l.mu.Lock()

@@ -73,7 +73,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 		executor: &executor{
 			client: c, live: c, children: apply.Children{Client: c, Live: c, Manager: "bench-operator"},
 			owns:   func(owner, child client.Object) bool { return metav1.IsControlledBy(child, owner) },
-			memory: apply.NewMemory(now), held: newHeld(time.Second, time.Minute), events: b.events,
+			memory: apply.NewMemory(now), held: newHeld(time.Second, time.Minute), overruled: newOverruled(), events: b.events,
 			optional: map[string]*optional{}, counts: counts{schema.GroupKind{Kind: "Service"}}, now: now,
 		},
 	}

@@ -21,6 +21,10 @@ const (
 // Available is the condition of what serves: whether it can be used now.
 const Available = "Available"
 
+// Overruled is present, and True, while admission has changed fields of a child, and the operator leaves them so. It says
+// nothing about the three above: the loop sets it, for every kind.
+const Overruled = "Overruled"
+
 // Conditions is the condition list of one object, at the generation of the
 // spec that was acted on.
 type Conditions struct {
