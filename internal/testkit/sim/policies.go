@@ -31,14 +31,14 @@ var policies = []struct {
 	{"sidecar-first", func(old, obj client.Object) error { return inject(old, obj, 0) }},
 	{"sidecar-last", func(old, obj client.Object) error { return inject(old, obj, -1) }},
 	{"limits", func(_, obj client.Object) error {
+		_, isPod := obj.(*corev1.Pod)
 		eachContainer(podSpec(obj, true), func(c *corev1.Container) {
 			if _, is := c.Resources.Limits[corev1.ResourceCPU]; is {
 				return
 			}
-			const most = "2"
-			c.Resources.Limits = with(c.Resources.Limits, corev1.ResourceCPU, most)
-			if _, is := c.Resources.Requests[corev1.ResourceCPU]; !is {
-				c.Resources.Requests = with(c.Resources.Requests, corev1.ResourceCPU, most) // as the API server defaults it
+			c.Resources.Limits = with(c.Resources.Limits, corev1.ResourceCPU, resource.MustParse("2"))
+			if isPod {
+				requestLimits(c)
 			}
 		})
 		return nil
@@ -46,7 +46,7 @@ var policies = []struct {
 	{"requests", func(_, obj client.Object) error {
 		if _, isPod := obj.(*corev1.Pod); !isPod {
 			eachContainer(podSpec(obj, true), func(c *corev1.Container) {
-				c.Resources.Requests = with(c.Resources.Requests, corev1.ResourceMemory, "32Mi")
+				c.Resources.Requests = with(c.Resources.Requests, corev1.ResourceMemory, resource.MustParse("32Mi"))
 			})
 		}
 		return nil
@@ -115,12 +115,12 @@ func podSpec(obj client.Object, templates bool) *corev1.PodSpec {
 }
 
 // with are resources with that much of one.
-func with(list corev1.ResourceList, what corev1.ResourceName, quantity string) corev1.ResourceList {
+func with(list corev1.ResourceList, what corev1.ResourceName, quantity resource.Quantity) corev1.ResourceList {
 	list = list.DeepCopy()
 	if list == nil {
 		list = corev1.ResourceList{}
 	}
-	list[what] = resource.MustParse(quantity)
+	list[what] = quantity
 	return list
 }
 

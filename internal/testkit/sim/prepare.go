@@ -37,6 +37,7 @@ func invalid(k *Kind, name string, path *field.Path, why string) error {
 func (s *Server) preparePod(k *Kind, old client.Object, pod *corev1.Pod, subresource string) error {
 	if old == nil {
 		defaultPod(&pod.Spec)
+		eachContainer(&pod.Spec, requestLimits)
 		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort}
 		if len(pod.Spec.SchedulingGates) > 0 {
 			pod.Status.Conditions = []corev1.PodCondition{{
@@ -103,6 +104,15 @@ func defaultPod(spec *corev1.PodSpec) {
 			for j := range c.Ports {
 				or(&c.Ports[j].Protocol, corev1.ProtocolTCP)
 			}
+		}
+	}
+}
+
+// requestLimits has a container of a pod request what it is limited to. Templates of pods do not get this default.
+func requestLimits(c *corev1.Container) {
+	for name, limit := range c.Resources.Limits {
+		if _, is := c.Resources.Requests[name]; !is {
+			c.Resources.Requests = with(c.Resources.Requests, name, limit)
 		}
 	}
 }

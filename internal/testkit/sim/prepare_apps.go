@@ -189,15 +189,6 @@ func defaultTemplate(template *corev1.PodTemplateSpec) {
 			if image := c.Image[strings.LastIndex(c.Image, "/")+1:]; !strings.Contains(image, ":") || strings.HasSuffix(image, ":latest") {
 				c.ImagePullPolicy = corev1.PullAlways
 			}
-			for name, limit := range c.Resources.Limits {
-				if _, ok := c.Resources.Requests[name]; !ok {
-					c.Resources.Requests = maps.Clone(c.Resources.Requests)
-					if c.Resources.Requests == nil {
-						c.Resources.Requests = corev1.ResourceList{}
-					}
-					c.Resources.Requests[name] = limit
-				}
-			}
 		}
 	}
 }
