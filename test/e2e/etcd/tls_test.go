@@ -58,37 +58,6 @@ func TestEtcdCertificates(t *testing.T) {
 	e.putSecurely("/key", "with a fourth member")
 }
 
-// allowImages has the API server refuse all other images of pods in the namespace.
-func (e etcd) allowImages(prefix string) {
-	e.t.Helper()
-	policy := "registry-" + e.namespace
-	e2e.Apply(e.t, e.namespace, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: %[1]s}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[2]s}}
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]
-  validations: [{expression: 'object.spec.containers.all(c, c.image.startsWith("%[3]s"))'}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: %[1]s}
-spec: {policyName: %[1]s, validationActions: [Deny]}
-`, policy, e.namespace, prefix))
-	e.t.Cleanup(func() {
-		e2e.Kubectl(e.t, "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", policy)
-	})
-	pace.Eventually(e.t, time.Minute, func() error {
-		if _, err := e2e.TryKubectl("", "run", "probe", "-n", e.namespace, "--dry-run=server", "--image=RESTART"); err == nil {
-			return errors.New("the policy does not apply yet")
-		}
-		return nil
-	})
-}
-
 // issuer is the CA that has signed the members' certificates.
 func (e etcd) issuer() *x509.Certificate {
 	e.t.Helper()

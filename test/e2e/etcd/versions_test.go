@@ -111,39 +111,3 @@ func TestEtcdImagesRewritten(t *testing.T) {
 		}
 	}
 }
-
-// rewriteImages has the API server change the images of all pods in the namespace.
-func (e etcd) rewriteImages(from, to string) {
-	e.t.Helper()
-	policy := "mirror-" + e.namespace
-	e2e.Apply(e.t, e.namespace, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: %[1]s}
-spec:
-  failurePolicy: Fail
-  reinvocationPolicy: Never
-  matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[2]s}}
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]
-  mutations:
-  - patchType: JSONPatch
-    jsonPatch:
-      expression: '[JSONPatch{op: "replace", path: "/spec/containers/0/image", value: object.spec.containers[0].image.replace("%[3]s", "%[4]s")}]'
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: %[1]s}
-spec: {policyName: %[1]s}
-`, policy, e.namespace, from, to))
-	e.t.Cleanup(func() {
-		e2e.Kubectl(e.t, "delete", "mutatingadmissionpolicies,mutatingadmissionpolicybindings", policy)
-	})
-	pace.Eventually(e.t, time.Minute, func() error {
-		image, err := e2e.TryKubectl("", "run", "probe", "-n", e.namespace, "--dry-run=server", "--image="+from+":v1", "-o", "jsonpath={.spec.containers[0].image}")
-		if err == nil && image != to+":v1" {
-			err = fmt.Errorf("the policy does not apply yet: %s", image)
-		}
-		return err
-	})
-}
