@@ -73,7 +73,7 @@ func aPod(options ...podOption) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: gateName}},
-			Containers:      []corev1.Container{{Name: commandContainer}},
+			Containers:      []corev1.Container{{Name: commandContainer, Image: "img"}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
@@ -135,7 +135,7 @@ func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon}
 
 func containerState(name string, state corev1.ContainerState) podOption {
 	return func(pod *corev1.Pod) {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, Image: "img", State: state})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, State: state})
 	}
 }
 

@@ -69,7 +69,7 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 	if !pod.DeletionTimestamp.IsZero() {
 		return reasonPodDeleted, "The pod is being deleted"
 	}
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	for _, container := range pods.Statuses(pod) {
 		if last := container.LastTerminationState.Terminated; last != nil {
 			// A restartable init container. Its state changes all the time.
 			return reasonCrashLoop, status.Shortened(fmt.Sprintf("Container %q is crash-looping (%d restarts): exit code %d", container.Name, container.RestartCount, last.ExitCode) + lastWords(last.Message))
@@ -77,7 +77,8 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 		switch pods.ObstacleOf(container) {
 		case pods.None:
 		case pods.NoImage:
-			return string(pods.NoImage), fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available", container.Image, container.Name)
+			return string(pods.NoImage), fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available",
+				pods.ImageOf(pod, container.Name), container.Name)
 		case pods.NoStart:
 			wait := container.State.Waiting
 			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))

@@ -19,7 +19,7 @@ func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
 		return pods.Crash{}, false
 	}
 	requested := strings.Split(pod.Annotations[replacedAnnotation], ",")
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	for _, c := range pods.Statuses(pod) {
 		if last := c.LastTerminationState.Terminated; last != nil && last.ContainerID != "" && slices.Contains(requested, last.ContainerID) {
 			continue
 		}

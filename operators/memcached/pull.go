@@ -102,18 +102,34 @@ func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
 		next.upgrade.FailedPull = &v1alpha1.FailedPull{Image: image, Node: node, Message: status.Shortened(why)}
 		return failedPull(next.upgrade.FailedPull)
 	}
-	for _, c := range pod.Status.ContainerStatuses {
+	if hasPulled(pod) {
+		return nil
+	}
+	for _, c := range pods.Statuses(pod) {
+		if crash, is := pods.CrashLoop(c, now); is { // of a restartable init container
+			p.message = fmt.Sprintf("image %s waits to be pulled on node %s: %s", image, node, crash)
+			return p
+		}
 		switch pods.ObstacleOf(c) {
 		case pods.None:
 		case pods.NoImage:
-			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", image, node)
+			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", imageOfPull(pod, c.Name), node)
 			return p
 		case pods.NoStart:
-			p.message = fmt.Sprintf("image %s does not start on node %s: %s", image, node, status.Shortened(c.State.Waiting.Message))
+			p.message = fmt.Sprintf("image %s does not start on node %s: %s", imageOfPull(pod, c.Name), node, status.Shortened(c.State.Waiting.Message))
 			return p
 		}
 	}
 	return nil
+}
+
+// imageOfPull is the image that a container was to have: the pod's own as the user knows it, another's, which admission
+// has added, as it is there.
+func imageOfPull(pod *corev1.Pod, container string) string {
+	if container == pullContainer {
+		return requestedImage(pod, container)
+	}
+	return pods.ImageOf(pod, container)
 }
 
 func failedPull(f *v1alpha1.FailedPull) *problem {

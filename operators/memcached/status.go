@@ -132,7 +132,7 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 		func() *problem { return blocked(mc, seen) },
 		func() *problem { return next.problem },
 		func() *problem { return crashing(seen, next) },
-		func() *problem { return upgrading(seen, next) },
+		func() *problem { return upgrading(mc, seen, next) },
 		func() *problem { return unavailable(mc, seen, st) },
 		func() *problem { return notTaken(seen) },
 	} {
@@ -159,7 +159,7 @@ func writeProblem(failure error) *problem {
 	return &problem{reason: reason, message: message, passes: passes}
 }
 
-func upgrading(seen observation, next *plan) *problem {
+func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *problem {
 	up := next.upgrade
 	if up == nil {
 		return nil
@@ -168,7 +168,7 @@ func upgrading(seen observation, next *plan) *problem {
 	if next.waits != "" {
 		message += "; " + next.waits
 	}
-	if t := problemOf(seen); t != "" {
+	if t := problemOf(mc, seen); t != "" {
 		message += "; " + t
 	}
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
@@ -181,12 +181,10 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 		return nil
 	}
 	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
-	if t := problemOf(seen); t != "" {
+	if t := problemOf(mc, seen); t != "" {
 		p.message += ": " + t
 	} else if name := unreached(seen); name != "" {
 		p.message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
-	} else if lacksPods(mc, seen) {
-		p.message += fmt.Sprintf(": the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
 	return p
 }
@@ -211,18 +209,17 @@ func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
 
 // problemOf is what keeps the first pod with a problem from serving, or from being made,
 // in words that do not change with every try.
-func problemOf(seen observation) string {
+func problemOf(mc *v1alpha1.Memcached, seen observation) string {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return "pods cannot be created: " + status.Shortened(condition.Message)
 		}
 	}
 	for _, pod := range seen.pods {
-		for _, c := range pod.Status.ContainerStatuses {
+		for _, c := range pods.Statuses(&pod) {
 			switch wait := c.State.Waiting; {
 			case pods.ObstacleOf(c) == pods.NoImage:
-				// The status has the image of the container that runs.
-				return fmt.Sprintf("the image %q cannot be pulled", podtemplate.Container(&pod.Spec, c.Name).Image)
+				return fmt.Sprintf("the image %q cannot be pulled", pods.ImageOf(&pod, c.Name))
 			case wait != nil && wait.Reason == pods.CrashLoopBackOff:
 				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
 			case pods.ObstacleOf(c) == pods.NoStart:
@@ -234,6 +231,9 @@ func problemOf(seen observation) string {
 				return fmt.Sprintf("pod %q cannot be scheduled: %s", pod.Name, status.Shortened(condition.Message))
 			}
 		}
+	}
+	if lacksPods(mc, seen) {
+		return fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
 	return ""
 }

@@ -176,6 +176,7 @@ func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 		container.Name, container.Image = serverContainer, template.image()
 		seen.pods = append(seen.pods, corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Annotations: map[string]string{revisionAnnotation: template.revision}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Image: template.image()}}},
 			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
 		})
 		seen.hosts = append(seen.hosts, "192.0.2.1")

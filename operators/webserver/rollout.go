@@ -3,7 +3,6 @@ package webserver
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -207,8 +206,8 @@ const crashLoop = pods.CrashLoopBackOff
 // message, so that status does not change with every turn.
 func problemOf(members []corev1.Pod, now time.Time) *problem {
 	for _, pod := range members {
-		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if p := containerProblem(container, now); p != nil {
+		for _, container := range pods.Statuses(&pod) {
+			if p := containerProblem(&pod, container, now); p != nil {
 				return p
 			}
 		}
@@ -221,14 +220,14 @@ func problemOf(members []corev1.Pod, now time.Time) *problem {
 	return nil
 }
 
-func containerProblem(container corev1.ContainerStatus, now time.Time) *problem {
+func containerProblem(pod *corev1.Pod, container corev1.ContainerStatus, now time.Time) *problem {
 	if crash, is := pods.CrashLoop(container, now); is {
 		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
 	}
 	switch pods.ObstacleOf(container) {
 	case pods.None:
 	case pods.NoImage:
-		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", container.Image)}
+		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", pods.ImageOf(pod, container.Name))}
 	case pods.NoStart:
 		wait := container.State.Waiting
 		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}

@@ -148,7 +148,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return seen.inputs.problem },
 		func() *problem { return copyLost(ws, seen, next) },
-		func() *problem { return rolledBack(seen, next, st) },
+		func() *problem { return rolledBack(ws, seen, next, st) },
 		func() *problem { return missingKind(seen) },
 		func() *problem { return unavailable(ws, seen, next) },
 		func() *problem { return unreached(ws, seen, st) },
@@ -195,14 +195,18 @@ func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	return nil
 }
 
-func rolledBack(seen observation, next *plan, st *webv1.WebServerStatus) *problem {
+func rolledBack(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus) *problem {
 	failed := st.FailedRollout
 	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
 		return nil
 	}
-	return &problem{reason: reasonRolledBack,
-		message: fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
-			failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)}
+	message := fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
+		failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)
+	isApplied := next.failed == nil && currentTemplate(seen).is(next.chosen.template)
+	if p := unavailable(ws, seen, next); isApplied && p != nil && next.rollout.problem != nil {
+		message += ". " + p.message
+	}
+	return &problem{reason: reasonRolledBack, message: message}
 }
 
 func missingKind(seen observation) *problem {

@@ -1,6 +1,10 @@
 package pods
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Obstacle is what keeps a container that waits from being started.
 type Obstacle string
@@ -33,4 +37,20 @@ func ObstacleOf(c corev1.ContainerStatus) Obstacle {
 		return NoStart
 	}
 	return None
+}
+
+// Statuses are those of all containers of a pod, as they start: of its own, of a user's, and of those that admission
+// has added. Whichever does not start keeps the pod from serving.
+func Statuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// ImageOf is the image that a pod requests for a container. Its status has the image of the one that ran before.
+func ImageOf(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
 }

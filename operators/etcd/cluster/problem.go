@@ -109,6 +109,20 @@ const slowBinding = 10 * time.Second
 // problemStarting is the problem of a member with which nothing is wrong.
 const problemStarting = "its pod is starting"
 
+// problemOfOther is what keeps a container from starting that admission has added: etcd may wait for it.
+func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) string {
+	if crash, loops := pods.CrashLoop(c, now); loops {
+		return fmt.Sprintf("its container %q is crash-looping: %s", c.Name, crash.LastWords)
+	}
+	switch pods.ObstacleOf(c) {
+	case pods.NoImage:
+		return fmt.Sprintf("the image %q of its container %q cannot be pulled", pods.ImageOf(pod, c.Name), c.Name)
+	case pods.NoStart:
+		return fmt.Sprintf("its container %q cannot start: %s", c.Name, status.Shortened(c.State.Waiting.Message))
+	}
+	return ""
+}
+
 // problemOf is what keeps a member from serving, in words that do not change with every try.
 func problemOf(m *member, seen observation) string {
 	if m.isForeign() {
@@ -117,10 +131,13 @@ func problemOf(m *member, seen observation) string {
 	if m.pod == nil {
 		return "it has no pod"
 	}
-	for _, c := range m.pod.Status.ContainerStatuses {
+	for _, c := range pods.Statuses(m.pod) {
 		crash, loops := pods.CrashLoop(c, seen.now)
 		switch wait := c.State.Waiting; {
 		case c.Name != containerName:
+			if problem := problemOfOther(m.pod, c, seen.now); problem != "" && !m.follows {
+				return problem
+			}
 		case loops:
 			// Not how often: what stays as it is, is not written again and again.
 			if words := lastWords(c, crash.LastWords); words != "" {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,6 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit/obstacles"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -357,14 +357,6 @@ func TestForeignNames(t *testing.T) {
 // TestObstacles: whatever keeps a pod from starting is in Ready, whatever is under way, and in the EtcdRestore that
 // waits for it.
 func TestObstacles(t *testing.T) {
-	pulls := func(pod *corev1.Pod, image string) {
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, Image: image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
-		pod.Spec.Containers[0].Image = image
-	}
-	refusal := &loop.WriteError{
-		Write: loop.Write{Verb: loop.Create, Object: &corev1.Pod{}},
-		Err:   apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("exceeded quota: small")),
-	}
 	for what, phase := range map[string]struct {
 		world func() *world
 		n     int64 // the pod that does not start
@@ -376,49 +368,46 @@ func TestObstacles(t *testing.T) {
 		"restoring":  {func() *world { return healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed() }, 4},
 		"restored":   {func() *world { return healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed(fetched) }, 4},
 	} {
-		for obstacle, tc := range map[string]struct {
-			put     func(w *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim)
-			failure error
-			want    string
-		}{
-			"no image": {put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) { pulls(pod, "etcd:none") }, want: `image "etcd:none" cannot be pulled`},
-			"no node": {want: "cannot be scheduled: 0/1 nodes", put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) {
-				pod.Spec.NodeName = ""
-				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
-			}},
-			"no volume": {want: "is not bound", put: func(_ *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
-				pod.Spec.NodeName, pod.Spec.SchedulingGates, pod.CreationTimestamp.Time = "", nil, noon.Add(-time.Minute)
-				claim.Status.Phase = corev1.ClaimPending
-			}},
-			"crashes": {want: "crash-looping: address in use", put: func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) {
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-					Name: containerName, RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: `{"level":"fatal","msg":"address in use"}`}},
-				}}
-			}},
-			"a quota": {failure: refusal, want: "exceeded quota: small"},
-		} {
+		cell := func(obstacle string, failure error, put func(w *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (says []string)) {
 			w := phase.world()
 			pod, claim := w.seen.pods[w.name(phase.n)], w.seen.claims[w.name(phase.n)]
 			isSeed := strings.HasPrefix(what, "restor")
 			if isSeed {
 				pod, claim = w.seen.seed.pod, w.seen.seed.claim
 			}
-			if tc.put != nil {
-				tc.put(w, pod, claim)
-			}
+			says := put(w, pod, claim)
 			p, err := decide(w.ec, w.seen)
 			if err != nil {
 				t.Fatal(err)
 			}
-			st := summarize(w.ec, w.seen, p, tc.failure)
-			if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, tc.want) {
-				t.Errorf("%s, %s: Ready is %s %s: %s", what, obstacle, c.Status, c.Reason, c.Message)
-			}
-			if isSeed && !strings.Contains(st.Restoring.Problem, tc.want) {
-				t.Errorf("%s, %s: the EtcdRestore hears %q", what, obstacle, st.Restoring.Problem)
+			st := summarize(w.ec, w.seen, p, failure)
+			for _, words := range says {
+				if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+					t.Errorf("%s, %s: Ready is %s %s: %s; want %q", what, obstacle, c.Status, c.Reason, c.Message, words)
+				}
+				if isSeed && !strings.Contains(st.Restoring.Problem, words) {
+					t.Errorf("%s, %s: the EtcdRestore hears %q, want %q", what, obstacle, st.Restoring.Problem, words)
+				}
 			}
 		}
+		for obstacle, put := range obstacles.Of {
+			cell(obstacle, nil, func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) []string {
+				return put(pod, containerName)
+			})
+		}
+		cell("no volume, and no word of the scheduler", nil, func(_ *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []string {
+			pod.Spec.NodeName, pod.Spec.SchedulingGates, pod.CreationTimestamp.Time = "", nil, noon.Add(-time.Minute)
+			claim.Status.Phase = corev1.ClaimPending
+			return []string{"is not bound"}
+		})
+		cell("crashes, with a log", nil, func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) []string {
+			obstacles.Of[obstacles.Crashes](pod, containerName)
+			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = `{"level":"fatal","msg":"address in use"}`
+			return []string{"crash-looping: address in use"}
+		})
+		cell("a quota", obstacles.Quota, func(*world, *corev1.Pod, *corev1.PersistentVolumeClaim) []string {
+			return []string{obstacles.QuotaSays}
+		})
 	}
 }
 

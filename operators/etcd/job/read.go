@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -97,7 +98,7 @@ func ReadFetch(pod *corev1.Pod) Outcome {
 }
 
 func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
-	all := slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
+	all := pods.Statuses(pod)
 	if i := slices.IndexFunc(all, func(c corev1.ContainerStatus) bool { return c.Name == container }); i >= 0 {
 		return all[i]
 	}
@@ -176,10 +177,18 @@ func obstacle(pod *corev1.Pod) *store.Problem {
 			return &store.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q cannot be scheduled: %s", pod.Name, c.Message), Passes: true}
 		}
 	}
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
+	for _, c := range pod.Status.InitContainerStatuses {
+		// The agent says itself why it ends. Of others, one that runs for the moment counts until it lets the agent
+		// start: so no time is needed.
+		if crash, is := pods.CrashLoop(c, time.Time{}); is && !isStarted && c.Name != FetchContainer {
+			return &store.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Pod %q: %s", pod.Name, crash), Passes: true}
+		}
+	}
+	for _, c := range pods.Statuses(pod) {
 		switch pods.ObstacleOf(c) {
 		case pods.NoImage:
-			return &store.Problem{Reason: ReasonNoImage, Message: fmt.Sprintf("Pod %q: image %q cannot be pulled", pod.Name, c.Image), Passes: true}
+			return &store.Problem{Reason: ReasonNoImage, Message: fmt.Sprintf("Pod %q: image %q cannot be pulled", pod.Name, pods.ImageOf(pod, c.Name)), Passes: true}
 		case pods.NoStart:
 			return &store.Problem{Reason: ReasonCannotStart, Message: fmt.Sprintf("Pod %q: container %q cannot be started: %s", pod.Name, c.Name, c.State.Waiting.Message), Passes: true}
 		case pods.None:

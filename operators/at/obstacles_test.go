@@ -1,0 +1,54 @@
+package at
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit/obstacles"
+)
+
+// TestObstacles: whatever keeps a pod from starting is in Ready as long as it does, and in the result when the
+// attempt is given up for it, whatever attempt it is.
+func TestObstacles(t *testing.T) {
+	later := noon.Add(problem)
+	limited := spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(5)) })
+	second := func(at *atv1alpha1.At) { at.Status.Attempts = 2 }
+	for phase, tc := range map[string]struct {
+		claimed, before *atv1alpha1.At // before is the same attempt, without a pod
+		want            atv1alpha1.Phase
+	}{
+		"first attempt":           {anAt(claimedAt(noon)), anAt(), atv1alpha1.Running},
+		"retry":                   {anAt(backingOff(noon), isClaimedAgain, second), anAt(backingOff(noon)), atv1alpha1.Running},
+		"first attempt, given up": {anAt(claimedAt(noon), limited), nil, atv1alpha1.Failed},
+		"retry, given up":         {anAt(backingOff(noon), isClaimedAgain, second, limited), nil, atv1alpha1.Running},
+	} {
+		cell := func(what string, at *atv1alpha1.At, seen observation, failure error, says []string) {
+			next := decide(at, seen)
+			st := summarize(at, seen, next, failure)
+			for _, words := range says {
+				if c := meta.FindStatusCondition(st.Conditions, status.Ready); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) || c.Reason != st.Reason {
+					t.Errorf("%s, %s: %s %s, Ready is %+v; want %q", phase, what, st.Phase, st.Reason, c, words)
+				}
+			}
+		}
+		for what, put := range obstacles.Of {
+			if what == obstacles.Crashes {
+				continue // the command is started once: how it ends is the result
+			}
+			pod := aPod(onNode)
+			says := put(pod, commandContainer)
+			cell(what, tc.claimed, observation{now: later, pod: pod}, nil, says)
+		}
+		if tc.before != nil {
+			cell("a quota", tc.before, observation{now: later}, obstacles.Quota, []string{obstacles.QuotaSays})
+		}
+	}
+}
+
+// isClaimedAgain is the status when a retry is claimed.
+func isClaimedAgain(at *atv1alpha1.At) { at.Status.NextAttemptTime = nil }

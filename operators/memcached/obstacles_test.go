@@ -1,0 +1,125 @@
+package memcached
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit/obstacles"
+)
+
+// TestObstacles: whatever keeps a server from starting is in Ready, whatever is under way.
+func TestObstacles(t *testing.T) {
+	for identity, of := range map[string]mcOption{"random": func(*v1alpha1.Memcached) {}, "stable": stable, "warm": warm} {
+		now, old := aPool(of), aPool(of, version("1.6.18"))
+		changing := aPool(of, announced(v1alpha1.Cold, ""))
+		for phase, tc := range map[string]struct {
+			mc      *v1alpha1.Memcached
+			of      *v1alpha1.Memcached // what the server is as that does not start
+			healthy []seenOption
+		}{
+			"creating":              {now, now, nil},
+			"scaling":               {aPool(of, size(4)), now, []seenOption{aServer(now, 0), aServer(now, 1), aServer(now, 2)}},
+			"changing":              {changing, now, []seenOption{aServer(old, 0), aServer(old, 1)}},
+			"changing, an old one":  {changing, old, []seenOption{aServer(old, 0), aServer(now, 1)}},
+			"changing it warm":      {aPool(of, announced(v1alpha1.Warm, "cache-3")), now, []seenOption{aServer(old, 0), aServer(old, 1), aPull(now, pulled(""))}},
+			"changing the identity": {now, now, []seenOption{aServer(otherIdentity(now), 7), aServer(otherIdentity(now), 8)}},
+			"healing":               {now, now, []seenOption{aServer(now, 0), aServer(now, 1)}},
+		} {
+			cell := func(what string, put func(seen *observation) (says []string)) {
+				seen := somethingSeen(slices.Concat([]seenOption{aWorkload(tc.mc)}, tc.healthy, []seenOption{aServer(tc.of, 3, unready)})...)
+				says := put(&seen)
+				next, err := decide(tc.mc, seen)
+				if err != nil {
+					t.Fatal(err)
+				}
+				isSaid(t, identity+", "+phase+", "+what, summarize(tc.mc, seen, next, nil), says)
+			}
+			for what, put := range obstacles.Of {
+				cell(what, func(seen *observation) []string { return put(&seen.pods[len(seen.pods)-1], serverContainer) })
+			}
+			cell("a quota", func(seen *observation) []string {
+				seen.pods = seen.pods[:len(seen.pods)-1]
+				return refusesPods(tc.mc, seen)
+			})
+		}
+	}
+}
+
+func otherIdentity(mc *v1alpha1.Memcached) *v1alpha1.Memcached {
+	if isStable(mc) {
+		return aPool()
+	}
+	return aPool(stable)
+}
+
+func aWorkload(mc *v1alpha1.Memcached) seenOption {
+	if isStable(mc) {
+		return aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.Replicas = 2 })
+	}
+	return aDeployment(mc, 2)
+}
+
+// refusesPods is what is to be seen, and said, of a quota that refuses the next pod of a workload.
+func refusesPods(mc *v1alpha1.Memcached, seen *observation) (says []string) {
+	if isStable(mc) {
+		seen.missing, seen.missingSince = missingServers(mc, *seen), noon.Add(-missingLasts)
+		return []string{"the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why"}
+	}
+	seen.deployment().Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: obstacles.QuotaSays,
+	}}
+	return []string{"pods cannot be created", obstacles.QuotaSays}
+}
+
+func isSaid(t *testing.T, cell string, st v1alpha1.MemcachedStatus, says []string) {
+	t.Helper()
+	for _, words := range says {
+		if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+			t.Errorf("%s: Ready is %s %s: %s; want %q", cell, c.Status, c.Reason, c.Message, words)
+		}
+	}
+}
+
+// TestObstaclesOfPulls: so is whatever keeps an image from being pulled before a warm change.
+func TestObstaclesOfPulls(t *testing.T) {
+	old, now := aPool(warm, version("1.6.18")), aPool(warm)
+	cell := func(what string, failure error, put func(pod *corev1.Pod) (says []string), pull ...seenOption) {
+		seen := somethingSeen(append(pull, aStatefulSet(now), aServer(old, 0), aServer(old, 1), aServer(old, 2))...)
+		var says []string
+		if len(seen.pulls) > 0 {
+			says = put(&seen.pulls[0])
+		} else {
+			says = put(nil)
+		}
+		next, err := decide(now, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isSaid(t, what, summarize(now, seen, next, failure), says)
+	}
+	for what, put := range obstacles.Of {
+		switch what {
+		case "no node", "no volume", obstacles.Crashes:
+			continue // it has its node from the operator, no volume, and is not started again
+		}
+		cell(what, nil, func(pod *corev1.Pod) []string { return put(pod, pullContainer) }, aPull(now))
+	}
+	cell("its node has no room", nil, func(pod *corev1.Pod) []string {
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
+		return []string{"Node didn't have enough resource: cpu"}
+	}, aPull(now))
+	cell("it ends", nil, func(pod *corev1.Pod) []string {
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
+		return []string{"it needs memcached and /bin/sh", "exit code 127"}
+	}, aPull(now))
+	cell("a quota", obstacles.Quota, func(*corev1.Pod) []string { return []string{obstacles.QuotaSays} })
+}
