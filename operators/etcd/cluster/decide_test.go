@@ -366,13 +366,14 @@ func TestRests(t *testing.T) {
 		want        time.Duration
 	}{
 		"little in it":                         {size: 1 << 20, quota: 2 << 30, want: restingWake},
-		"half full":                            {size: 1536 << 20, quota: 2 << 30, want: 16 * time.Second},
+		"half full":                            {size: 1024 << 20, quota: 2 << 30, want: 16 * time.Second},
+		"empty":                                {size: 20 << 10, quota: 2 << 30, want: restingWake},
 		"nearly full":                          {size: 2000 << 20, quota: 2 << 30, want: shortestWake},
 		"more than full":                       {size: 3 << 30, quota: 2 << 30, want: shortestWake},
 		"never full":                           {size: 3 << 30, quota: -1, want: restingWake},
-		"before 3.6, with etcd's quota":        {size: 1536 << 20, want: 16 * time.Second},
+		"before 3.6, with etcd's quota":        {size: 1024 << 20, want: 16 * time.Second},
 		"before 3.6, with a variable":          {size: 1 << 20, variable: "4194304", want: shortestWake},
-		"before 3.6, with one that is no size": {size: 1536 << 20, variable: "much", want: 16 * time.Second},
+		"before 3.6, with one that is no size": {size: 1024 << 20, variable: "much", want: 16 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ec := anEtcd()
