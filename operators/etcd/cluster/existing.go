@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -103,8 +106,22 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
 			p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
 		}
 	}
-	p.later(seen)
+	wait := waitingWake
+	if p.problem != nil && !p.problem.passes {
+		wait = existingWake(ec, seen.now)
+	}
+	p.Wake(seen.now.Add(wait))
 	return true
+}
+
+// existingWake is how soon it is looked again for what is there: each look lists the pods and the claims of the
+// namespace, so the longer the user has not decided, the more seldom. An edit of the EtcdCluster is an event.
+func existingWake(ec *v1beta2.EtcdCluster, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
+	if ready == nil || ready.Reason != reasonExisting {
+		return waitingWake
+	}
+	return min(max(now.Sub(ready.LastTransitionTime.Time), waitingWake), restingWake)
 }
 
 func isClaim(obj client.Object) bool {
