@@ -86,7 +86,7 @@ func TestSweep(t *testing.T) {
 	for _, story := range onMachine(m,
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
-		"all-lost", "corrupt", "damaged", "scales-with-volumes",
+		"all-lost", "corrupt", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
 		"restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	) {
 		all.Go(func() { sweep.Run(t, story) })
