@@ -31,9 +31,10 @@ type plan struct {
 	// there is none. What it names first, the next step carries out.
 	upgrade *v1alpha1.UpgradeStatus
 	// problem is what keeps an upgrade from going on, and waits is what it
-	// waits for.
+	// waits for: for a restart that takes longer than it may, if overdue.
 	problem *problem
 	waits   string
+	overdue bool
 	// wakeAfter is when to look again, if nothing happens; 0 for never.
 	wakeAfter time.Duration
 }

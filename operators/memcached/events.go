@@ -16,6 +16,7 @@ import (
 
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
+	countChange(before, after)
 	events := append(announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade),
 		disruption.Announce(before.Status.Conditions, after.Status.Conditions)...)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)

@@ -86,6 +86,8 @@ func TestGuard(t *testing.T) {
 		want   int32 // how many may be evicted
 		change bool
 		waits  string
+		// overdue is true if the restart takes longer than it may
+		overdue bool
 	}{
 		"nothing to do":                {mc: now, seen: []seenOption{aServer(now, 0), aServer(now, 1)}, want: 1},
 		"the image is pulled":          {mc: now, seen: both[:2], want: 1, waits: "image memcached:1.6.38 is being pulled on node n"},
@@ -97,15 +99,15 @@ func TestGuard(t *testing.T) {
 		"nobody may be evicted":        {mc: named, seen: append(both, budget(0, 2)), want: 0, change: true},
 		"without a budget":             {mc: unguarded, seen: append(both, budget(1, 1)), want: 0, change: true},
 		"it is restarting":             {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon)), aPull(now, pulled(""))}, want: 0, waits: "server cache-1 is restarting"},
-		"it hangs":                     {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon.Add(-time.Hour))), aPull(now, pulled(""))}, want: 1, waits: "server cache-1 was to restart at 11:00:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-1 starts it anew, with an empty cache"},
+		"it hangs":                     {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon.Add(-time.Hour))), aPull(now, pulled(""))}, want: 1, overdue: true, waits: "server cache-1 was to restart at 11:00:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-1 starts it anew, with an empty cache"},
 		"it waits for room to grow":    {mc: bigger, seen: []seenOption{aServer(aPool(stable, size(1)), 0)}, want: 1},
 	} {
 		next, err := decide(tc.mc, somethingSeen(append([]seenOption{aStatefulSet(tc.mc)}, tc.seen...)...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits {
-			t.Errorf("%s: %d may be evicted, change %v, waits for %q", name, next.evictable, next.change != nil, next.waits)
+		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits || next.overdue != tc.overdue {
+			t.Errorf("%s: %d may be evicted, change %v, waits for %q, overdue %v", name, next.evictable, next.change != nil, next.waits, next.overdue)
 		}
 		for _, w := range next.Writes {
 			if w.Name() == "apply "+budgetKind {

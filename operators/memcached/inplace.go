@@ -59,8 +59,8 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 				return
 			}
 		case !isAvailable(named, seen.now):
-			next.waits = restartOf(named, seen.now, next)
-			if !isOverdue(named, seen.now, next) {
+			next.waits, next.overdue = restartOf(named, seen.now, next), isOverdue(named, seen.now, next)
+			if !next.overdue {
 				next.evictable = 0
 			}
 			return

@@ -82,6 +82,7 @@ type observer struct {
 
 // forget drops what is kept in memory about a Memcached that is gone.
 func (o *observer) forget(mc types.NamespacedName) {
+	figures.Forget(mc)
 	o.digests.Forget(mc)
 	o.limits.forget(mc)
 	o.missing.of(mc, false, time.Time{})

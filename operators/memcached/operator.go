@@ -15,7 +15,6 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -82,6 +81,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 	},
 	Conditions: func(mc *v1alpha1.Memcached) *[]metav1.Condition { return &mc.Status.Conditions },
 	Announce:   announce,
+	Note:       func(mc *v1alpha1.Memcached, _ observation) { figures.Note(key(mc), figureOf(mc)) },
 	Words: map[string]string{
 		"spec.replicas": "size",
 		"spec.template.spec.containers[" + serverContainer + "].image": "image",
@@ -103,7 +103,7 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	if err := disruption.Index(parts, memcachedKind); err != nil {
 		return made, err
 	}
-	return made, metrics.Register(serverChanges)
+	return made, registerMetrics()
 }
 
 // servesResize says whether running pods can be resized: from Kubernetes 1.33 on, unless

@@ -22,6 +22,7 @@ import (
 const (
 	reasonReady       = "Ready"
 	reasonUpgrading   = "Upgrading"
+	reasonOverdue     = "RestartOverdue"
 	reasonPullFailed  = "ImagePullFailed"
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
@@ -170,6 +171,9 @@ func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *problem {
 	}
 	if t := problemOf(mc, seen); t != "" {
 		message += "; " + t
+	}
+	if next.overdue {
+		return &problem{reason: reasonOverdue, message: message, passes: true}
 	}
 	return &problem{reason: reasonUpgrading, message: message, passes: true}
 }

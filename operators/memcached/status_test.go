@@ -26,6 +26,8 @@ import (
 func TestReady(t *testing.T) {
 	mc := aPool(warm)
 	upgrade := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, waits: "server cache-1 is restarting"}
+	hangs := upgrade
+	hangs.waits, hangs.overdue = "server cache-1 was to restart at 11:00:00", true
 	pullFails := upgrade
 	pullFails.problem = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
 	stuck := func(pod *corev1.Pod) {
@@ -59,6 +61,7 @@ func TestReady(t *testing.T) {
 		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
 		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
+		"a restart is overdue":  {mc: mc, seen: somethingSeen(all...), next: hangs, reason: "RestartOverdue", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 was to restart at 11:00:00"},
 		"a pull fails":          {mc: mc, seen: somethingSeen(all...), next: pullFails, reason: "ImagePullFailed", busy: true, message: "image b cannot be pulled on node n"},
 		"bad users":             {mc: mc, seen: somethingSeen(append(all, badUsers)...), next: upgrade, reason: "InvalidSecret", message: "too many users"},
 		"a foreign Service":     {mc: mc, seen: somethingSeen(append(all, badUsers)...), failure: &apply.ConflictError{Kind: "Service", Name: "cache"}, reason: "NameConflict", message: `Service "cache" exists and is not owned by this object: delete or rename it`},

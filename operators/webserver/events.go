@@ -16,9 +16,7 @@ import (
 
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *webv1.WebServer) []loop.Event {
-	if failed := after.Status.FailedRollout; failed != nil && (before.Status.FailedRollout == nil || *before.Status.FailedRollout != *failed) {
-		rollbacks.WithLabelValues(failed.Reason).Inc()
-	}
+	countRollout(before, after)
 	events := disruption.Announce(before.Status.Conditions, after.Status.Conditions)
 	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
 	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -66,6 +67,12 @@ type observer struct {
 	digests      *contents.Digests
 	tutorialPort *tutorialPort
 	now          func() time.Time
+}
+
+// forget drops what is kept in memory about a WebServer that is gone.
+func (o *observer) forget(ws types.NamespacedName) {
+	o.digests.Forget(ws)
+	figures.Forget(ws)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebServer) (observation, error) {

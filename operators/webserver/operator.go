@@ -10,7 +10,6 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -43,6 +42,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 	},
 	Conditions: func(ws *webv1.WebServer) *[]metav1.Condition { return &ws.Status.Conditions },
 	Announce:   announce,
+	Note:       func(ws *webv1.WebServer, _ observation) { figures.Note(key(ws), figureOf(ws)) },
 	Settled:    []string{"nodePort", "replicas"}, // by the API server, by an autoscaler
 	Words: map[string]string{
 		"spec.replicas": "replicas",
@@ -58,8 +58,8 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
 	made := kind
 	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, now: parts.Now}
-	made.Observe, made.Forget = o.observe, o.digests.Forget
-	if err := metrics.Register(rollbacks); err != nil {
+	made.Observe, made.Forget = o.observe, o.forget
+	if err := registerMetrics(); err != nil {
 		return made, err
 	}
 	if err := disruption.Index(parts, webServerKind); err != nil {

@@ -74,7 +74,7 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 			r.wakeAfter = sooner(r.wakeAfter, wait)
 		}
 		if late {
-			why := problem{reason: "ProgressDeadlineExceeded", message: "the pods did not become ready"}
+			why := problem{reason: reasonDeadline, message: "the pods did not become ready"}
 			if r.problem != nil {
 				why = *r.problem
 			}
@@ -112,7 +112,7 @@ func isLate(d *appsv1.Deployment, members []corev1.Pod, deadline time.Duration, 
 	for _, c := range d.Status.Conditions {
 		switch {
 		case c.Type != appsv1.DeploymentProgressing:
-		case c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded":
+		case c.Status == corev1.ConditionFalse && c.Reason == reasonDeadline:
 			if changed.IsZero() || !c.LastUpdateTime.Time.Before(changed.Add(deadline-clockSlack)) {
 				return true, 0
 			}
@@ -193,13 +193,20 @@ func retryOf(ws *webv1.WebServer) string {
 func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return &problem{reason: "PodsRefused", message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
+			return &problem{reason: reasonRefusedPods, message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
 		}
 	}
 	return nil, time.Time{}
 }
 
-const crashLoop = pods.CrashLoopBackOff
+// The reasons for which a rollout is given up, besides those of the kubelet.
+const (
+	crashLoop           = pods.CrashLoopBackOff
+	reasonDeadline      = "ProgressDeadlineExceeded" // as in the Deployment
+	reasonBadConfig     = "InvalidConfiguration"
+	reasonRefusedPods   = "PodsRefused"
+	reasonUnschedulable = "Unschedulable"
+)
 
 // problemOf is what keeps the first pod with a problem from serving. The kubelet
 // alternates between an error, the wait for the next try, and the try; all give the same
@@ -213,7 +220,7 @@ func problemOf(members []corev1.Pod, now time.Time) *problem {
 		}
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return &problem{reason: "Unschedulable", message: "the pod cannot be scheduled: " + status.Shortened(condition.Message)}
+				return &problem{reason: reasonUnschedulable, message: "the pod cannot be scheduled: " + status.Shortened(condition.Message)}
 			}
 		}
 	}
@@ -256,7 +263,7 @@ func checkFailure(members []corev1.Pod) *problem {
 			}
 			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
 				if end != nil && end.ExitCode != 0 && isFinal(end) {
-					return &problem{reason: "InvalidConfiguration", message: pods.LastWords(end.Message)}
+					return &problem{reason: reasonBadConfig, message: pods.LastWords(end.Message)}
 				}
 			}
 		}

@@ -22,6 +22,12 @@ const (
 	NoStart Obstacle = "CannotStart"
 )
 
+// NoStartReasons are the kubelet's reasons for which a container has the obstacle NoStart.
+var NoStartReasons = []string{
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError",
+	"PostStartHookError",
+}
+
 // ObstacleOf uses the reasons of the kubelet (kubernetes/pkg/kubelet/images and
 // pkg/kubelet/kuberuntime). A crash loop is none of them, see [CrashLoop].
 func ObstacleOf(c corev1.ContainerStatus) Obstacle {
@@ -32,8 +38,8 @@ func ObstacleOf(c corev1.ContainerStatus) Obstacle {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
 		"RegistryUnavailable", "SignatureValidationFailed":
 		return NoImage
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError",
-		"PostStartHookError":
+	}
+	if slices.Contains(NoStartReasons, c.State.Waiting.Reason) {
 		return NoStart
 	}
 	return None
