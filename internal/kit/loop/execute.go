@@ -173,7 +173,10 @@ func (r *round) send(ctx context.Context, w Write) error {
 		return r.delete(ctx, w)
 	case Call:
 		err := w.Do(ctx, Caller{Client: r.client, Live: r.live, Wrote: r.note, Emit: r.emit})
-		if err == nil {
+		switch {
+		case errors.Is(err, ErrNotNow):
+			return nil
+		case err == nil:
 			r.counts.write(w.Name(), asDone)
 		}
 		return err

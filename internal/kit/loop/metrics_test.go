@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -72,5 +74,35 @@ func TestObjectsAreKnown(t *testing.T) {
 	}
 	if _, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil || series() != 0 {
 		t.Errorf("an object that is gone has %d series, error %v", series(), err)
+	}
+}
+
+// TestCallsAreCounted: one that has changed nothing, because it was not time, is none.
+func TestCallsAreCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		want  map[result]float64
+		isErr bool
+	}{
+		"done":    {want: map[result]float64{asDone: 1}},
+		"not now": {err: fmt.Errorf("it was changed since: %w", ErrNotNow)},
+		"failed":  {err: errors.New("no answer"), want: map[result]float64{asFailed: 1}, isErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			call := Write{Verb: Call, Part: "etcd add", Do: func(context.Context, Caller) error { return tc.err }}
+			b.kind.Decide = func(*corev1.Service, string) (*Plan, error) { return &Plan{Writes: []Write{call}}, nil }
+			want := counted(call.Name())
+			ready, _, err := b.reconcile()
+			if (err != nil) != tc.isErr || (ready.Status == metav1.ConditionTrue) == tc.isErr {
+				t.Errorf("error %v, Ready %+v", err, ready)
+			}
+			for r, more := range tc.want {
+				want[r] += more
+			}
+			if got := counted(call.Name()); !maps.Equal(got, want) {
+				t.Errorf("counted %v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -72,9 +73,12 @@ type Write struct {
 	Otherwise *Write
 	// Done, if set, is called when it was done.
 	Done func()
-	// Do is what Call does.
+	// Do is what Call does. With [ErrNotNow] it has done nothing, which is no failure.
 	Do func(ctx context.Context, c Caller) error
 }
+
+// ErrNotNow says that a Call changed nothing, because it was not time. It does not count.
+var ErrNotNow = errors.New("not now")
 
 // Verb is a kind of write.
 type Verb string

@@ -33,6 +33,14 @@ func (b *Board[K, F]) Note(object K, figure F) {
 	b.all[object] = figure
 }
 
+// Change makes an object's figure from the one of before, which is the zero value if there is none.
+// It must not take long.
+func (b *Board[K, F]) Change(object K, change func(before F) F) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all[object] = change(b.all[object])
+}
+
 // Forget drops the figure of an object that is gone.
 func (b *Board[K, F]) Forget(object K) {
 	b.mu.Lock()
@@ -61,6 +69,9 @@ func (b *Board[K, F]) Collect(series chan<- prometheus.Metric) {
 // Worst finds the object with the least value, such as the earliest time, among those that have
 // one. It has a series only if there is one.
 type Worst struct {
+	// Greatest finds the one with the greatest value instead.
+	Greatest bool
+
 	found  bool
 	object types.NamespacedName
 	value  float64
@@ -69,8 +80,12 @@ type Worst struct {
 // Note looks at an object's value. Of equal values the object that sorts first counts, so that the
 // series does not change its name for nothing.
 func (w *Worst) Note(object types.NamespacedName, value float64) {
-	if !w.found || value < w.value || value == w.value && object.String() < w.object.String() {
-		*w = Worst{found: true, object: object, value: value}
+	isWorse := value < w.value
+	if w.Greatest {
+		isWorse = value > w.value
+	}
+	if !w.found || isWorse || value == w.value && object.String() < w.object.String() {
+		w.found, w.object, w.value = true, object, value
 	}
 }
 

@@ -106,6 +106,22 @@ func TestObjectsNamesTheWorst(t *testing.T) {
 	}
 }
 
+func TestWorst(t *testing.T) {
+	value := &Family{Name: "value"}
+	for greatest, want := range map[bool]string{false: "b 1", true: "c 3"} {
+		w := Worst{Greatest: greatest}
+		w.Say(func(*Family, float64, ...string) { t.Error("a series of nothing") }, value)
+		for _, object := range []types.NamespacedName{object("d"), object("b"), object("a"), object("e"), object("c")} {
+			w.Note(object, map[string]float64{"a": 2, "b": 1, "c": 3, "d": 1, "e": 3}[object.Name])
+		}
+		w.Say(func(_ *Family, is float64, labels ...string) {
+			if got := fmt.Sprint(labels[1], " ", is); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}, value)
+	}
+}
+
 func TestBoardNamesTheWorst(t *testing.T) {
 	age := &Family{Name: "age", Type: GaugeType, desc: prometheus.NewDesc("age", "Age.", []string{"namespace", "name"}, nil)}
 	b := NewBoard(func(all map[types.NamespacedName]float64, say Say) {
@@ -123,7 +139,9 @@ func TestBoardNamesTheWorst(t *testing.T) {
 		{func() { b.Note(object("b"), 2); b.Note(object("c"), 2); b.Note(object("d"), 3) }, []string{"agemap[name:b namespace:default] 2"}},
 		{func() { b.Forget(object("b")) }, []string{"agemap[name:c namespace:default] 2"}},
 		{func() { b.Note(object("c"), 4) }, []string{"agemap[name:d namespace:default] 3"}},
-		{func() { b.Forget(object("c")); b.Forget(object("d")) }, nil},
+		{func() { b.Change(object("d"), func(before float64) float64 { return before - 2 }) }, []string{"agemap[name:d namespace:default] 1"}},
+		{func() { b.Change(object("e"), func(before float64) float64 { return before - 2 }) }, []string{"agemap[name:e namespace:default] -2"}},
+		{func() { b.Forget(object("c")); b.Forget(object("d")); b.Forget(object("e")) }, nil},
 	} {
 		step.do()
 		if got := gathered(t, b); !slices.Equal(got, step.want) {

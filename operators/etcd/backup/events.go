@@ -18,10 +18,10 @@ import (
 // proved, and a failure that is another one than the last.
 func announce(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Event {
 	logger := log.FromContext(ctx)
-	figures.note(after)
 	var events []loop.Event
 	was, is := before.Status, after.Status
 	if is.Last != nil && (was.Last == nil || was.Last.Number != is.Last.Number) {
+		count(is.Last)
 		logger.Info("backup made", "key", is.Last.Key, "revision", is.Last.Revision, "size", is.Last.Size)
 		events = append(events, loop.Event{Reason: "BackupMade", Action: "Save",
 			Note: fmt.Sprintf("Made backup %s of revision %d: %d bytes", is.Last.Key, is.Last.Revision, is.Last.Size)})

@@ -4,11 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
@@ -51,51 +46,4 @@ func TestAnnounce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestMetrics: each figure is of the EtcdBackup that is worst off.
-func TestMetrics(t *testing.T) {
-	m := &board{all: map[types.NamespacedName]figure{}}
-	if n := len(gathered(t, m)); n != 0 {
-		t.Errorf("who knows no EtcdBackup has %d figures", n)
-	}
-	named := func(name string, options ...option) *v1beta2.EtcdBackup {
-		b := aBackup(options...)
-		b.Name, b.CreationTimestamp = name, metav1.NewTime(time.Unix(50, 0))
-		return b
-	}
-	success := func(at int64) option { return succeeded(time.Unix(at, 0)) }
-	m.note(named("once", success(1)))
-	m.note(named("paused", every(60), isPaused, success(2)))
-	m.note(named("good", every(60), byRestore, success(200)))
-	m.note(named("better", every(60), success(300)))
-	m.note(named("failing", every(60), success(100), hasFailed(save, 3, noon)))
-	m.note(named("gone", every(60), success(3)))
-	m.forget(types.NamespacedName{Namespace: "default", Name: "gone"})
-	for name, want := range map[string]float64{
-		"fairlead_etcd_backup_failures":                       1,
-		"fairlead_etcd_backup_last_proof_timestamp_seconds":   50,
-		"fairlead_etcd_backup_last_success_timestamp_seconds": 100,
-	} {
-		if got := gathered(t, m)[name]; got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
-	}
-}
-
-func gathered(t *testing.T, m *board) map[string]float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(m); err != nil {
-		t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]float64{}
-	for _, f := range families {
-		all[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
-	}
-	return all
 }

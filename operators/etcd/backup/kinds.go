@@ -10,7 +10,6 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators/etcd/job"
 )
@@ -31,8 +30,8 @@ var Kind = loop.Declare(Static, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdBa
 	made := Static
 	o := &observer{now: parts.Now}
 	d := &decider{image: job.Image()}
-	made.Observe, made.Decide, made.Forget = o.observe, d.decide, figures.forget
-	return made, metrics.Register(figures)
+	made.Observe, made.Decide, made.Forget = o.observe, d.decide, figures.Forget
+	return made, registerMetrics()
 })
 
 // Static is what the loop has to know about EtcdBackups, but for the functions that have a state.
@@ -63,6 +62,7 @@ var Static = loop.Kind[*v1beta2.EtcdBackup, observation, *plan]{
 	},
 	Conditions: func(b *v1beta2.EtcdBackup) *[]metav1.Condition { return &b.Status.Conditions },
 	Announce:   announce,
+	Note:       noteFigure,
 	Owns:       isOwned,
 	Retry:      loop.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second},
 	Refusals:   loop.Backoff{First: time.Second, Longest: time.Minute},

@@ -1,28 +1,34 @@
 package backup
 
 import (
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/metrics"
 )
 
-// Metrics have no label with an object's name: their number does not grow with the number of
-// EtcdBackups. So each is of the EtcdBackup that is worst off.
 var (
-	lastSuccess = prometheus.NewDesc("fairlead_etcd_backup_last_success_timestamp_seconds",
-		"When the last backup was made, of the periodic EtcdBackup where that is longest ago; of one without a backup, when it was created. Paused ones are left out.", nil, nil)
-	lastProof = prometheus.NewDesc("fairlead_etcd_backup_last_proof_timestamp_seconds",
-		"When a backup was last proved, of the periodic EtcdBackup with verify: Restore where that is longest ago; of one without a proof, when it was created. Paused ones are left out.", nil, nil)
-	failing = prometheus.NewDesc("fairlead_etcd_backup_failures",
-		"EtcdBackups of which the last try has failed.", nil, nil)
+	lastSuccess = metrics.Gauge("fairlead_etcd_backup_last_success_timestamp_seconds",
+		"When the last backup was made and, with verify: Restore, proved, of the periodic EtcdBackup where that is longest ago (a Unix time); of one without a backup, when it was created. Paused ones are left out.",
+		"namespace", "name")
+	lastProof = metrics.Gauge("fairlead_etcd_backup_last_proof_timestamp_seconds",
+		"When a backup was last proved, of the periodic EtcdBackup with verify: Restore where that is longest ago (a Unix time); of one without a proof, when it was created. Paused ones are left out.",
+		"namespace", "name")
+	failing = metrics.Gauge("fairlead_etcd_backup_failures",
+		"EtcdBackups of which the last try has failed.")
+	duration = metrics.Histogram("fairlead_etcd_backup_duration_seconds",
+		"How long it took to save a backup that was made, without its proof and the start of its pod.",
+		[]float64{1, 2.5, 5, 10, 30, 60, 150, 300, 600, 1800, 3600})
+	size = metrics.Histogram("fairlead_etcd_backup_size_bytes",
+		"Size of each backup that was made. Its _sum is what was stored in all, also if it was removed since.",
+		[]float64{1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30, 1 << 32, 1 << 34})
 )
 
 // figures are those of all EtcdBackups.
-var figures = &board{all: map[types.NamespacedName]figure{}}
+var figures = metrics.NewBoard(sum, lastSuccess, lastProof, failing)
 
 // figure is what counts of an EtcdBackup; a zero time is of one that does not.
 type figure struct {
@@ -30,13 +36,12 @@ type figure struct {
 	fails          bool
 }
 
-// board collects the figures when somebody looks.
-type board struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]figure
+// noteFigure keeps what the metrics say of an EtcdBackup.
+func noteFigure(b *v1beta2.EtcdBackup, _ observation) {
+	figures.Note(client.ObjectKeyFromObject(b), figureOf(b))
 }
 
-func (m *board) note(b *v1beta2.EtcdBackup) {
+func figureOf(b *v1beta2.EtcdBackup) figure {
 	f := figure{fails: b.Status.LastFailure != nil}
 	if isPeriodic(b) && !b.Spec.Paused {
 		f.success = b.CreationTimestamp.Time
@@ -50,56 +55,37 @@ func (m *board) note(b *v1beta2.EtcdBackup) {
 			}
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = f
+	return f
 }
 
-func (m *board) forget(b types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.all, b)
-}
-
-// Describe implements prometheus.Collector.
-func (m *board) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{lastSuccess, lastProof, failing} {
-		descs <- d
-	}
-}
-
-// Collect implements prometheus.Collector. A process that does not lead knows no EtcdBackup, and has no
-// figures.
-func (m *board) Collect(metrics chan<- prometheus.Metric) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.all) == 0 {
-		return
-	}
-	var success, proof time.Time
-	fails := 0
-	for _, f := range m.all {
-		success, proof = earlier(success, f.success), earlier(proof, f.proof)
+func sum(all map[types.NamespacedName]figure, say metrics.Say) {
+	success, proof, fails := metrics.Worst{}, metrics.Worst{}, 0
+	for object, f := range all {
+		if !f.success.IsZero() {
+			success.Note(object, float64(f.success.Unix()))
+		}
+		if !f.proof.IsZero() {
+			proof.Note(object, float64(f.proof.Unix()))
+		}
 		if f.fails {
 			fails++
 		}
 	}
-	gauge := func(d *prometheus.Desc, value float64) {
-		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
-	}
-	if !success.IsZero() {
-		gauge(lastSuccess, float64(success.Unix()))
-	}
-	if !proof.IsZero() {
-		gauge(lastProof, float64(proof.Unix()))
-	}
-	gauge(failing, float64(fails))
+	success.Say(say, lastSuccess)
+	proof.Say(say, lastProof)
+	say(failing, float64(fails))
 }
 
-// earlier is the earlier of two times, of which either may be none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
+// count counts a backup that was made.
+func count(made *v1beta2.StoredBackup) {
+	size.WithLabelValues().Observe(float64(made.Size))
+	if made.Duration != nil {
+		duration.WithLabelValues().Observe(made.Duration.Seconds())
 	}
-	return a
+}
+
+func registerMetrics() error {
+	duration.WithLabelValues()
+	size.WithLabelValues()
+	return metrics.Register(figures, duration, size)
 }

@@ -43,7 +43,6 @@ type observer struct {
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdBackup) (observation, error) {
-	figures.note(b)
 	seen := observation{now: o.now().Round(0)}
 	if b.Spec.EtcdCluster != "" {
 		ec := &v1beta2.EtcdCluster{}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/tls"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,8 @@ type certificates struct {
 	// client is what the operator connects with, and clientHash the hash of what it is made of.
 	client     *tls.Config
 	clientHash string
+	// expires is when the first of them is not accepted any more; zero if that is not known.
+	expires time.Time
 	// stale are generated Secrets that have to be written, or written anew.
 	stale []staleSecret
 	// doubt says why members may refuse each other all the same.

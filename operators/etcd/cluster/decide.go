@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,9 +187,7 @@ func (p *plan) delete(obj client.Object, why string) *loop.Write {
 // change requests a change of the cluster from a member.
 func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
-		if err := do(ctx); errors.Is(err, errLater) {
-			return nil
-		} else if err != nil {
+		if err := do(ctx); err != nil {
 			return err
 		}
 		memberChanges.WithLabelValues(part).Inc()
@@ -202,7 +199,7 @@ func (p *plan) change(part, why string, do func(ctx context.Context) error) {
 }
 
 // errLater says that a change was not made, because it was not time: it is looked at again soon.
-var errLater = errors.New("not now")
+var errLater = loop.ErrNotNow
 
 // claim has status written before anything else is done: what it remembers now, later steps
 // depend on.

@@ -13,7 +13,6 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/job"
@@ -41,7 +40,7 @@ func Declare(connect members.Connect) run.Kind {
 		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
 			return made, err
 		}
-		return made, metrics.Register(memberChanges)
+		return made, registerMetrics()
 	})
 }
 
@@ -89,6 +88,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	},
 	Conditions: func(ec *v1beta2.EtcdCluster) *[]metav1.Condition { return &ec.Status.Conditions },
 	Announce:   announce,
+	Note:       noteFigure,
 	Retry:      loop.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second},
 	Refusals:   loop.Backoff{First: time.Second, Longest: 15 * time.Second},
 }

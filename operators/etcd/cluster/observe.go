@@ -86,6 +86,7 @@ type observer struct {
 func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.forget(ec)
 	o.certificates.forget(ec)
+	figures.Forget(ec)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (observation, error) {

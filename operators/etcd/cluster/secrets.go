@@ -118,13 +118,19 @@ func (o *observer) observeCertificates(ctx context.Context, r *loop.Reader, ec *
 		return certificates{}, err
 	}
 	if made.problem != nil || len(made.stale) > 0 {
-		// What was good before is used until this is.
-		good := known.certificates
-		good.problem, good.stale = made.problem, made.stale
-		return good, nil
+		return known.certificates.with(made), nil
 	}
 	o.certificates.set(key(ec), knownCertificate{made, versions, until})
 	return made, nil
+}
+
+// with is what was good before, and is used until what was read now is good, too.
+func (c certificates) with(now certificates) certificates {
+	c.problem, c.stale = now.problem, now.stale
+	if !now.expires.IsZero() {
+		c.expires = now.expires // of what is in the Secrets, good or not
+	}
+	return c
 }
 
 // readCertificates reads the Secrets, and says when they are to be looked at again.
@@ -164,23 +170,18 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 			data = append(data, content)
 		}
 	}
+	uses := usesOf(ec)
 	var checked []pki.Checked
-	for i, u := range usesOf(ec) {
-		c, wrong := pki.Check(u.role, data[i], hostsOf(ec, u.role), now)
-		if wrong != nil {
-			made.problem = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v. The members keep what they have", u.secret, wrong)}
-			return made, until, nil
-		}
+	checked, made.problem = check(ec, data, now)
+	made.expires = firstEnd(checked)
+	if made.problem != nil {
+		return made, until, nil
+	}
+	for _, c := range checked {
 		if expires := c.Cert.NotAfter; until.IsZero() || expires.Before(until) {
 			until = expires
 		}
-		checked = append(checked, c)
 	}
-	if wrong := checked[2].IsTrustedBy(checked[1], now); wrong != nil {
-		made.problem = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v (of Secret %q)", usesOf(ec)[2].secret, wrong, usesOf(ec)[1].secret)}
-		return made, until, nil
-	}
-	uses := usesOf(ec)
 	if checked[0].Doubt != "" {
 		made.doubt = fmt.Sprintf("Secret %q: %s", uses[0].secret, checked[0].Doubt)
 	}
@@ -191,6 +192,37 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 	made.clientHash = contents.Hash(data[2])
 	made.client, err = pki.ClientConfig(data[2])
 	return made, until, err
+}
+
+// check checks the Secrets of [usesOf], all of them, and says what is wrong first.
+func check(ec *v1beta2.EtcdCluster, data []map[string][]byte, now time.Time) (checked []pki.Checked, first *problem) {
+	uses := usesOf(ec)
+	for i, u := range uses {
+		c, wrong := pki.Check(u.role, data[i], hostsOf(ec, u.role), now)
+		if wrong != nil && first == nil {
+			first = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v. The members keep what they have", u.secret, wrong)}
+		}
+		checked = append(checked, c)
+	}
+	if first != nil {
+		return checked, first
+	}
+	if wrong := checked[2].IsTrustedBy(checked[1], now); wrong != nil {
+		first = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v (of Secret %q)", uses[2].secret, wrong, uses[1].secret)}
+	}
+	return checked, first
+}
+
+// firstEnd is when the first of the certificates of peer, server and client is accepted no longer:
+// peers accept each other, and servers and clients, too.
+func firstEnd(checked []pki.Checked) (first time.Time) {
+	peer, server, client := checked[0], checked[1], checked[2]
+	for _, end := range []time.Time{peer.Ends(peer), server.Ends(client), client.Ends(server)} {
+		if first.IsZero() || !end.IsZero() && end.Before(first) {
+			first = end
+		}
+	}
+	return first
 }
 
 // hostsOf are names that a certificate has to be valid for: that of some member, and for servers

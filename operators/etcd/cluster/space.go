@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -167,7 +169,7 @@ func (v *view) rests() time.Duration {
 		if m.answer == nil || m.answer.err != nil {
 			continue
 		}
-		if quota := quotaOf(m); quota > 0 {
+		if quota := quotaOf(m.pod, m.answer.status); quota > 0 {
 			free := max(quota-m.answer.status.DBSize, 0)
 			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
 		}
@@ -176,10 +178,10 @@ func (v *view) rests() time.Duration {
 }
 
 // quotaOf is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
-func quotaOf(m *member) int64 {
-	quota := m.answer.status.Quota
-	if quota == 0 && m.pod != nil {
-		quota, _ = strconv.ParseInt(environment(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
+func quotaOf(pod *corev1.Pod, said members.Status) int64 {
+	quota := said.Quota
+	if quota == 0 && pod != nil {
+		quota, _ = strconv.ParseInt(environment(pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
 	}
 	if quota == 0 {
 		return defaultQuota

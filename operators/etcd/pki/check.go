@@ -75,16 +75,48 @@ func (c Checked) checkTime(now time.Time) error {
 
 // IsTrustedBy says whether other accepts the certificate, by its CAs: an error if not.
 func (c Checked) IsTrustedBy(other Checked, now time.Time) error {
-	options := x509.VerifyOptions{Roots: pool(other.CAs), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, Intermediates: x509.NewCertPool()}
+	if _, err := c.chains(other.CAs, now); err != nil {
+		return fmt.Errorf("the certificate in %s is not signed by a CA in %s: %w", c.Files.Cert, other.Files.CA, err)
+	}
+	return nil
+}
+
+// chains are the ways from the certificate to one of the CAs that are valid at that time.
+func (c Checked) chains(cas []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
+	options := x509.VerifyOptions{Roots: pool(cas), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, Intermediates: x509.NewCertPool()}
 	for _, der := range c.pair.Certificate[1:] {
 		if cert, err := x509.ParseCertificate(der); err == nil {
 			options.Intermediates.AddCert(cert)
 		}
 	}
-	if _, err := c.Cert.Verify(options); err != nil {
-		return fmt.Errorf("the certificate in %s is not signed by a CA in %s: %w", c.Files.Cert, other.Files.CA, err)
+	return c.Cert.Verify(options)
+}
+
+// Ends is when other accepts the certificate no longer, because it or the CA that has signed it has
+// expired; of several CAs the one that lasts longest counts. A CA that is only trusted still, beside
+// the one that matters, does not. Of one that no CA has signed it is its own end, and of none zero.
+func (c Checked) Ends(other Checked) (end time.Time) {
+	if c.Cert == nil {
+		return end
 	}
-	return nil
+	for _, ca := range other.CAs {
+		// What has expired since was valid then.
+		begin := c.Cert.NotBefore
+		if ca.NotBefore.After(begin) {
+			begin = ca.NotBefore
+		}
+		chains, _ := c.chains([]*x509.Certificate{ca}, begin) // none, if this is not the CA
+		for _, chain := range chains {
+			first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+			if first.NotAfter.After(end) {
+				end = first.NotAfter
+			}
+		}
+	}
+	if end.IsZero() {
+		return c.Cert.NotAfter
+	}
+	return end
 }
 
 // doubt finds a peer's certificate that etcd refuses because of where it comes from: etcd looks up

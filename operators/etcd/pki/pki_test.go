@@ -294,3 +294,57 @@ func TestClientConfigRefuses(t *testing.T) {
 		t.Error("a client without certificate")
 	}
 }
+
+// renewedCA is a CA with the same key, as other tools renew one.
+func renewedCA(t *testing.T, ca KeyPair, validFor time.Duration) KeyPair {
+	t.Helper()
+	pair, err := ca.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := *pair.Leaf
+	template.NotAfter = noon.Add(validFor)
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, pair.Leaf.PublicKey, pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return KeyPair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: ca.Key}
+}
+
+// TestEnds: what counts is the CA by which a certificate is accepted, and of several the one that
+// lasts longest.
+func TestEnds(t *testing.T) {
+	long, short, other := aCA(t, 3650*day), aCA(t, 30*day), aCA(t, 10*day)
+	renewed := renewedCA(t, short, 60*day) // Issue gives no certificate more time than its CA has
+	leaf := func(ca KeyPair) map[string][]byte { return issued(t, ca, Peer, "*.example.shop.svc") }
+	trusting := func(data map[string][]byte, cas ...KeyPair) map[string][]byte {
+		data["peer-ca.crt"] = nil
+		for _, ca := range cas {
+			data["peer-ca.crt"] = append(data["peer-ca.crt"], ca.Cert...)
+		}
+		return data
+	}
+	for name, tc := range map[string]struct {
+		data map[string][]byte
+		now  time.Time
+		want time.Duration
+	}{
+		"the certificate is first":     {leaf(long), noon, 90 * day},
+		"with the CA":                  {leaf(short), noon, 30 * day},
+		"the CA is first":              {trusting(leaf(renewed), short), noon, 30 * day},
+		"another CA that is trusted":   {trusting(leaf(long), long, other), noon, 90 * day},
+		"two CAs of one key":           {trusting(leaf(renewed), short, renewed), noon, 60 * day},
+		"the CA has expired":           {trusting(leaf(renewed), short), noon.Add(40 * day), 30 * day},
+		"the certificate has expired":  {leaf(long), noon.Add(91 * day), 90 * day},
+		"it is not trusted":            {trusting(leaf(long), other), noon, 90 * day},
+		"there is no CA":               {trusting(leaf(long), KeyPair{Cert: []byte("x")}), noon, 90 * day},
+		"nothing of it can be read":    {map[string][]byte{}, noon, 0},
+		"it is valid for another name": {issued(t, long, Peer, "*.other.shop.svc"), noon, 90 * day},
+	} {
+		c, _ := Check(Peer, tc.data, []string{"a.example.shop.svc"}, tc.now) // what is wrong is another test's
+		end := c.Ends(c)
+		if tc.want == 0 && !end.IsZero() || tc.want != 0 && !end.Equal(noon.Add(tc.want)) {
+			t.Errorf("%s: it ends at %s, want %s", name, end, noon.Add(tc.want))
+		}
+	}
+}

@@ -22,6 +22,7 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdRestore) []loop.Ev
 	if isDone(before) || !isDone(after) || ready == nil {
 		return nil
 	}
+	restores.WithLabelValues(results[after.Status.Phase]).Inc()
 	if after.Status.Phase == v1beta2.RestoreFailed {
 		return []loop.Event{{Type: corev1.EventTypeWarning, Reason: "RestoreFailed", Action: "Restore", Note: status.Shortened(after.Status.Reason)}}
 	}

@@ -21,7 +21,7 @@ var Kind = loop.Declare(Static, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdRe
 	made := Static
 	o := &observer{now: parts.Now}
 	made.Observe = o.observe
-	return made, nil
+	return made, registerMetrics()
 })
 
 // Static is what the loop has to know about EtcdRestores, but for the function that has a state.

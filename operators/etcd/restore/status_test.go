@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -96,12 +97,17 @@ func TestSummarize(t *testing.T) {
 			if a, b := meta.FindStatusCondition(again.Conditions, tc.is), meta.FindStatusCondition(after.Status.Conditions, tc.is); a == nil || b == nil || a.Message != b.Message || a.Reason != b.Reason {
 				t.Errorf("a second time it is %+v", a)
 			}
+			counter := restores.WithLabelValues(map[bool]string{true: "done", false: "failed"}[st.Succeeded])
+			before := testutil.ToFloat64(counter)
 			events := announce(context.Background(), tc.restore, after)
 			if isEnd := isDone(after) && !isDone(tc.restore); isEnd != (len(events) == 1) {
 				t.Errorf("%d events: %v", len(events), events)
 			}
 			if events := announce(context.Background(), after, after); len(events) > 0 {
 				t.Errorf("and once more: %v", events)
+			}
+			if counted := testutil.ToFloat64(counter) - before; counted != float64(len(events)) {
+				t.Errorf("counted %v times, with %d events", counted, len(events))
 			}
 		})
 	}

@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/pki"
+)
+
+// observed is the EtcdCluster of a world after a step.
+func (w *world) observed(t *testing.T) *v1beta2.EtcdCluster {
+	t.Helper()
+	p, err := decide(w.ec, w.seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := w.ec.DeepCopy()
+	after.Status = summarize(w.ec, w.seen, p, nil)
+	return after
+}
+
+// filled has a member's database be of that size, with a quota.
+func (w *world) filled(n, size, quota int64) *world {
+	w.answer(n, func(a *answer) { a.status.DBSize, a.status.Quota = size, quota })
+	return w
+}
+
+// ledBy has members say that a member leads in a term.
+func (w *world) ledBy(leader members.ID, term uint64, numbers ...int64) *world {
+	for _, n := range numbers {
+		w.answer(n, func(a *answer) { a.status.Leader, a.status.RaftTerm = leader, term })
+	}
+	return w
+}
+
+func (w *world) expires(at time.Time) *world {
+	w.seen.certs.expires = at
+	return w
+}
+
+// unasked is a world whose members cannot be asked, for want of certificates.
+func (w *world) unasked() *world {
+	w.seen.answers, w.seen.certs = nil, certificates{}
+	return w
+}
+
+// said are the series of figures, without the beginning of their names.
+func said(all map[types.NamespacedName]figure) map[string]float64 {
+	got := map[string]float64{}
+	sum(all, func(f *metrics.Family, value float64, labels ...string) {
+		got[strings.Join(append([]string{strings.TrimPrefix(f.Name, "fairlead_etcd_")}, labels...), " ")] = value
+	})
+	return got
+}
+
+// TestFigures: what the metrics say after an EtcdCluster was looked at some times, the last of
+// which counts as far as it was known then.
+func TestFigures(t *testing.T) {
+	three := func(options ...ecOption) *world { return healthy(anEtcd(options...), 1, 2, 3) }
+	learner := func(w *world) *world {
+		w.list[2].IsLearner = true
+		return w
+	}
+	const ready, notReady, ratio, leaderless, expiry = "members ready", "members not ready", "database_quota_ratio ns example", "clusters_without_leader", "certificate_expiry_timestamp_seconds ns example"
+	for name, tc := range map[string]struct {
+		seen []*world
+		want map[string]float64
+		none string // a series that there is not
+	}{
+		"all serve":          {seen: []*world{three()}, want: map[string]float64{ready: 3, notReady: 0, "members learner": 0, leaderless: 0}, none: expiry},
+		"one does not":       {seen: []*world{three().silences(2)}, want: map[string]float64{ready: 2, notReady: 1}},
+		"a learner":          {seen: []*world{learner(three())}, want: map[string]float64{ready: 2, "members learner": 1, notReady: 0}},
+		"not formed":         {seen: []*world{healthy(anEtcd(notFormed))}, want: map[string]float64{ready: 0, leaderless: 0}, none: ratio},
+		"no leader":          {seen: []*world{three(), three().leaderless()}, want: map[string]float64{leaderless: 1}},
+		"nobody answers":     {seen: []*world{three(), three().silences(1, 2, 3)}, want: map[string]float64{leaderless: 1, ready: 0}},
+		"a leader again":     {seen: []*world{three().leaderless(), three()}, want: map[string]float64{leaderless: 0}},
+		"users are on":       {seen: []*world{three().refuses(1, 2, 3)}, want: map[string]float64{leaderless: 0}},
+		"cannot be asked":    {seen: []*world{three(withTLS).filled(1, 1, 4).expires(noon), three(withTLS).unasked()}, want: map[string]float64{leaderless: 0, ratio: .25, expiry: float64(noon.Unix())}},
+		"the fullest member": {seen: []*world{three().filled(1, 10, 100).filled(2, 30, 100).filled(3, 20, 100)}, want: map[string]float64{ratio: .3}},
+		"etcd's own quota":   {seen: []*world{three().filled(2, 1<<30, 0)}, want: map[string]float64{ratio: .5}},
+		"a variable's quota": {seen: []*world{three(withVariables("ETCD_QUOTA_BACKEND_BYTES", "4096")).filled(2, 1024, 0).filled(1, 1, 0).filled(3, 1, 0)}, want: map[string]float64{ratio: .25}},
+		"no quota":           {seen: []*world{three().filled(1, 1<<40, -1).filled(2, 1<<40, -1).filled(3, 1<<40, -1)}, none: ratio},
+		"the fullest hangs":  {seen: []*world{three().filled(2, 9, 10), three().hangs(2)}, want: map[string]float64{ratio: .9}},
+		"it was defragmented": {seen: []*world{three().filled(2, 9, 10), three().filled(2, 1, 10)},
+			want: map[string]float64{ratio: .1}},
+		"it was removed": {seen: []*world{three().filled(3, 9, 10), healthy(anEtcd(size(2)), 1, 2).filled(1, 1, 2)}, want: map[string]float64{ratio: .5, ready: 2}},
+		"certificates":   {seen: []*world{three(withTLS).expires(noon)}, want: map[string]float64{expiry: float64(noon.Unix())}},
+		"renewed":        {seen: []*world{three(withTLS).expires(noon), three(withTLS).expires(noon.Add(time.Hour))}, want: map[string]float64{expiry: float64(noon.Unix() + 3600)}},
+		"no TLS":         {seen: []*world{three(withTLS).expires(noon), three()}, none: expiry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := figure{}
+			for _, w := range tc.seen {
+				f = f.next(w.observed(t), w.seen)
+			}
+			got := said(map[types.NamespacedName]figure{key(tc.seen[0].ec): f})
+			for series, want := range tc.want {
+				if is, ok := got[series]; !ok || is != want {
+					t.Errorf("%s is %v, want %v", series, is, want)
+				}
+			}
+			if is, ok := got[tc.none]; ok {
+				t.Errorf("there is %s, of %v", tc.none, is)
+			}
+		})
+	}
+}
+
+// TestFiguresOfTheWorst: one series, of the cluster that is worst off.
+func TestFiguresOfTheWorst(t *testing.T) {
+	object := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: "ns", Name: name}
+	}
+	got := said(map[types.NamespacedName]figure{
+		object("well"):  {members: map[string]int{stateReady: 3}, filled: map[string]float64{"a": .1}, expires: noon.Add(2 * time.Hour)},
+		object("full"):  {members: map[string]int{stateReady: 2, stateNotReady: 1}, filled: map[string]float64{"a": .2, "b": .95}, expires: noon.Add(time.Hour)},
+		object("old"):   {members: map[string]int{stateLearner: 1}, filled: map[string]float64{"a": .9}, expires: noon},
+		object("plain"): {isLeaderless: true},
+	})
+	want := map[string]float64{
+		"members ready": 5, "members not ready": 1, "members learner": 1, "clusters_without_leader": 1,
+		"database_quota_ratio ns full": .95, "certificate_expiry_timestamp_seconds ns old": float64(noon.Unix()),
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+// TestLeaderChanges: the first leader that is seen is none, whether the cluster or the operator
+// is new; nor is one of which nobody says anything, or only a member that is cut off.
+func TestLeaderChanges(t *testing.T) {
+	three := func() *world { return healthy(anEtcd(), 1, 2, 3) }
+	another := func() *world { // restored from a backup
+		w := three().ledBy(2, 9, 1, 2, 3)
+		w.ec.Status.ClusterID = "c2"
+		for name, a := range w.seen.answers {
+			a.status.ClusterID, a.list.ClusterID = 0xc2, 0xc2
+			w.seen.answers[name] = a
+		}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		seen []*world
+		want float64
+	}{
+		"the first":            {[]*world{three()}, 0},
+		"the first after none": {[]*world{three().leaderless(), three()}, 0},
+		"the same":             {[]*world{three(), three()}, 0},
+		"elected again":        {[]*world{three(), three().ledBy(1, 3, 1, 2, 3)}, 0},
+		"another":              {[]*world{three(), three().ledBy(2, 3, 1, 2, 3)}, 1},
+		"and back":             {[]*world{three(), three().ledBy(2, 3, 1, 2, 3), three().ledBy(1, 4, 1, 2, 3)}, 2},
+		"after none":           {[]*world{three(), three().leaderless(), three().ledBy(2, 3, 1, 2, 3)}, 1},
+		"the same after none":  {[]*world{three(), three().leaderless(), three()}, 0},
+		"not all have heard":   {[]*world{three(), three().elects(2), three().ledBy(2, 3, 1, 2, 3)}, 1},
+		"the old one, cut off": {[]*world{three(), three().ledBy(2, 3, 1, 2, 3), three().silences(2, 3), three().ledBy(2, 3, 1, 2, 3)}, 1},
+		"cannot be asked":      {[]*world{three(), three().unasked(), three()}, 0},
+		"of another cluster":   {[]*world{three(), another()}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &observer{asker: newAsker(nil), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}}
+			counter := leaderChanges.WithLabelValues()
+			before := testutil.ToFloat64(counter)
+			for _, w := range tc.seen {
+				noteFigure(w.observed(t), w.seen)
+			}
+			if got := testutil.ToFloat64(counter) - before; got != tc.want {
+				t.Errorf("%v changes, want %v", got, tc.want)
+			}
+			if testutil.CollectAndCount(figures) == 0 {
+				t.Error("the cluster is not known")
+			}
+			o.forget(key(tc.seen[0].ec))
+			if n := testutil.CollectAndCount(figures); n != 0 {
+				t.Errorf("the cluster is gone, and there are %d series", n)
+			}
+			noteFigure(three().ledBy(3, 99, 1, 2, 3).observed(t), three().ledBy(3, 99, 1, 2, 3).seen)
+			if got := testutil.ToFloat64(counter) - before; got != tc.want {
+				t.Errorf("one of the same name has %v changes", got-tc.want)
+			}
+			o.forget(key(tc.seen[0].ec))
+		})
+	}
+}
+
+// TestRegisteredMetrics: a first request is an increase.
+func TestRegisteredMetrics(t *testing.T) {
+	if err := registerMetrics(); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.CollectAndCount(memberChanges); got != 8 {
+		t.Errorf("%d kinds of requests have a zero, want 8", got)
+	}
+}
+
+// TestCertificateExpiry: of all Secrets the certificate that is first counts, also if it has expired, or
+// another Secret is bad; of what cannot be read, what was known before.
+func TestCertificateExpiry(t *testing.T) {
+	const day = 24 * time.Hour
+	ca, err := pki.MakeCA(rand.Reader, "CA", noon, 3650*day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := func(name string, role pki.Role, validFor time.Duration, names ...string) *corev1.Secret {
+		pair, err := ca.Issue(rand.Reader, role, "example", names, noon, validFor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Data: map[string][]byte{role.Files.Cert: pair.Cert, role.Files.Key: pair.Key, role.Files.CA: ca.Cert}}
+	}
+	const hosts = "*.example.ns.svc"
+	operator := func(validFor time.Duration) *corev1.Secret { return secret("client", pki.Client, validFor) }
+	peer, server := secret("peer", pki.Peer, 90*day, hosts), secret("server", pki.Server, 60*day, hosts, "localhost")
+	ec := anEtcd()
+	ec.Spec.TLS = &v1beta2.TLSPolicy{Static: &v1beta2.StaticTLS{Member: &v1beta2.MemberSecret{PeerSecret: "peer", ServerSecret: "server"}, OperatorSecret: "client"}}
+	for name, tc := range map[string]struct {
+		secrets []client.Object
+		now     time.Time
+		isBad   bool
+		want    time.Duration // from noon
+	}{
+		"the server's is first":   {[]client.Object{peer, server, operator(90 * day)}, noon, false, 60 * day},
+		"the operator's is first": {[]client.Object{peer, server, operator(30 * day)}, noon, false, 30 * day},
+		"it has expired":          {[]client.Object{peer, server, operator(30 * day)}, noon.Add(31 * day), true, 30 * day},
+		"another is bad":          {[]client.Object{secret("peer", pki.Peer, 90*day, "other"), server, operator(30 * day)}, noon, true, 30 * day},
+		"one is not there":        {[]client.Object{peer, operator(30 * day)}, noon, true, 5 * day},
+		"nothing of it is usable": {[]client.Object{&corev1.Secret{ObjectMeta: peer.ObjectMeta}, server, operator(90 * day)}, noon, true, 60 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &observer{}
+			r := &loop.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(tc.secrets...).Build()}
+			made, _, err := o.readCertificates(t.Context(), r, ec, nil, tc.now)
+			if err != nil || (made.problem != nil) != tc.isBad {
+				t.Errorf("error %v, problem %+v", err, made.problem)
+			}
+			if tc.isBad {
+				made = certificates{expires: noon.Add(5 * day)}.with(made)
+			}
+			if want := noon.Add(tc.want); !made.expires.Equal(want) {
+				t.Errorf("it expires at %s, want %s", made.expires, want)
+			}
+		})
+	}
+}
