@@ -61,7 +61,7 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 .PHONY: ci
 ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep, end-to-end, install and OLM tests
 	@$(DOCTOR) --quiet ci
-	$(MAKE) --no-print-directory verify lint dist-test apiserver-test localcluster-test e2e install-test \
+	$(MAKE) --no-print-directory verify lint rules-test dist-test apiserver-test localcluster-test e2e install-test \
 		RACED='$(NEED_PROGRAMS)' SKIP=Walkthrough
 
 ##@ The local cluster
@@ -115,7 +115,7 @@ generate: generators ## Generate Go code from the API types
 	$(BIN)/controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: generators ## Generate CRDs, RBAC, the API reference and the page of metrics from the code
+manifests: generators ## Generate CRDs, RBAC, PrometheusRules, the API reference and the page of metrics
 	hack/manifests.sh $(OPERATORS)
 	$(BIN)/crd-ref-docs --source-path=api --config=docs/reference.yaml --renderer=markdown --output-path=docs/reference.md --log-level=ERROR
 	go run ./hack/metrics > docs/metrics.md
@@ -138,6 +138,15 @@ unit: ## Tests that need nothing running
 .PHONY: dist-test
 dist-test: # images for all platforms, charts, bundles and catalog, made twice
 	go test -C tools/dist -timeout 60m ./...
+
+.PHONY: rules-test
+rules-test: build-promtool ## What alerts, and what does not: the tests of the alert rules
+	$(BIN)/promtool check rules --lint=all --lint-fatal operators/*/config/prometheus/rules.yaml
+	$(BIN)/promtool test rules operators/*/config/prometheus/rules_test.yaml
+
+.PHONY: build-promtool
+build-promtool: # without the clients of all clouds
+	go build -C tools/prometheus -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ tool
 
 HISTORIES = 1000000
 SEED = 1

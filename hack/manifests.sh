@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Generates the CRDs and the role of each operator that is named.
+# Generates the CRDs, the role and the PrometheusRule of each operator that is named.
 #
 # Usage: hack/manifests.sh OPERATOR...
 set -euo pipefail
@@ -13,4 +13,9 @@ for operator in "$@"; do
 	bin/controller-gen crd:generateEmbeddedObjectMeta=true paths="$apis" output:crd:dir="$config/crd"
 	bin/crdtrim $(ls "$config"/crd/*.yaml | grep -v kustomization)
 	bin/controller-gen rbac:roleName=manager-role paths="./operators/$operator/..." output:rbac:dir="$config/rbac"
+	{
+		printf '%s\n' '# Made by hack/manifests.sh from rules.yaml: change it there.' \
+			'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' metadata: '  name: rules' spec:
+		sed 's/^./  &/' "$config/prometheus/rules.yaml"
+	} > "$config/prometheus/prometheusrule.yaml"
 done

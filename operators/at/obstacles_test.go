@@ -45,7 +45,7 @@ func TestObstacles(t *testing.T) {
 			cell(what, tc.claimed, observation{now: later, pod: pod}, nil, says)
 		}
 		if tc.before != nil {
-			cell("a quota", tc.before, observation{now: later}, obstacles.Quota, []string{obstacles.QuotaSays})
+			cell("a quota", tc.before, observation{now: later}, obstacles.ErrQuota, []string{obstacles.QuotaSays})
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 
 var (
 	changes = metrics.Counter("fairlead_memcached_changes_total",
-		"Changes of the servers that have ended, by kind (what they did to the cache: warm, cold or untouched) and result: done; superseded (the spec was edited before the end); or turned cold (a change that was announced as another one could not keep the cache; the rest of it is a cold one).",
+		"Changes of the servers that have ended, by kind (what they did to the cache: warm, cold or untouched) and result: done; superseded (the spec was edited before the end); or turned_cold (a change that was announced as another one could not keep the cache; the rest of it is a cold one).",
 		"kind", "result")
 	serverChanges = metrics.Counter("fairlead_memcached_server_changes_total",
 		"Servers that were changed in place.")
 	serversByState = metrics.Gauge("fairlead_memcached_servers",
-		"Servers by state: ready (and clients find them), or not ready, which those that are missing are too.", "state")
+		"Servers by state: ready (and clients find them), or not_ready, which those that are missing are too.", "state")
 	atStake = metrics.Gauge("fairlead_memcached_servers_at_stake",
 		"Servers whose items a cold change in progress will lose: those that it has not got to yet. Servers of another operator's that are being taken over are not counted.")
 	longestChange = metrics.Gauge("fairlead_memcached_change_started_timestamp_seconds",
@@ -32,7 +32,7 @@ var (
 const (
 	resultDone       = "done"
 	resultSuperseded = "superseded"
-	resultTurnedCold = "turned cold"
+	resultTurnedCold = "turned_cold"
 )
 
 // registerMetrics registers the metrics, with a zero for all that can happen, so that
@@ -121,7 +121,7 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 		}
 	}
 	say(serversByState, float64(total.ready), "ready")
-	say(serversByState, float64(total.notReady), "not ready")
+	say(serversByState, float64(total.notReady), "not_ready")
 	say(atStake, float64(total.atStake))
 	worst.Say(say, longestChange)
 }

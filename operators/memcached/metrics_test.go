@@ -60,8 +60,8 @@ func TestChangesAreCounted(t *testing.T) {
 		"taken back before it began":   {before: at(2, change("b", v1alpha1.Cold, 0)), after: at(3, nil), kind: "cold", result: "superseded"},
 		"taken back after it began":    {before: at(2, change("b", v1alpha1.Cold, 1)), after: at(3, change("a", v1alpha1.Cold, 2)), kind: "cold", result: "superseded"},
 		"all servers are stopped":      {before: at(3, change("b", v1alpha1.Cold, 2), size(0)), after: at(3, nil, size(0)), kind: "cold", result: "superseded"},
-		"a server came back empty":     {before: at(2, change("b", v1alpha1.Warm, 1)), after: at(2, change("b", v1alpha1.Cold, 1)), kind: "warm", result: "turned cold"},
-		"no room to grow":              {before: at(2, change("b", v1alpha1.Untouched, 0)), after: at(2, change("b", v1alpha1.Cold, 0)), kind: "untouched", result: "turned cold"},
+		"a server came back empty":     {before: at(2, change("b", v1alpha1.Warm, 1)), after: at(2, change("b", v1alpha1.Cold, 1)), kind: "warm", result: "turned_cold"},
+		"no room to grow":              {before: at(2, change("b", v1alpha1.Untouched, 0)), after: at(2, change("b", v1alpha1.Cold, 0)), kind: "untouched", result: "turned_cold"},
 		"the rest of it is a cold one": {before: at(2, change("b", v1alpha1.Cold, 3)), after: at(2, nil), kind: "cold", result: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestFigures(t *testing.T) {
 	}
 	servers := func(stake, notReady, ready int) []string {
 		return []string{
-			fmt.Sprintf(`fairlead_memcached_servers["not ready"] %d`, notReady), fmt.Sprintf(`fairlead_memcached_servers["ready"] %d`, ready),
+			fmt.Sprintf(`fairlead_memcached_servers["not_ready"] %d`, notReady), fmt.Sprintf(`fairlead_memcached_servers["ready"] %d`, ready),
 			fmt.Sprintf(`fairlead_memcached_servers_at_stake[] %d`, stake),
 		}
 	}

@@ -121,5 +121,5 @@ func TestObstaclesOfPulls(t *testing.T) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
 		return []string{"it needs memcached and /bin/sh", "exit code 127"}
 	}, aPull(now))
-	cell("a quota", obstacles.Quota, func(*corev1.Pod) []string { return []string{obstacles.QuotaSays} })
+	cell("a quota", obstacles.ErrQuota, func(*corev1.Pod) []string { return []string{obstacles.QuotaSays} })
 }

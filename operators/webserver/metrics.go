@@ -13,17 +13,17 @@ import (
 
 var (
 	rollouts = metrics.Counter("fairlead_webserver_rollouts_total",
-		"Rollouts that have ended, the first one of a WebServer included, by result: done (the revision became healthy) or rolled back. One that became healthy and crash-looped soon after is counted as both.", "result")
+		"Rollouts that have ended, the first one of a WebServer included, by result: done (the revision became healthy) or rolled_back. One that became healthy and crash-looped soon after is counted as both.", "result")
 	rollbacks = metrics.Counter("fairlead_webserver_rollbacks_total",
 		"Rollouts that were rolled back, by reason.", "reason")
 	replicasByState = metrics.Gauge("fairlead_webserver_replicas",
-		"Pods that there should be, by state: ready, or not ready, which those that are missing are too.", "state")
+		"Pods that there should be, by state: ready, or not_ready, which those that are missing are too.", "state")
 )
 
 // The results of a rollout.
 const (
 	resultDone       = "done"
-	resultRolledBack = "rolled back"
+	resultRolledBack = "rolled_back"
 )
 
 // rollbackReasons are those for which judge gives a rollout up.
@@ -79,5 +79,5 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 		total.notReady += f.notReady
 	}
 	say(replicasByState, float64(total.ready), "ready")
-	say(replicasByState, float64(total.notReady), "not ready")
+	say(replicasByState, float64(total.notReady), "not_ready")
 }

@@ -129,7 +129,7 @@ func TestFigures(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s%v %v", f.Name, labels, value))
 		})
 		slices.Sort(got)
-		want := []string{fmt.Sprintf("fairlead_webserver_replicas[not ready] %d", tc.notReady), fmt.Sprintf("fairlead_webserver_replicas[ready] %d", tc.ready)}
+		want := []string{fmt.Sprintf("fairlead_webserver_replicas[not_ready] %d", tc.notReady), fmt.Sprintf("fairlead_webserver_replicas[ready] %d", tc.ready)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

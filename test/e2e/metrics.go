@@ -26,7 +26,7 @@ import (
 func Scrape(t testing.TB, operator, account string) (int, map[string]*dto.MetricFamily, error) {
 	t.Helper()
 	namespace, name := operator+"-operator-system", operator+"-operator-controller-manager"
-	forward := exec.Command("kubectl", "port-forward", "-n", namespace, "deployment/"+name, ":8443")
+	forward := exec.CommandContext(t.Context(), "kubectl", "port-forward", "-n", namespace, "deployment/"+name, ":8443")
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		return 0, nil, err

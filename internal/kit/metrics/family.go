@@ -57,6 +57,12 @@ func Gauge(name, help string, labels ...string) *Family {
 	return newFamily(GaugeType, name, help, labels)
 }
 
+// GaugeFunc makes a metric of one series, of which value says the value.
+func GaugeFunc(name, help string, value func() float64) prometheus.GaugeFunc {
+	newFamily(GaugeType, name, help, nil)
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}
+
 // registered are the collectors that are in the registry: it takes long to find out that
 // it has one.
 var registered sync.Map

@@ -65,7 +65,7 @@ func TestObjects(t *testing.T) {
 	o.Forget(kind, object("gone"))
 	o.Forget(kind, object("never there"))
 	want := []string{
-		"fairlead_object_problemmap[group:cache.example.com kind:Memcached name:changing namespace:default reason:ReadFailed] 5",
+		"fairlead_object_problemmap[available: group:cache.example.com kind:Memcached name:changing namespace:default reason:ReadFailed] 5",
 		"fairlead_object_problems_omittedmap[group:cache.example.com kind:Memcached] 0",
 		"fairlead_objectsmap[condition:Available group:cache.example.com kind:Memcached status:True] 2",
 		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:False] 1",

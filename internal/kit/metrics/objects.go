@@ -23,8 +23,8 @@ var (
 	objects = Gauge("fairlead_objects",
 		"Objects by what their conditions say.", "group", "kind", "condition", "status")
 	problem = Gauge("fairlead_object_problem",
-		"Since when an object is not Ready (a Unix time). An object that is well has no series, nor has an At that waits or runs; of each kind there are at most 500, the worst first.",
-		"group", "kind", "namespace", "name", "reason")
+		"Since when an object is not Ready (a Unix time). An object that is well has no series, nor has an At that waits or runs; of each kind there are at most 500, the worst first. The label available is what its condition Available says: True, False, Unknown, or nothing for a kind without it.",
+		"group", "kind", "namespace", "name", "reason", "available")
 	omitted = Gauge("fairlead_object_problems_omitted",
 		"Objects in trouble that have no series in fairlead_object_problem, because there are too many of them.", "group", "kind")
 )
@@ -52,9 +52,9 @@ type said = unique.Handle[string]
 
 // trouble is why an object is not well.
 type trouble struct {
-	rank   int // 0 is the worst
-	since  float64
-	reason string
+	rank              int // 0 is the worst
+	since             float64
+	reason, available string
 }
 
 // Note keeps what an object's conditions say. Reasons in fine are of objects that are not Ready and
@@ -109,8 +109,11 @@ func troubleOf(conditions []metav1.Condition, fine []string) (trouble, bool) {
 		return trouble{}, false
 	}
 	t := trouble{rank: 2, since: float64(ready.LastTransitionTime.Unix()), reason: ready.Reason}
+	if available := meta.FindStatusCondition(conditions, status.Available); available != nil {
+		t.available = string(available.Status)
+	}
 	switch {
-	case meta.IsStatusConditionFalse(conditions, status.Available):
+	case t.available == string(metav1.ConditionFalse):
 		t.rank = 0
 	case meta.IsStatusConditionTrue(conditions, status.Stalled):
 		t.rank = 1
@@ -164,7 +167,7 @@ func (k *kindOfObjects) sayProblems(kind schema.GroupKind, say Say) {
 	})
 	for _, object := range worst[:min(len(worst), MostProblems)] {
 		t := k.problems[object]
-		say(problem, t.since, kind.Group, kind.Kind, object.Namespace, object.Name, t.reason)
+		say(problem, t.since, kind.Group, kind.Kind, object.Namespace, object.Name, t.reason, t.available)
 	}
 	say(omitted, float64(max(0, len(worst)-MostProblems)), kind.Group, kind.Kind)
 }

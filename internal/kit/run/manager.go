@@ -63,7 +63,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 	if err := canShareCaches(scheme, operators); err != nil {
 		return nil, err
 	}
-	if err := metrics.Register(lacked); err != nil {
+	if err := metrics.Register(rightsMissing); err != nil {
 		return nil, err
 	}
 

@@ -24,26 +24,27 @@ type rights struct {
 // again every half minute, or sooner.
 const lately = time.Minute
 
-var rightsMissing = metrics.Gauge("fairlead_rights_missing",
-	"Rights that the manager lacked during the last minute, and without which it cannot watch what it works for. Its log names them.")
-
 // lacked has when a right was refused last, by the message.
-var lacked = metrics.NewBoard(func(all map[string]time.Time, say metrics.Say) {
-	missing := 0
-	for _, last := range all {
-		if time.Since(last) < lately {
-			missing++
+var lacked sync.Map
+
+var rightsMissing = metrics.GaugeFunc("fairlead_rights_missing",
+	"Rights that the manager lacked during the last minute, and without which it cannot watch what it works for. Its log names them.",
+	func() float64 {
+		missing := 0
+		for _, last := range lacked.Range {
+			if time.Since(last.(time.Time)) < lately {
+				missing++
+			}
 		}
-	}
-	say(rightsMissing, float64(missing))
-}, rightsMissing)
+		return float64(missing)
+	})
 
 func (r *rights) onWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return
 	}
-	lacked.Note(err.Error(), time.Now())
+	lacked.Store(err.Error(), time.Now())
 	if _, again := r.seen.LoadOrStore(err.Error(), true); !again {
 		r.log.Error(err, "the manager may not see what it is to work for: give its service account the right, "+
 			"or say in WATCH_NAMESPACE or --namespace which namespaces its Roles are in")

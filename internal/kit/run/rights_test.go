@@ -26,11 +26,11 @@ func TestMissingRightsAreToldOnce(t *testing.T) {
 	if len(lines) != 2 || !strings.Contains(lines[0], "ats.at.example.com") || !strings.Contains(lines[0], "WATCH_NAMESPACE") {
 		t.Errorf("logged: %q", lines)
 	}
-	missing := func() float64 { return testutil.ToFloat64(lacked) }
+	missing := func() float64 { return testutil.ToFloat64(rightsMissing) }
 	if got := missing(); got != 2 {
 		t.Errorf("%v rights are missing, want 2", got)
 	}
-	lacked.Note(refused("ats").Error(), time.Now().Add(-lately))
+	lacked.Store(refused("ats").Error(), time.Now().Add(-lately))
 	if got := missing(); got != 1 {
 		t.Errorf("%v rights are missing a minute after one was given, want 1", got)
 	}

@@ -46,8 +46,8 @@ const Crashes = "crashes"
 // injected is the name of an init container that admission has added.
 const injected = "injected"
 
-// Quota is how the API server refuses a pod that the operator creates, and QuotaSays its words.
-var Quota = &loop.WriteError{
+// ErrQuota is how the API server refuses a pod that the operator creates, and QuotaSays its words.
+var ErrQuota = &loop.WriteError{
 	Write: loop.Write{Verb: loop.Create, Object: &corev1.Pod{}},
 	Err:   apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New(QuotaSays)),
 }

@@ -52,6 +52,6 @@ func TestObstacles(t *testing.T) {
 			says := put(pod, job.AgentContainer)
 			cell(what, tries, observation{now: noon, pods: []*corev1.Pod{pod}, claimed: pod}, nil, says)
 		}
-		cell("a quota", idle, observation{now: noon}, obstacles.Quota, []string{obstacles.QuotaSays})
+		cell("a quota", idle, observation{now: noon}, obstacles.ErrQuota, []string{obstacles.QuotaSays})
 	}
 }

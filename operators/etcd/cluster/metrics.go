@@ -19,7 +19,7 @@ var (
 	leaderChanges = metrics.Counter("fairlead_etcd_leader_changes_total",
 		"Changes of leader that the operator saw, also those that it requested itself. It asks every 30 seconds at rest, so several within that time may be one.")
 	memberCount = metrics.Gauge("fairlead_etcd_members",
-		"Members of all EtcdClusters by state: ready (serves, as in status.readyMembers), learner (not yet a voter) or not ready.", "state")
+		"Members of all EtcdClusters by state: ready (serves, as in status.readyMembers), learner (not yet a voter) or not_ready.", "state")
 	leaderlessClusters = metrics.Gauge("fairlead_etcd_clusters_without_leader",
 		"EtcdClusters that have been formed, of which no member that answers says who leads. One that does not tell the operator, because it has users, is left out. An election takes a moment: alert on what lasts.")
 	quotaRatio = metrics.Gauge("fairlead_etcd_database_quota_ratio",
@@ -33,7 +33,7 @@ var (
 const (
 	stateReady    = "ready"
 	stateLearner  = "learner"
-	stateNotReady = "not ready"
+	stateNotReady = "not_ready"
 )
 
 // figures are those of all EtcdClusters.

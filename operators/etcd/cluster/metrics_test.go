@@ -76,7 +76,7 @@ func TestFigures(t *testing.T) {
 		w.list[2].IsLearner = true
 		return w
 	}
-	const ready, notReady, ratio, leaderless, expiry = "members ready", "members not ready", "database_quota_ratio ns example", "clusters_without_leader", "certificate_expiry_timestamp_seconds ns example"
+	const ready, notReady, ratio, leaderless, expiry = "members ready", "members not_ready", "database_quota_ratio ns example", "clusters_without_leader", "certificate_expiry_timestamp_seconds ns example"
 	for name, tc := range map[string]struct {
 		seen []*world
 		want map[string]float64
@@ -133,7 +133,7 @@ func TestFiguresOfTheWorst(t *testing.T) {
 		object("plain"): {isLeaderless: true},
 	})
 	want := map[string]float64{
-		"members ready": 5, "members not ready": 1, "members learner": 1, "clusters_without_leader": 1,
+		"members ready": 5, "members not_ready": 1, "members learner": 1, "clusters_without_leader": 1,
 		"database_quota_ratio ns full": .95, "certificate_expiry_timestamp_seconds ns old": float64(noon.Unix()),
 	}
 	if !maps.Equal(got, want) {

@@ -115,6 +115,7 @@ func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) st
 		return fmt.Sprintf("its container %q is crash-looping: %s", c.Name, crash.LastWords)
 	}
 	switch pods.ObstacleOf(c) {
+	case pods.None:
 	case pods.NoImage:
 		return fmt.Sprintf("the image %q of its container %q cannot be pulled", pods.ImageOf(pod, c.Name), c.Name)
 	case pods.NoStart:

@@ -118,7 +118,7 @@ func (o *observer) observeCertificates(ctx context.Context, r *loop.Reader, ec *
 		return certificates{}, err
 	}
 	if made.problem != nil || len(made.stale) > 0 {
-		return known.certificates.with(made), nil
+		return known.with(made), nil
 	}
 	o.certificates.set(key(ec), knownCertificate{made, versions, until})
 	return made, nil

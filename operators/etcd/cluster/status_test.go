@@ -405,7 +405,7 @@ func TestObstacles(t *testing.T) {
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = `{"level":"fatal","msg":"address in use"}`
 			return []string{"crash-looping: address in use"}
 		})
-		cell("a quota", obstacles.Quota, func(*world, *corev1.Pod, *corev1.PersistentVolumeClaim) []string {
+		cell("a quota", obstacles.ErrQuota, func(*world, *corev1.Pod, *corev1.PersistentVolumeClaim) []string {
 			return []string{obstacles.QuotaSays}
 		})
 	}

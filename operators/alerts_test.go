@@ -1,0 +1,103 @@
+package operators
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// alert is a rule in a file that Prometheus loads.
+type alert struct {
+	Alert, Expr string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// alerts are those of all operators, by file.
+func alerts(t *testing.T) map[string][]alert {
+	t.Helper()
+	files, err := filepath.Glob("*/config/prometheus/rules.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rules: %v", err)
+	}
+	all := map[string][]alert{}
+	for _, file := range files {
+		var rules struct{ Groups []struct{ Rules []alert } }
+		if err := yaml.Unmarshal([]byte(readFile(t, file)), &rules); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, group := range rules.Groups {
+			all[file] = append(all[file], group.Rules...)
+		}
+	}
+	return all
+}
+
+// TestAlertsHaveRunbooks: each alert says what whoever gets it needs, and leads to a page about it. Each page is of
+// an alert, and in the list.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	const at = "https://fairlead.example.com/docs/runbooks/"
+	list := readFile(t, "../docs/alerts.md")
+	pages := map[string]bool{}
+	files, err := filepath.Glob("../docs/runbooks/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		pages[strings.TrimSuffix(filepath.Base(file), ".md")] = false
+	}
+	for file, rules := range alerts(t) {
+		tests := readFile(t, filepath.Join(filepath.Dir(file), "rules_test.yaml"))
+		for _, a := range rules {
+			if _, there := pages[a.Alert]; !there {
+				t.Errorf("%s: %s has no page in docs/runbooks", file, a.Alert)
+				continue
+			}
+			pages[a.Alert] = true
+			if got, want := a.Annotations["runbook_url"], at+a.Alert+".md"; got != want {
+				t.Errorf("%s: runbook_url of %s is %q, want %q", file, a.Alert, got, want)
+			}
+			if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) || a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+				t.Errorf("%s: %s lacks a severity, a summary or a description", file, a.Alert)
+			}
+			if !strings.Contains(tests, "runbook_url: "+at+a.Alert+".md") {
+				t.Errorf("%s: no test lets %s fire", file, a.Alert)
+			}
+			if !strings.Contains(list, "[`"+a.Alert+"`](runbooks/"+a.Alert+".md)") {
+				t.Errorf("docs/alerts.md lacks %s", a.Alert)
+			}
+		}
+	}
+	for name, used := range pages {
+		if !used {
+			t.Errorf("docs/runbooks/%s.md is of no alert", name)
+		}
+		if !strings.HasPrefix(readFile(t, "../docs/runbooks/"+name+".md"), "# "+name+"\n") {
+			t.Errorf("docs/runbooks/%s.md has another title", name)
+		}
+	}
+}
+
+// TestAlertsKnowReasons: a reason that an alert looks for is one that guides have, and so one that objects have.
+func TestAlertsKnowReasons(t *testing.T) {
+	matcher, word := regexp.MustCompile(`reason[!=]~?"([^"]*)"`), regexp.MustCompile(`^\w+$`)
+	guides := ""
+	for _, name := range []string{"at", "memcached", "webserver", "etcd", "etcd-backup", "troubleshooting"} {
+		guides += readFile(t, "../docs/"+name+".md")
+	}
+	for file, rules := range alerts(t) {
+		for _, a := range rules {
+			for _, match := range matcher.FindAllStringSubmatch(a.Expr, -1) {
+				for reason := range strings.SplitSeq(match[1], "|") {
+					if word.MatchString(reason) && !strings.Contains(guides, "`"+reason+"`") {
+						t.Errorf("%s: %s looks for the reason %s, which is in no guide", file, a.Alert, reason)
+					}
+				}
+			}
+		}
+	}
+}
