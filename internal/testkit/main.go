@@ -52,9 +52,17 @@ func Server(t testing.TB) *APIServer {
 	return shared.server
 }
 
-// poll calls done every few milliseconds until it returns nil. Its error is
-// done's last one.
+// poll calls done every few milliseconds at first, and then less often the longer it takes,
+// until it returns nil. Its error is done's last one.
 func poll(ctx context.Context, limit time.Duration, done func() error) error {
-	_, err := pace.Until(ctx, limit, done)
+	const most = 200 * time.Millisecond
+	began, next, err := time.Now(), time.Now(), error(nil)
+	_, err = pace.Until(ctx, limit, func() error {
+		if now := time.Now(); !now.Before(next) {
+			err = done()
+			next = now.Add(min(now.Sub(began)/8, most))
+		}
+		return err
+	})
 	return err
 }

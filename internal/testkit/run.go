@@ -135,7 +135,7 @@ func (pl *play) story(v variant) error {
 	ctx, cancel := pace.WithTimeout(pl.ctx, timeout, errors.New("not settled"))
 	defer cancel()
 	until := func(what string, done func(context.Context, *Run) error) error {
-		if err := poll(ctx, 2*timeout, func() error { return done(ctx, pl.Run) }); err != nil {
+		if _, err := pace.Until(ctx, 2*timeout, func() error { return done(ctx, pl.Run) }); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		return nil
@@ -154,7 +154,7 @@ func (pl *play) story(v variant) error {
 	for i, step := range pl.scenario.Steps {
 		name := fmt.Sprintf("step %d (%s)", i+1, step.Name)
 		if step.When != nil {
-			if err := until(name+" waits", step.When); err != nil {
+			if err := until(name+" waits", pl.onNews(step.When)); err != nil {
 				return err
 			}
 		}
@@ -167,13 +167,14 @@ func (pl *play) story(v variant) error {
 	if pl.wire.plan.fault == Conflict {
 		needed += afterConflict
 	}
+	isSettled := pl.onNews(pl.scenario.Settled)
 	settled := func(ctx context.Context, r *Run) error {
 		silent := pl.wire.silentFor()
 		if silent < needed/2 { // no poll as long as the answer may change
 			calm = 0
 			return fmt.Errorf("the operator does not come to rest: its last request or news was %s ago", silent.Round(time.Millisecond))
 		}
-		if err := pl.scenario.Settled(ctx, r); err != nil {
+		if err := isSettled(ctx, r); err != nil {
 			return err
 		}
 		if calm++; silent < needed || calm < calmPolls {
@@ -191,6 +192,21 @@ func (pl *play) story(v variant) error {
 		}
 	}
 	return nil
+}
+
+// onNews asks again after a no only when an operator has sent or received something, or after a
+// while: many runs that ask all the time would keep the API server busier than what they test.
+func (pl *play) onNews(done func(context.Context, *Run) error) func(context.Context, *Run) error {
+	const while = 200 * time.Millisecond
+	var asked time.Time
+	var answer error
+	return func(ctx context.Context, r *Run) error {
+		if since := time.Since(asked); answer == nil || since >= while || pl.wire.silentFor() < since {
+			asked = time.Now()
+			answer = done(ctx, r)
+		}
+		return answer
+	}
 }
 
 // ComesUp is how long after the user has arranged an operator starts whose writes are

@@ -15,6 +15,7 @@ import (
 // TestImageByHand: the image of a running pod that another writer has changed is changed
 // back, in the same pod.
 func TestImageByHand(t *testing.T) {
+	t.Parallel()
 	for name, option := range map[string]mcOption{"random": size(2), "stable": stable, "warm": warm} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := newStage(t, behaves), context.Background()

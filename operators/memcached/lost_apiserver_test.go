@@ -19,6 +19,7 @@ import (
 // TestLostLabels: a server whose labels are removed becomes a server again, the same pod,
 // whether its StatefulSet has released it or not.
 func TestLostLabels(t *testing.T) {
+	t.Parallel()
 	for name, labels := range map[string]string{
 		"the operator's": `{"app.kubernetes.io/managed-by":null}`,
 		"all":            `{"app.kubernetes.io/managed-by":null,"app":null,"memcached_cr":null,"memcached-operator/identity":null}`,
@@ -47,6 +48,7 @@ func TestLostLabels(t *testing.T) {
 // TestPodInTheWay: status names a pod that has a server's name and another owner, and the
 // operator does not touch it.
 func TestPodInTheWay(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStage(t, func(pod *corev1.Pod) testkit.Outcome {
 		if pod.Labels["theirs"] != "" {
 			return testkit.Outcome{Forever: true}

@@ -56,6 +56,7 @@ func TestEvicted(t *testing.T) {
 // TestRefusedServers: a pool of which no pod was made is healed by an edit, and
 // one that starts from nothing with another image never runs the one before.
 func TestRefusedServers(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStage(t, behaves), context.Background()
 	tooMuch := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	s.Must(s.Create(ctx, &corev1.LimitRange{

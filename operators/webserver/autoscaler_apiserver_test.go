@@ -40,6 +40,7 @@ func hasReplicas(s *stage, want int32) func() error {
 // TestAutoscaling: the operator's own autoscaler sets the replicas, no other writer
 // changes them back, and turning it on or off does not drop them to one.
 func TestAutoscaling(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStage(t), context.Background()
 	s.Must(s.Create(ctx, story(s.R)))
 	s.settled(reasonReady, "nginx:1")

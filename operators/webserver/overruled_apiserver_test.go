@@ -23,6 +23,7 @@ import (
 // TestOverruled: what admission makes of the Deployment is a condition beside Ready, and one event. It costs nothing at
 // rest and no status when another operator starts, and it ends with the policy, at the next change.
 func TestOverruled(t *testing.T) {
+	t.Parallel()
 	s, ctx, server := newStage(t), context.Background(), testkit.Server(t)
 	server.Enforce(t, s.R.Namespace, testkit.LimitedTemplates)
 	ws := story(s.R)

@@ -20,6 +20,7 @@ import (
 // image that already has a ReplicaSet is rolled back, too, when its pods are refused: the
 // Deployment's own deadline does not pass for it.
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStage(t), context.Background()
 	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))

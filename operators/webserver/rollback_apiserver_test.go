@@ -39,6 +39,7 @@ func rolloutDeadline(ws *webv1.WebServer) time.Duration {
 // TestRollsBackAfterAScaleUp: the Deployment's own deadline never passes for an
 // image that was set while there was no pod.
 func TestRollsBackAfterAScaleUp(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
@@ -61,6 +62,7 @@ func TestRollsBackAfterAScaleUp(t *testing.T) {
 // TestTriesAgain: with another deadline, or when an annotation requests it, and not
 // because of other replicas.
 func TestTriesAgain(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))
@@ -112,6 +114,7 @@ func TestTriesAgain(t *testing.T) {
 // earlier image again. The Deployment then shows the deadline of the failed one for a
 // moment.
 func TestAFixIsNotCondemned(t *testing.T) {
+	t.Parallel()
 	s, ctx := newStageWith(t, badImages), context.Background()
 	ws := story(s.R)
 	ws.Spec.Rollout.DeadlineSeconds = int32(pace.Seconds(5))

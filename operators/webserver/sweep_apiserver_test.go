@@ -51,7 +51,10 @@ func TestSweep(t *testing.T) {
 }
 
 // TestUnderPolicies plays stories where admission changes or refuses what is written.
-func TestUnderPolicies(t *testing.T) { newSweep(t).Under(t, comesUp(), isTriedAgain()) }
+func TestUnderPolicies(t *testing.T) {
+	t.Parallel()
+	newSweep(t).Under(t, comesUp(), isTriedAgain())
+}
 
 // TestSimulationIsReal: the operator writes the same to the simulation and to the real
 // API server.
