@@ -26,6 +26,8 @@ ASSETS := $(CLUSTER)/bin
 # The versions of etcd that EtcdCluster is tested with: etcd, etcdctl and etcdutl in a folder each.
 ETCD_ASSETS := $(CLUSTER)/etcd
 LOCALCLUSTER := $(BIN)/localcluster
+# What tests of $OPERATOR need: only those of etcd's backups need storage, and so npm.
+STORAGE = $(if $(filter all etcd,$(OPERATOR)),build-storage)
 # kubectl: the user's own, or else the one that the local cluster is built with.
 KUBECTL ?= $(or $(shell command -v kubectl),$(ASSETS)/kubectl)
 CONFIG = operators$(if $(filter all,$(OPERATOR)),,/$(OPERATOR))/config
@@ -58,11 +60,25 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 	@$(DOCTOR) --quiet test
 	@hack/ahead.sh test $(MAKE) --no-print-directory first-tests walkthroughs
 
+# What mostly waits goes side by side with something else. What judges time, or that no request is
+# lost, runs with nothing beside it.
+TOGETHER = $(MAKE) --no-print-directory -j2 --output-sync=target
+
 .PHONY: ci
 ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep, end-to-end, install and OLM tests
 	@$(DOCTOR) --quiet ci
-	$(MAKE) --no-print-directory verify lint rules-test dist-test apiserver-test localcluster-test e2e install-test \
-		RACED='$(NEED_PROGRAMS)' SKIP=Walkthrough
+	$(TOGETHER) programs-test static
+	$(MAKE) --no-print-directory sweep
+	$(TOGETHER) e2e install-test SKIP='Walkthrough|^TestAlone'
+	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
+
+.PHONY: static
+static: verify lint rules-test dist-test
+
+# Those for which make test has no time, and the race detector is worth it.
+.PHONY: programs-test
+programs-test: assets etcd-versions $(STORAGE) localcluster-test
+	$(RACE_TEST) $(NEED_PROGRAMS)
 
 ##@ The local cluster
 
@@ -94,8 +110,6 @@ build-localcluster:
 
 # Azurite is installed once for each lock file.
 AZURITE := $(BIN)/azurite
-# What tests of $OPERATOR need: only those of etcd's backups need storage, and so npm.
-STORAGE = $(if $(filter all etcd,$(OPERATOR)),build-storage)
 
 .PHONY: build-storage
 build-storage: ## Build the servers of object storage that backups are tested with (minutes once, seconds later; needs npm)
@@ -183,7 +197,6 @@ LONG = ^Test(Sweep|Fields|Memory$$)
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|SimulationUnderPolicies|OnceFailed|PlantedFlaws)
 RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
 TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
-RACED = $(TESTED)
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
 # RACE=yes has first-tests find data races, which takes CI less than the same tests once more.
@@ -191,7 +204,11 @@ RACE ?=
 
 .PHONY: apiserver-test
 apiserver-test: assets etcd-versions $(STORAGE) ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
-	$(RACE_TEST) $(RACED)
+	$(RACE_TEST) $(TESTED)
+	$(MAKE) --no-print-directory sweep
+
+.PHONY: sweep
+sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, and what else is long
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
 .PHONY: first-tests

@@ -9,8 +9,8 @@
 # or pulls it as $IMG.
 #
 # A test that judges time, or that no request is lost, is called TestAlone...: it
-# runs with nothing beside it, after the others. RUN=PATTERN runs only what it matches;
-# SKIP=PATTERN leaves out what it matches of the others.
+# runs with nothing beside it, after the others. RUN=PATTERN runs only what it matches, and
+# as well with nothing beside it if that is ^TestAlone...; SKIP=PATTERN leaves out what it matches.
 #
 # Usage: [RUN=PATTERN | SKIP=PATTERN] hack/e2e.sh all|OPERATOR
 set -euo pipefail
@@ -45,15 +45,17 @@ alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 # run PACKAGES-AT-A-TIME FLAG...
 run() { go test -tags e2e -count 1 -timeout 40m -v -p "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
-# One node runs all their pods: packages go on side by side where it is large.
-few=$((($(nproc) + 3) / 4))
+# They mostly wait, but one node runs all their pods.
+few=$((($(nproc) + 1) / 2))
 failed=0
-if [[ -n ${RUN:-} ]]; then
-	run $few -run "$RUN" || failed=1
-else
+case ${RUN:-} in
+"$alone"*) run 1 -parallel 1 -run "$RUN" || failed=1 ;;
+?*) run $few -run "$RUN" || failed=1 ;;
+*)
 	run $few -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
-	run 1 -parallel 1 -run "$alone" || failed=1
-fi
+	run 1 -parallel 1 -run "$alone" ${SKIP:+-skip "$SKIP"} || failed=1
+	;;
+esac
 
 if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
 	printf '\n%d tests were skipped, because they need the local cluster:\n' "$(grep -c 'needs the local cluster: ' "$log")"

@@ -10,7 +10,7 @@ mkdir "$copy/before"
 cp -a Makefile go.mod go.sum api cmd docs hack internal operators "$copy/before"
 cp -a "$copy/before" "$copy/after"
 ln -s "$PWD/bin" "$PWD/tools" "$copy/after"
-make --no-print-directory -s -C "$copy/after" generate manifests
+MAKEFLAGS='' make --no-print-directory -s -C "$copy/after" generate manifests
 rm "$copy/after/bin" "$copy/after/tools"
 if ! diff -r -u "$copy/before" "$copy/after"; then
 	echo "generated files are not current: run make generate manifests" >&2
