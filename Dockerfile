@@ -1,4 +1,4 @@
-# For whoever has Docker; `make docker-build` needs none. The same program, and
+# For whoever has Docker; `make docker-build` needs none. The same programs, and
 # nothing else: no shell, not root.
 #
 #   docker build --build-arg VERSION=0.0.2 --build-arg COMMIT=$(git rev-parse HEAD) -t registry.example.com/you/fairlead:v0.0.2 .
@@ -14,9 +14,9 @@ COPY operators operators
 ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
     -ldflags "-s -w -X example.com/fairlead/internal/kit/run.Version=$VERSION -X example.com/fairlead/internal/kit/run.Commit=$COMMIT" \
-    -o /fairlead ./cmd/fairlead
+    -o /programs/ ./cmd/fairlead ./cmd/fairlead-etcd-agent
 
 FROM scratch
-COPY --from=build /fairlead /fairlead
+COPY --from=build /programs/ /
 USER 65532:65532
 ENTRYPOINT ["/fairlead"]

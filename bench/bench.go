@@ -30,7 +30,7 @@ import (
 // options are what the command line can change.
 type options struct {
 	rounds, burst, idle, scale, fleet, etcds, database int
-	manager, localcluster, versitygw, s3pipe           string
+	manager, agent, localcluster, versitygw, s3pipe    string
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.

@@ -5,10 +5,10 @@
 //	localcluster run -- go run ./bench [-run burst,idle] [-rounds 5]
 //
 // It needs KUBECONFIG, LOCALCLUSTER_DIR and kubectl, as localcluster run gives
-// them, and bin/fairlead and bin/localcluster, as make build builds them; and
-// for etcd-backup and etcd-restore bin/versitygw and bin/s3pipe, as make
-// bench-programs does. The exit code is 1 when a bound is missed or a measure
-// could not be taken.
+// them, and bin/fairlead, bin/fairlead-etcd-agent and bin/localcluster, as make
+// build builds them; and for etcd-backup and etcd-restore bin/versitygw and
+// bin/s3pipe, as make bench-programs does. The exit code is 1 when a bound is
+// missed or a measure could not be taken.
 package main
 
 import (
@@ -82,6 +82,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters of one member are at rest in the measure etcd-idle")
 	flag.IntVar(&options.database, "database", 1024, "how large the database is, in MiB, in the measures etcd-backup and etcd-restore")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
+	flag.StringVar(&options.agent, "agent", "bin/fairlead-etcd-agent", "the `program` in the pods of backups")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
 	flag.StringVar(&options.versitygw, "versitygw", "bin/versitygw", "the S3 gateway, a `program` that runs in the cluster")
 	flag.StringVar(&options.s3pipe, "s3pipe", "bin/s3pipe", "the `program` that backups are measured against")

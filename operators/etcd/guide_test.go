@@ -16,7 +16,7 @@ func TestGuideHasReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	reason := regexp.MustCompile(`(?m)^\t[rR]eason\w+\s+= "(\w+)"$`)
-	for _, folder := range []string{"agent", "backup", "job", "restore", "store", "../../internal/kit/apply"} {
+	for _, folder := range []string{"backup", "job", "restore", "task", "../../internal/kit/apply"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 // Package etcd is the etcd operator: EtcdClusters, in operators/etcd/cluster, and EtcdBackups, in
 // operators/etcd/backup. How it talks to members is in members, which versions follow which in
-// versions, and its certificates in pki.
+// versions, and its certificates in pki. Packages agent and store are in a program of their own,
+// and what both programs know of each other is in task.
 package etcd
 
 import (

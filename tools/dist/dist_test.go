@@ -124,7 +124,7 @@ func TestPush(t *testing.T) {
 	}
 	index := v1.ImageIndex(empty.Index)
 	for _, architecture := range []string{"amd64", "arm64"} {
-		image, err := imageOf(files{program: {mode: 0o755, content: []byte(architecture)}}, v1.ConfigFile{OS: "linux", Architecture: architecture})
+		image, err := imageOf(files{programs[0]: {mode: 0o755, content: []byte(architecture)}}, v1.ConfigFile{OS: "linux", Architecture: architecture})
 		if err != nil {
 			t.Fatal(err)
 		}

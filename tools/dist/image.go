@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
+// programs are what is in the image: the manager, which it runs, and the agent of the etcd operator, which pods that
+// the manager creates run.
+var programs = []string{"fairlead", "fairlead-etcd-agent"}
+
 const (
-	program = "fairlead"
 	// nonRoot is the user that the distroless images call nonroot.
 	nonRoot = "65532:65532"
 	// revisionKey is the label, and in an archive the annotation, that names the
@@ -27,7 +31,7 @@ const (
 	runPackage = "example.com/fairlead/internal/kit/run"
 )
 
-// writeImage makes the manager's image for all platforms: one static program
+// writeImage makes the manager's image for all platforms: static programs
 // and nothing else, no shell, not root. And an SBOM per platform.
 func (r *release) writeImage() error {
 	image, bills, err := r.buildImage()
@@ -61,19 +65,15 @@ func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		file := filepath.Join(temp, strings.ReplaceAll(name, "/", "-"))
-		if err := r.compile(platform, file); err != nil {
-			return nil, nil, err
-		}
-		content, err := os.ReadFile(file)
+		inside, built, err := r.buildPrograms(platform, filepath.Join(temp, strings.ReplaceAll(name, "/", "-")))
 		if err != nil {
 			return nil, nil, err
 		}
-		image, err := imageOf(files{program: {mode: 0o755, content: content}}, v1.ConfigFile{
+		image, err := imageOf(inside, v1.ConfigFile{
 			OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant,
 			Created: v1.Time{Time: r.date},
 			Config: v1.Config{
-				User: nonRoot, WorkingDir: "/", Entrypoint: []string{"/" + program},
+				User: nonRoot, WorkingDir: "/", Entrypoint: []string{"/" + programs[0]},
 				Env:    []string{"PATH=/"},
 				Labels: r.imageLabels("Fairlead", "Kubernetes operators that keep a workload running true"),
 			},
@@ -82,11 +82,36 @@ func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
 			return nil, nil, err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
-		if bills[sbomFile(r.version, platform)], err = r.sbom(file, platform); err != nil {
+		if bills[sbomFile(r.version, platform)], err = r.sbom(platform, built...); err != nil {
 			return nil, nil, err
 		}
 	}
 	return index, bills, nil
+}
+
+// buildPrograms builds what is in the image into a folder; built is where each of them is.
+func (r *release) buildPrograms(platform *v1.Platform, folder string) (inside files, built []string, err error) {
+	inside = files{}
+	for _, program := range r.programs() {
+		to := filepath.Join(folder, program)
+		if err := r.compile(platform, program, to); err != nil {
+			return nil, nil, err
+		}
+		content, err := os.ReadFile(to)
+		if err != nil {
+			return nil, nil, err
+		}
+		inside[program], built = file{mode: 0o755, content: content}, append(built, to)
+	}
+	return inside, built, nil
+}
+
+// programs are those of the image that the version has: the first ones had no agent.
+func (r *release) programs() []string {
+	return slices.DeleteFunc(slices.Clone(programs), func(program string) bool {
+		_, err := os.Stat(filepath.Join(r.tree, "cmd", program))
+		return errors.Is(err, os.ErrNotExist)
+	})
 }
 
 // imageByDigest is the manager's image as bundles name it: what is installed is
@@ -155,9 +180,9 @@ func (r *release) builtDigest() (string, error) {
 	return "", nil
 }
 
-// compile builds the program: if it is to be published, the same bytes wherever it
+// compile builds a program: if it is to be published, the same bytes wherever it
 // is done with the same version of Go.
-func (r *release) compile(platform *v1.Platform, to string) error {
+func (r *release) compile(platform *v1.Platform, program, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
 		return err

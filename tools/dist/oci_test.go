@@ -108,7 +108,7 @@ func imageFor(t *testing.T, architectures ...string) (v1.Image, v1.ImageIndex) {
 	index := v1.ImageIndex(empty.Index)
 	for _, architecture := range architectures {
 		var err error
-		image, err = imageOf(files{program: {mode: 0o755, content: []byte(architecture)}},
+		image, err = imageOf(files{programs[0]: {mode: 0o755, content: []byte(architecture)}},
 			v1.ConfigFile{OS: "linux", Architecture: architecture, Config: v1.Config{User: nonRoot}})
 		if err != nil {
 			t.Fatal(err)

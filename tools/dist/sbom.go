@@ -20,34 +20,52 @@ func sbomFile(version string, platform *v1.Platform) string {
 	return fmt.Sprintf("sbom/fairlead-v%s-%s-%s.spdx.json", version, platform.OS, platform.Architecture)
 }
 
-// sbom lists, in SPDX 2.3, what the Go linker put into a program: the modules
+// sbom lists, in SPDX 2.3, what the Go linker put into the programs: the modules
 // with their versions, and Go itself. There is nothing else in the image.
-func (r *release) sbom(program string, platform *v1.Platform) ([]byte, error) {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return nil, err
-	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
+func (r *release) sbom(platform *v1.Platform, programs ...string) ([]byte, error) {
 	name := fmt.Sprintf("fairlead-%s-%s-%s", r.version, platform.OS, platform.Architecture)
-
-	root := goPackage(info.Main.Path, "v"+r.version)
-	root.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: digest}}
-	root.PackageComment = "the program " + platform.String() + " of commit " + r.commit
 	document := &spdx.Document{
-		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
-		DocumentName: name, DocumentNamespace: "https://fairlead.example.com/spdx/" + name + "-" + digest,
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
 		CreationInfo: &spdx.CreationInfo{
 			Created:  r.date.Format("2006-01-02T15:04:05Z"),
 			Creators: []spdx.Creator{{CreatorType: "Tool", Creator: "fairlead-dist"}, {CreatorType: "Organization", Creator: "Fairlead"}},
 		},
-		Packages:      []*spdx.Package{root},
-		Relationships: []*spdx.Relationship{related("DOCUMENT", spdx.RelationshipDescribes, root.PackageSPDXIdentifier)},
 	}
+	all := sha256.New()
+	listed := map[spdx.ElementID]bool{}
+	for _, program := range programs {
+		info, err := buildinfo.ReadFile(program)
+		if err != nil {
+			return nil, err
+		}
+		content, err := os.ReadFile(program)
+		if err != nil {
+			return nil, err
+		}
+		all.Write(content)
+		root := goPackage(info.Path, "v"+r.version)
+		root.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: digestOf(content)}}
+		root.PackageComment = "the program " + platform.String() + " of commit " + r.commit
+		document.Packages = append(document.Packages, root)
+		document.Relationships = append(document.Relationships, related("DOCUMENT", spdx.RelationshipDescribes, root.PackageSPDXIdentifier))
+		for _, module := range modulesOf(info) {
+			if !listed[module.PackageSPDXIdentifier] {
+				listed[module.PackageSPDXIdentifier] = true
+				document.Packages = append(document.Packages, module)
+			}
+			document.Relationships = append(document.Relationships,
+				related(root.PackageSPDXIdentifier, spdx.RelationshipDependsOn, module.PackageSPDXIdentifier))
+		}
+	}
+	document.DocumentNamespace = "https://fairlead.example.com/spdx/" + name + "-" + hex.EncodeToString(all.Sum(nil))
+	var text bytes.Buffer
+	err := spdxjson.Write(document, &text, spdxjson.Indent("  "))
+	return text.Bytes(), err
+}
+
+// modulesOf are what the Go linker put into a program.
+func modulesOf(info *buildinfo.BuildInfo) []*spdx.Package {
+	var all []*spdx.Package
 	modules := append([]*debug.Module{{Path: "stdlib", Version: info.GoVersion}}, info.Deps...)
 	for _, module := range modules {
 		if module.Replace != nil {
@@ -57,13 +75,14 @@ func (r *release) sbom(program string, platform *v1.Platform) ([]byte, error) {
 		if module.Sum != "" {
 			dependency.PackageComment = "go.sum " + module.Sum
 		}
-		document.Packages = append(document.Packages, dependency)
-		document.Relationships = append(document.Relationships,
-			related(root.PackageSPDXIdentifier, spdx.RelationshipDependsOn, dependency.PackageSPDXIdentifier))
+		all = append(all, dependency)
 	}
-	var text bytes.Buffer
-	err = spdxjson.Write(document, &text, spdxjson.Indent("  "))
-	return text.Bytes(), err
+	return all
+}
+
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }
 
 func related(from spdx.ElementID, how string, to spdx.ElementID) *spdx.Relationship {

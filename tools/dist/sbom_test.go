@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"debug/buildinfo"
+	"maps"
 	"os"
+	"os/exec"
+	"slices"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -11,9 +14,13 @@ import (
 	"github.com/spdx/tools-golang/spdx"
 )
 
-// An SBOM can be read back, and has the program and every module in it.
+// An SBOM can be read back, and has the programs and every module in them.
 func TestSBOM(t *testing.T) {
-	program, err := os.Executable() // any Go program will do
+	program, err := os.Executable() // any Go programs will do
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := exec.LookPath("go") // of the standard library alone
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +29,7 @@ func TestSBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &release{options: options{version: current}, commit: "abc"}
-	text, err := r.sbom(program, &v1.Platform{OS: "linux", Architecture: "amd64"})
+	text, err := r.sbom(&v1.Platform{OS: "linux", Architecture: "amd64"}, program, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,26 +51,31 @@ func TestSBOM(t *testing.T) {
 			t.Errorf("%s %s: %+v", p.PackageName, p.PackageVersion, p.PackageExternalReferences)
 		}
 	}
-	if want := len(info.Deps) + 2; len(packages) != want { // itself, and Go
+	if want := len(info.Deps) + 3; len(packages) != want { // themselves, and Go
 		t.Errorf("%d packages, want %d", len(packages), want)
 	}
-	var described, dependencies int
+	var described []string
+	dependencies := map[spdx.ElementID]int{}
 	for _, relationship := range document.Relationships {
 		if packages[relationship.RefB.ElementRefID] == nil {
 			t.Errorf("%+v is not in it", relationship.RefB)
 		}
 		switch relationship.Relationship {
 		case spdx.RelationshipDescribes:
-			described++
 			root := packages[relationship.RefB.ElementRefID]
-			if len(root.PackageChecksums) != 1 || len(root.PackageChecksums[0].Value) != 64 || root.PackageName != info.Main.Path {
+			described = append(described, root.PackageName)
+			if len(root.PackageChecksums) != 1 || len(root.PackageChecksums[0].Value) != 64 {
 				t.Errorf("it describes %+v", root)
 			}
 		case spdx.RelationshipDependsOn:
-			dependencies++
+			dependencies[relationship.RefA.ElementRefID]++
 		}
 	}
-	if described != 1 || dependencies != len(info.Deps)+1 {
-		t.Errorf("describes %d programs with %d dependencies", described, dependencies)
+	if !slices.Equal(described, []string{info.Path, "cmd/go"}) {
+		t.Errorf("describes %v", described)
+	}
+	counts := slices.Sorted(maps.Values(dependencies))
+	if !slices.Equal(counts, []int{1, len(info.Deps) + 1}) {
+		t.Errorf("the programs have %v dependencies", counts)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // memoryLimit is what the garbage collector aims at. A pod's memory is its user's.
@@ -26,7 +27,7 @@ type agent struct {
 	// secretDir, volumeDir and certificateDir are where the storage's Secret, or claim, and the client's
 	// certificate are mounted.
 	secretDir, volumeDir, certificateDir string
-	// member is the value of [MemberVariable].
+	// member is the value of [task.MemberVariable].
 	member string
 
 	now func() time.Time
@@ -38,11 +39,11 @@ type agent struct {
 func Main(ctx context.Context, args []string) int {
 	limitMemory()
 	a := &agent{
-		secretDir: store.SecretDir, volumeDir: store.VolumeDir, certificateDir: CertificateDir,
-		member: os.Getenv(MemberVariable), now: time.Now, log: os.Stdout,
+		secretDir: task.SecretDir, volumeDir: task.VolumeDir, certificateDir: task.CertificateDir,
+		member: os.Getenv(task.MemberVariable), now: time.Now, log: os.Stdout,
 	}
 	result := a.main(ctx, args)
-	if err := os.WriteFile(MessagePath, message(result), 0o600); err != nil {
+	if err := os.WriteFile(task.MessagePath, message(result), 0o600); err != nil {
 		a.say("The result cannot be reported: %v", err)
 		return 1
 	}
@@ -57,15 +58,15 @@ func limitMemory() {
 	debug.SetMemoryLimit(memoryLimit)
 }
 
-func (a *agent) main(ctx context.Context, args []string) Result {
-	var task Task
+func (a *agent) main(ctx context.Context, args []string) task.Result {
+	var t task.Task
 	if len(args) != 1 {
-		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: fmt.Sprintf("%s needs a task as its only argument", Command)}}
+		return task.Result{Problem: &task.Problem{Reason: task.ReasonTaskInvalid, Message: fmt.Sprintf("%s needs a task as its only argument", task.Program)}}
 	}
-	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
-		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: "The task cannot be read: " + err.Error()}}
+	if err := json.Unmarshal([]byte(args[0]), &t); err != nil {
+		return task.Result{Problem: &task.Problem{Reason: task.ReasonTaskInvalid, Message: "The task cannot be read: " + err.Error()}}
 	}
-	result := a.do(ctx, task)
+	result := a.do(ctx, t)
 	if p := result.Problem; p != nil {
 		a.say("%s: %s", p.Reason, p.Message)
 	}
@@ -73,78 +74,78 @@ func (a *agent) main(ctx context.Context, args []string) Result {
 }
 
 // do does a task.
-func (a *agent) do(ctx context.Context, task Task) (result Result) {
-	if err := valid(task); err != nil {
-		return Result{Problem: &store.Problem{Reason: ReasonTaskInvalid, Message: err.Error()}}
+func (a *agent) do(ctx context.Context, t task.Task) (result task.Result) {
+	if err := valid(t); err != nil {
+		return task.Result{Problem: &task.Problem{Reason: task.ReasonTaskInvalid, Message: err.Error()}}
 	}
 	var err error
-	switch task.Action {
-	case Save:
-		result.Saved, err = a.save(ctx, task)
-	case Fetch:
-		result.Fetched, err = a.fetch(ctx, task)
-	case Prove:
-		result.Proved, err = a.prove(ctx, task)
-	case Prune:
-		result, err = a.prune(ctx, task)
+	switch t.Action {
+	case task.Save:
+		result.Saved, err = a.save(ctx, t)
+	case task.Fetch:
+		result.Fetched, err = a.fetch(ctx, t)
+	case task.Prove:
+		result.Proved, err = a.prove(ctx, t)
+	case task.Prune:
+		result, err = a.prune(ctx, t)
 	}
 	if err != nil {
-		return Result{Problem: problemOf(ctx, err), Pruned: result.Pruned, Left: result.Left, Retained: result.Retained}
+		return task.Result{Problem: problemOf(ctx, err), Pruned: result.Pruned, Left: result.Left, Retained: result.Retained}
 	}
 	return result
 }
 
 // valid says what is missing in a task. An operator of another version may have made it.
-func valid(t Task) error {
+func valid(t task.Task) error {
 	switch t.Action {
-	case Save, Fetch, Prove, Prune:
+	case task.Save, task.Fetch, task.Prove, task.Prune:
 	default:
 		return fmt.Errorf("the action %q is unknown", t.Action)
 	}
 	switch {
 	case t.Timeout <= 0:
 		return errors.New("the timeout is missing")
-	case (t.Action == Save || t.Action == Prune) && t.Owner == "":
+	case (t.Action == task.Save || t.Action == task.Prune) && t.Owner == "":
 		return errors.New("the owner is missing")
-	case t.Action == Save && len(t.Endpoints) == 0:
+	case t.Action == task.Save && len(t.Endpoints) == 0:
 		return errors.New("the endpoints are missing")
-	case (t.Action == Fetch || t.Action == Prove) && t.Member == nil:
+	case (t.Action == task.Fetch || t.Action == task.Prove) && t.Member == nil:
 		return errors.New("the member is missing")
-	case t.Action == Prove && (t.Saved == nil || len(t.Endpoints) == 0):
+	case t.Action == task.Prove && (t.Saved == nil || len(t.Endpoints) == 0):
 		return errors.New("what is to be proved is missing")
-	case t.Action == Prune && t.Keep == nil:
+	case t.Action == task.Prune && t.Keep == nil:
 		return errors.New("what is kept is missing")
 	}
 	return nil
 }
 
 // open opens the storage of a task.
-func (a *agent) open(ctx context.Context, t Task) (*store.Store, error) {
+func (a *agent) open(ctx context.Context, t task.Task) (*store.Store, error) {
 	return store.Open(ctx, t.Place, store.Options{SecretDir: a.secretDir, VolumeDir: a.volumeDir, Timeout: t.Timeout})
 }
 
 // problemOf is an error as it is reported.
-func problemOf(ctx context.Context, err error) *store.Problem {
-	var known *store.Problem
+func problemOf(ctx context.Context, err error) *task.Problem {
+	var known *task.Problem
 	switch {
 	case ctx.Err() != nil:
-		return &store.Problem{Reason: ReasonInterrupted, Message: "The pod was told to stop", Passes: true}
+		return &task.Problem{Reason: task.ReasonInterrupted, Message: "The pod was told to stop", Passes: true}
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &store.Problem{Reason: ReasonNoSpace, Message: "The volume is full: it needs twice the size of the backup", Passes: true}
+		return &task.Problem{Reason: task.ReasonNoSpace, Message: "The volume is full: it needs twice the size of the backup", Passes: true}
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(*os.LinkError)), errors.As(err, new(*os.SyscallError)):
-		return &store.Problem{Reason: ReasonVolumeFailed, Message: "The volume cannot be used: " + err.Error(), Passes: true}
+		return &task.Problem{Reason: task.ReasonVolumeFailed, Message: "The volume cannot be used: " + err.Error(), Passes: true}
 	}
-	return &store.Problem{Reason: ReasonFailed, Message: err.Error(), Passes: true}
+	return &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Passes: true}
 }
 
 // message is a result as a termination message, which is never cut: half a JSON is nothing.
-func message(r Result) []byte {
+func message(r task.Result) []byte {
 	for most := mostMessage / 2; ; most /= 2 {
 		text, err := json.Marshal(r)
 		if err != nil {
-			r = Result{Problem: &store.Problem{Reason: ReasonFailed, Message: err.Error(), Passes: true}}
+			r = task.Result{Problem: &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Passes: true}}
 			continue
 		}
 		if len(text) <= mostMessage || r.Problem == nil || most == 0 {

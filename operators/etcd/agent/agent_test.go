@@ -22,6 +22,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -174,13 +175,13 @@ func TestOrder(t *testing.T) {
 			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.NoSpace}, {Member: 3, Type: members.Corrupt}}
 		})}, want: []string{"b"}},
 		"nobody leads": {
-			asked: []member{is("a", 1, 9, func(m *member) { m.status.Leader = 0 }), is("b", 2, 0, dead)}, reason: ReasonEtcdUnhealthy,
+			asked: []member{is("a", 1, 9, func(m *member) { m.status.Leader = 0 }), is("b", 2, 0, dead)}, reason: task.ReasonEtcdUnhealthy,
 			says: "No member can be backed up: a has no leader; b: cannot be reached: connection refused",
 		},
-		"nobody answers": {asked: []member{is("a", 1, 0, dead)}, reason: ReasonEtcdUnreachable, says: "No member answers: a: cannot be reached: connection refused"},
-		"users":          {asked: []member{is("a", 1, 0, silent(members.ErrAuth))}, reason: ReasonEtcdRefuses, says: refusal},
+		"nobody answers": {asked: []member{is("a", 1, 0, dead)}, reason: task.ReasonEtcdUnreachable, says: "No member answers: a: cannot be reached: connection refused"},
+		"users":          {asked: []member{is("a", 1, 0, silent(members.ErrAuth))}, reason: task.ReasonEtcdRefuses, says: refusal},
 		"two clusters": {
-			asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) { m.status.ClusterID = 8 })}, reason: ReasonEtcdUnhealthy,
+			asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) { m.status.ClusterID = 8 })}, reason: task.ReasonEtcdUnhealthy,
 			says: "a and b are of different clusters: a backup is of one",
 		},
 	} {
@@ -193,7 +194,7 @@ func TestOrder(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
-			var p *store.Problem
+			var p *task.Problem
 			if errors.As(err, &p) != (tc.reason != "") || p != nil && (p.Reason != tc.reason || p.Message != tc.says) {
 				t.Errorf("problem %+v, want %s: %s", p, tc.reason, tc.says)
 			}
@@ -210,22 +211,22 @@ func TestExpired(t *testing.T) {
 	nine, ten, hundred := at(1, 9, days(3)), at(2, 10, days(2)), at(3, 100, days(1))
 	for name, tc := range map[string]struct {
 		own  []store.Object
-		keep Retention
+		keep task.Retention
 		want []store.Object
 	}{
 		"all":                         {own: []store.Object{nine, ten, hundred}},
-		"the last one":                {own: []store.Object{hundred, nine, ten}, keep: Retention{Max: 1}, want: []store.Object{nine, ten}},
-		"9 before 10":                 {own: []store.Object{nine, ten}, keep: Retention{Max: 1}, want: []store.Object{nine}},
-		"99 before 100":               {own: []store.Object{hundred, at(2, 99, days(2))}, keep: Retention{Max: 1}, want: []store.Object{at(2, 99, days(2))}},
-		"the one that was proved":     {own: []store.Object{nine, ten, hundred}, keep: Retention{Max: 1, Proved: nine.Key}, want: []store.Object{ten}},
-		"the one that was made last":  {own: []store.Object{nine, ten, hundred}, keep: Retention{Max: 1, Last: ten.Key}, want: []store.Object{nine}},
-		"by age, but for two":         {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: time.Hour}, want: []store.Object{nine}},
-		"by age, the proved one":      {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: time.Hour, Proved: nine.Key}},
-		"young":                       {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: days(4)}},
-		"by both":                     {own: []store.Object{nine, ten, hundred}, keep: Retention{MaxAge: days(4), Max: 2}, want: []store.Object{nine}},
-		"after a restore, and a jump": {own: []store.Object{at(4, 5, days(-300)), at(5, 3, days(0)), at(6, 4, days(0))}, keep: Retention{Max: 2}, want: []store.Object{at(4, 5, days(-300))}},
-		"the same number":             {own: []store.Object{at(0, 9, days(1)), at(0, 10, days(2))}, keep: Retention{Max: 1}, want: []store.Object{at(0, 10, days(2))}},
-		"none":                        {keep: Retention{Max: 1}},
+		"the last one":                {own: []store.Object{hundred, nine, ten}, keep: task.Retention{Max: 1}, want: []store.Object{nine, ten}},
+		"9 before 10":                 {own: []store.Object{nine, ten}, keep: task.Retention{Max: 1}, want: []store.Object{nine}},
+		"99 before 100":               {own: []store.Object{hundred, at(2, 99, days(2))}, keep: task.Retention{Max: 1}, want: []store.Object{at(2, 99, days(2))}},
+		"the one that was proved":     {own: []store.Object{nine, ten, hundred}, keep: task.Retention{Max: 1, Proved: nine.Key}, want: []store.Object{ten}},
+		"the one that was made last":  {own: []store.Object{nine, ten, hundred}, keep: task.Retention{Max: 1, Last: ten.Key}, want: []store.Object{nine}},
+		"by age, but for two":         {own: []store.Object{nine, ten, hundred}, keep: task.Retention{MaxAge: time.Hour}, want: []store.Object{nine}},
+		"by age, the proved one":      {own: []store.Object{nine, ten, hundred}, keep: task.Retention{MaxAge: time.Hour, Proved: nine.Key}},
+		"young":                       {own: []store.Object{nine, ten, hundred}, keep: task.Retention{MaxAge: days(4)}},
+		"by both":                     {own: []store.Object{nine, ten, hundred}, keep: task.Retention{MaxAge: days(4), Max: 2}, want: []store.Object{nine}},
+		"after a restore, and a jump": {own: []store.Object{at(4, 5, days(-300)), at(5, 3, days(0)), at(6, 4, days(0))}, keep: task.Retention{Max: 2}, want: []store.Object{at(4, 5, days(-300))}},
+		"the same number":             {own: []store.Object{at(0, 9, days(1)), at(0, 10, days(2))}, keep: task.Retention{Max: 1}, want: []store.Object{at(0, 10, days(2))}},
+		"none":                        {keep: task.Retention{Max: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, expired(tc.own, tc.keep, noon)); diff != "" {
@@ -236,14 +237,14 @@ func TestExpired(t *testing.T) {
 }
 
 func TestMessageFits(t *testing.T) {
-	for name, r := range map[string]Result{
+	for name, r := range map[string]task.Result{
 		"saved":    {Saved: &v1beta2.StoredBackup{Key: strings.Repeat("k", 1024)}},
-		"short":    {Problem: &store.Problem{Reason: "R", Message: "short"}},
-		"long":     {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("long ", 10000), Passes: true}},
-		"escaped":  {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("\x01", 10000)}},
-		"no ASCII": {Problem: &store.Problem{Reason: "R", Message: strings.Repeat("ä€", 10000)}},
+		"short":    {Problem: &task.Problem{Reason: "R", Message: "short"}},
+		"long":     {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("long ", 10000), Passes: true}},
+		"escaped":  {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("\x01", 10000)}},
+		"no ASCII": {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("ä€", 10000)}},
 	} {
-		var got Result
+		var got task.Result
 		text := message(r)
 		if err := json.Unmarshal(text, &got); err != nil || len(text) > mostMessage {
 			t.Fatalf("%s: %d bytes: %v", name, len(text), err)
@@ -259,10 +260,10 @@ func TestMessageFits(t *testing.T) {
 
 // What does not work is reported, also when the operator is of another version than the agent.
 func TestBadTasks(t *testing.T) {
-	task := func(change func(*Task)) string {
-		all := Task{
-			Action: Save, Owner: "uid", Timeout: time.Second, Endpoints: []string{"http://127.0.0.1:1"},
-			Place: store.Place{Type: v1beta2.StorageClaim, Bucket: "claim", Key: "key"},
+	todo := func(change func(*task.Task)) string {
+		all := task.Task{
+			Action: task.Save, Owner: "uid", Timeout: time.Second, Endpoints: []string{"http://127.0.0.1:1"},
+			Place: task.Place{Type: v1beta2.StorageClaim, Bucket: "claim", Key: "key"},
 		}
 		change(&all)
 		text, _ := json.Marshal(all)
@@ -272,18 +273,18 @@ func TestBadTasks(t *testing.T) {
 		args   []string
 		reason string
 	}{
-		"none":           {nil, ReasonTaskInvalid},
-		"no JSON":        {[]string{"{"}, ReasonTaskInvalid},
-		"no action":      {[]string{task(func(t *Task) { t.Action = "Dance" })}, ReasonTaskInvalid},
-		"no timeout":     {[]string{task(func(t *Task) { t.Timeout = 0 })}, ReasonTaskInvalid},
-		"no owner":       {[]string{task(func(t *Task) { t.Owner = "" })}, ReasonTaskInvalid},
-		"no endpoints":   {[]string{task(func(t *Task) { t.Endpoints = nil })}, ReasonTaskInvalid},
-		"no member":      {[]string{task(func(t *Task) { t.Action = Fetch })}, ReasonTaskInvalid},
-		"nothing saved":  {[]string{task(func(t *Task) { t.Action, t.Member = Prove, &Member{} })}, ReasonTaskInvalid},
-		"nothing kept":   {[]string{task(func(t *Task) { t.Action = Prune })}, ReasonTaskInvalid},
-		"no URL":         {[]string{task(func(t *Task) { t.Endpoints = []string{"::"} })}, ReasonEtcdUnreachable},
-		"dead":           {[]string{task(func(*Task) {})}, ReasonEtcdUnreachable},
-		"no certificate": {[]string{task(func(t *Task) { t.TLS = true })}, ReasonCertificateInvalid},
+		"none":           {nil, task.ReasonTaskInvalid},
+		"no JSON":        {[]string{"{"}, task.ReasonTaskInvalid},
+		"no action":      {[]string{todo(func(t *task.Task) { t.Action = "Dance" })}, task.ReasonTaskInvalid},
+		"no timeout":     {[]string{todo(func(t *task.Task) { t.Timeout = 0 })}, task.ReasonTaskInvalid},
+		"no owner":       {[]string{todo(func(t *task.Task) { t.Owner = "" })}, task.ReasonTaskInvalid},
+		"no endpoints":   {[]string{todo(func(t *task.Task) { t.Endpoints = nil })}, task.ReasonTaskInvalid},
+		"no member":      {[]string{todo(func(t *task.Task) { t.Action = task.Fetch })}, task.ReasonTaskInvalid},
+		"nothing saved":  {[]string{todo(func(t *task.Task) { t.Action, t.Member = task.Prove, &task.Member{} })}, task.ReasonTaskInvalid},
+		"nothing kept":   {[]string{todo(func(t *task.Task) { t.Action = task.Prune })}, task.ReasonTaskInvalid},
+		"no URL":         {[]string{todo(func(t *task.Task) { t.Endpoints = []string{"::"} })}, task.ReasonEtcdUnreachable},
+		"dead":           {[]string{todo(func(*task.Task) {})}, task.ReasonEtcdUnreachable},
+		"no certificate": {[]string{todo(func(t *task.Task) { t.TLS = true })}, task.ReasonCertificateInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &agent{certificateDir: t.TempDir(), volumeDir: t.TempDir(), now: time.Now, log: t.Output()}

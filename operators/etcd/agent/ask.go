@@ -18,7 +18,7 @@ import (
 
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/pki"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // member is an endpoint, and what the member there has said.
@@ -91,14 +91,14 @@ func status(ctx context.Context, urls []string, config *tls.Config) ([]member, e
 func endpointOf(text string) (at members.Endpoint, isSecure bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return at, false, &store.Problem{Reason: ReasonEtcdUnreachable, Message: fmt.Sprintf("%q is no URL such as http://example-client:2379", text)}
+		return at, false, &task.Problem{Reason: task.ReasonEtcdUnreachable, Message: fmt.Sprintf("%q is no URL such as http://example-client:2379", text)}
 	}
 	port := cmp.Or(u.Port(), strconv.Itoa(members.ClientPort))
 	return members.Endpoint{Address: net.JoinHostPort(u.Hostname(), port), ServerName: u.Hostname()}, u.Scheme == "https", nil
 }
 
 // clientConfig is how members with TLS are connected to.
-func (a *agent) clientConfig(t Task) (*tls.Config, error) {
+func (a *agent) clientConfig(t task.Task) (*tls.Config, error) {
 	if !t.TLS {
 		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
 	}
@@ -116,11 +116,11 @@ func (a *agent) clientConfig(t Task) (*tls.Config, error) {
 		}
 	}
 	if len(data) == 0 {
-		return nil, &store.Problem{Reason: ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Passes: true}
 	}
 	config, err := pki.ClientConfig(data)
 	if err != nil {
-		return nil, &store.Problem{Reason: ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Passes: true}
 	}
 	return config, nil
 }
@@ -140,7 +140,7 @@ func order(asked []member) ([]member, error) {
 		case m.err != nil:
 			silent = append(silent, fmt.Sprintf("%s: %v", m.url, m.err))
 		case len(good) > 0 && good[0].status.ClusterID != s.ClusterID:
-			return nil, &store.Problem{Reason: ReasonEtcdUnhealthy, Message: fmt.Sprintf(
+			return nil, &task.Problem{Reason: task.ReasonEtcdUnhealthy, Message: fmt.Sprintf(
 				"%s and %s are of different clusters: a backup is of one", good[0].url, m.url)}
 		case s.IsLearner:
 			why = append(why, m.url+" is a learner")
@@ -163,11 +163,11 @@ func order(asked []member) ([]member, error) {
 	case len(good) > 0:
 		return good, nil
 	case refused != nil:
-		return nil, &store.Problem{Reason: ReasonEtcdRefuses, Message: refusal, Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonEtcdRefuses, Message: refusal, Passes: true}
 	case len(why) > 0:
-		return nil, &store.Problem{Reason: ReasonEtcdUnhealthy, Message: "No member can be backed up: " + strings.Join(append(why, silent...), "; "), Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonEtcdUnhealthy, Message: "No member can be backed up: " + strings.Join(append(why, silent...), "; "), Passes: true}
 	}
-	return nil, &store.Problem{Reason: ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Passes: true}
+	return nil, &task.Problem{Reason: task.ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Passes: true}
 }
 
 const refusal = "etcd has users, and refuses a snapshot: the client certificate's common name has to be a user with the role root"

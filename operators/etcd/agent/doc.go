@@ -1,9 +1,10 @@
 // Package agent is what runs in the pods that make, prove and remove backups, and in the init
-// container of a member that begins with one: `fairlead etcd-agent <task as JSON>`.
+// container of a member that begins with one: `fairlead-etcd-agent <task as JSON>`. It is a program of its own,
+// so that the manager's has neither etcd's server nor the clients of clouds.
 //
 // All data goes through these pods, and none of it through the operator. The operator says what is
-// to be done ([Task]), package job makes the pod, and the agent's termination message is what became
-// of it ([Result]). Credentials are mounted as files; nothing of them is in a task, a result, or
+// to be done ([task.Task]), package job makes the pod, and the agent's termination message is what became
+// of it ([task.Result]). Credentials are mounted as files; nothing of them is in a task, a result, or
 // the log.
 //
 // # Save

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // reportName is the file, beside etcd's own folders in the data directory, that says what the
@@ -20,17 +21,17 @@ const reportName = "member/fairlead-fetched.json"
 
 // report is what is in it.
 type report struct {
-	Member  Member
-	Fetched Fetched
+	Member  task.Member
+	Fetched task.Fetched
 }
 
 // besides is the folder in which a data directory is made. It is on the same volume.
-func besides(m *Member) string { return m.DataDir + ".fetching" }
+func besides(m *task.Member) string { return m.DataDir + ".fetching" }
 
 // fetch makes a data directory of a backup, unless it was made before. That of a member whose data
 // was lost since is not made again: what was acknowledged after the backup is not in it, and its
 // etcd would take part as if it were. Without data it exits, and the operator replaces it.
-func (a *agent) fetch(ctx context.Context, t Task) (*Fetched, error) {
+func (a *agent) fetch(ctx context.Context, t task.Task) (*task.Fetched, error) {
 	done, err := fetched(t.Member)
 	if err != nil {
 		return nil, err
@@ -62,17 +63,17 @@ func (a *agent) fetch(ctx context.Context, t Task) (*Fetched, error) {
 	}
 	a.say("Fetching %s", t.Place.Of(key))
 	file, data := filepath.Join(dir, "snapshot.db"), filepath.Join(dir, "data")
-	made := Fetched{Key: key}
+	made := task.Fetched{Key: key}
 	if err := download(ctx, from, t.Place, file, &made); err != nil {
 		return nil, err
 	}
 	a.say("Restoring %d bytes", made.Size)
 	if err := restore(file, data, t.Member, &made); err != nil {
-		var known *store.Problem
+		var known *task.Problem
 		if isVolumes(err) || errors.As(err, &known) {
 			return nil, err
 		}
-		return nil, &store.Problem{Reason: ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", capitalized(t.Place.Of(key)), err)}
+		return nil, &task.Problem{Reason: task.ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", capitalized(t.Place.Of(key)), err)}
 	}
 	if err := os.Remove(file); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (a *agent) fetch(ctx context.Context, t Task) (*Fetched, error) {
 }
 
 // fetched is what there is to be reported of a data directory that is complete; nil if there is none.
-func fetched(m *Member) (*Fetched, error) {
+func fetched(m *task.Member) (*task.Fetched, error) {
 	text, err := os.ReadFile(filepath.Join(m.DataDir, reportName))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err = os.Lstat(m.DataDir); errors.Is(err, fs.ErrNotExist) {
@@ -113,12 +114,12 @@ func fetched(m *Member) (*Fetched, error) {
 	return &r.Fetched, nil
 }
 
-func inUse(m *Member, why string) *store.Problem {
-	return &store.Problem{Reason: ReasonDataDirInUse, Message: fmt.Sprintf("The data directory %s is there, and %s: it is left as it is", m.DataDir, why)}
+func inUse(m *task.Member, why string) *task.Problem {
+	return &task.Problem{Reason: task.ReasonDataDirInUse, Message: fmt.Sprintf("The data directory %s is there, and %s: it is left as it is", m.DataDir, why)}
 }
 
 // chosen is the key of the object.
-func chosen(ctx context.Context, from *store.Store, t Task) (string, error) {
+func chosen(ctx context.Context, from *store.Store, t task.Task) (string, error) {
 	switch {
 	case t.Choose == nil && t.Key != "":
 		return t.Key, nil
@@ -140,7 +141,7 @@ func chosen(ctx context.Context, from *store.Store, t Task) (string, error) {
 }
 
 // download stores an object in a file, and checks it.
-func download(ctx context.Context, from *store.Store, place store.Place, path string, made *Fetched) (err error) {
+func download(ctx context.Context, from *store.Store, place task.Place, path string, made *task.Fetched) (err error) {
 	r, _, err := from.Read(ctx, made.Key)
 	if err != nil {
 		return err
@@ -159,9 +160,9 @@ func download(ctx context.Context, from *store.Store, place store.Place, path st
 	object := capitalized(place.Of(made.Key))
 	switch err := c.end(); {
 	case errors.Is(err, errForeign):
-		return &store.Problem{Reason: store.ReasonObjectForeign, Message: fmt.Sprintf("%s is no snapshot of etcd: name another one", object)}
+		return &task.Problem{Reason: task.ReasonObjectForeign, Message: fmt.Sprintf("%s is no snapshot of etcd: name another one", object)}
 	case err != nil:
-		return &store.Problem{Reason: store.ReasonObjectDamaged, Message: fmt.Sprintf("%s is damaged: %v. Restore an earlier backup", object, err)}
+		return &task.Problem{Reason: task.ReasonObjectDamaged, Message: fmt.Sprintf("%s is damaged: %v. Restore an earlier backup", object, err)}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/etcdtest"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // versions are those that the local cluster has.
@@ -41,8 +41,8 @@ func TestRestored(t *testing.T) {
 			must(t, err)
 
 			m := newcomer(t, version)
-			task := w.fetchTask(saved.Key, m)
-			first := w.do(ctx, task)
+			todo := w.fetchTask(saved.Key, m)
+			first := w.do(ctx, todo)
 			if first.Problem != nil || first.Fetched.Revision != 15 || first.Fetched.Key != saved.Key || first.Fetched.Size != saved.Size {
 				t.Fatalf("fetched %+v: %+v", first.Fetched, first.Problem)
 			}
@@ -71,7 +71,7 @@ func TestRestored(t *testing.T) {
 			// The pod starts again: the init container says the same, and touches nothing.
 			m.Stop(t)
 			must(t, os.RemoveAll(w.volume))
-			if again := w.do(ctx, task); !cmp.Equal(again, first) {
+			if again := w.do(ctx, todo); !cmp.Equal(again, first) {
 				t.Errorf("again: %+v, want %+v", again.Fetched, first.Fetched)
 			}
 			m.Start(t)
@@ -89,8 +89,8 @@ func TestRestored(t *testing.T) {
 			}
 
 			// A member that has lost its data does not begin with the backup again.
-			lost := task
-			gone := *task.Member
+			lost := todo
+			gone := *todo.Member
 			gone.DataDir, lost.Member = filepath.Join(t.TempDir(), "data"), &gone
 			w.member = m.Name
 			if r := w.do(ctx, lost); r.Problem != nil || r.Fetched != nil {
@@ -102,10 +102,10 @@ func TestRestored(t *testing.T) {
 			w.member = ""
 
 			// Another restore does not get the folder, and does not harm it.
-			other := task
-			another := *task.Member
+			other := todo
+			another := *todo.Member
 			another.Token, other.Member = "another", &another
-			wantProblem(t, "another restore", w.do(ctx, other), ReasonDataDirInUse)
+			wantProblem(t, "another restore", w.do(ctx, other), task.ReasonDataDirInUse)
 		})
 	}
 }
@@ -114,7 +114,7 @@ func TestRestored(t *testing.T) {
 func TestDataDirOfAMember(t *testing.T) {
 	w := aWorld(t, 1, version, false)
 	saved := w.mustSave()
-	wantProblem(t, "the data of a running member", w.do(t.Context(), w.fetchTask(saved.Key, w.members[0])), ReasonDataDirInUse)
+	wantProblem(t, "the data of a running member", w.do(t.Context(), w.fetchTask(saved.Key, w.members[0])), task.ReasonDataDirInUse)
 	w.put(30)
 }
 
@@ -124,11 +124,11 @@ func TestFetchIsKilled(t *testing.T) {
 	w.fill(24)
 	saved := w.mustSave()
 	m := newcomer(t, version)
-	task := w.fetchTask(saved.Key, m)
+	todo := w.fetchTask(saved.Key, m)
 	killed := 0
 	for delay := 10 * time.Millisecond; ; delay += delay/4 + 5*time.Millisecond {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
-		cmd := process(ctx, t, w.volume, task)
+		cmd := process(ctx, t, w.volume, todo)
 		err := cmd.Run()
 		isKilled := ctx.Err() != nil
 		cancel()
@@ -137,7 +137,7 @@ func TestFetchIsKilled(t *testing.T) {
 			break
 		}
 		killed++
-		done, err := fetched(task.Member)
+		done, err := fetched(todo.Member)
 		if err != nil {
 			t.Fatalf("killed after %s: %v", delay, err)
 		}
@@ -149,11 +149,11 @@ func TestFetchIsKilled(t *testing.T) {
 	if killed == 0 {
 		t.Error("it was never killed")
 	}
-	r := w.do(t.Context(), task)
+	r := w.do(t.Context(), todo)
 	if r.Problem != nil || r.Fetched.Size != saved.Size {
 		t.Fatalf("%+v: %+v", r.Fetched, r.Problem)
 	}
-	if _, err := os.Stat(besides(task.Member)); !os.IsNotExist(err) {
+	if _, err := os.Stat(besides(todo.Member)); !os.IsNotExist(err) {
 		t.Errorf("something is left: %v", err)
 	}
 	m.Start(t)
@@ -173,13 +173,13 @@ func TestBadObjects(t *testing.T) {
 		data   []byte
 		reason string
 	}{
-		"truncated":            {good[:len(good)/2], store.ReasonObjectDamaged},
-		"by a byte":            {good[:len(good)-1], store.ReasonObjectDamaged},
-		"without its hash":     {good[:len(good)-32], store.ReasonObjectDamaged},
-		"changed":              {changed, store.ReasonObjectDamaged},
-		"empty":                {nil, store.ReasonObjectDamaged},
-		"a text":               {[]byte("hello\n"), store.ReasonObjectForeign},
-		"a database of others": {withHash(database(8)), ReasonNotRestorable},
+		"truncated":            {good[:len(good)/2], task.ReasonObjectDamaged},
+		"by a byte":            {good[:len(good)-1], task.ReasonObjectDamaged},
+		"without its hash":     {good[:len(good)-32], task.ReasonObjectDamaged},
+		"changed":              {changed, task.ReasonObjectDamaged},
+		"empty":                {nil, task.ReasonObjectDamaged},
+		"a text":               {[]byte("hello\n"), task.ReasonObjectForeign},
+		"a database of others": {withHash(database(8)), task.ReasonNotRestorable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const key = "etcd/bad"
@@ -195,7 +195,7 @@ func TestBadObjects(t *testing.T) {
 			}
 		})
 	}
-	wantProblem(t, "absent", w.do(t.Context(), w.fetchTask("etcd/absent", newcomer(t, version))), store.ReasonObjectNotFound)
+	wantProblem(t, "absent", w.do(t.Context(), w.fetchTask("etcd/absent", newcomer(t, version))), task.ReasonObjectNotFound)
 }
 
 // TestPointInTime: the newest backup at or before a revision, by number.
@@ -208,15 +208,15 @@ func TestPointInTime(t *testing.T) {
 		keys[revision] = w.mustSave().Key
 	}
 	for wanted, want := range map[int64]int64{9: 9, 10: 10, 50: 10, 99: 99, 1000: 100} {
-		task := w.fetchTask("", newcomer(t, version))
-		task.Choose = &store.Wanted{Revision: new(wanted)}
-		if r := w.do(t.Context(), task); r.Problem != nil || r.Fetched.Key != keys[want] || r.Fetched.Revision != want {
+		todo := w.fetchTask("", newcomer(t, version))
+		todo.Choose = &task.Wanted{Revision: new(wanted)}
+		if r := w.do(t.Context(), todo); r.Problem != nil || r.Fetched.Key != keys[want] || r.Fetched.Revision != want {
 			t.Errorf("wanted %d, fetched %+v, want %d: %+v", wanted, r.Fetched, want, r.Problem)
 		}
 	}
-	task := w.fetchTask("", newcomer(t, version))
-	task.Choose = &store.Wanted{Revision: new(int64(8))}
-	wantProblem(t, "before the first one", w.do(t.Context(), task), store.ReasonObjectNotFound)
+	todo := w.fetchTask("", newcomer(t, version))
+	todo.Choose = &task.Wanted{Revision: new(int64(8))}
+	wantProblem(t, "before the first one", w.do(t.Context(), todo), task.ReasonObjectNotFound)
 }
 
 // prove proves a backup as its pod does, and wants it to end with a reason, or well.
@@ -224,16 +224,16 @@ func prove(t *testing.T, w *world, saved *v1beta2.StoredBackup, reason string) {
 	t.Helper()
 	m := newcomer(t, "v"+saved.EtcdVersion)
 	m.Flags = []string{"--quota-backend-bytes=-1", "--unsafe-no-fsync"}
-	task := w.fetchTask(saved.Key, m)
-	task.Member.ThrowAway = true
-	r := w.do(t.Context(), task)
+	todo := w.fetchTask(saved.Key, m)
+	todo.Member.ThrowAway = true
+	r := w.do(t.Context(), todo)
 	if r.Problem != nil {
 		t.Fatalf("fetch: %+v", r.Problem)
 	}
 	m.Start(t)
-	task.Action, task.Saved, task.Endpoints = Prove, saved, []string{m.ClientURL()}
+	todo.Action, todo.Saved, todo.Endpoints = task.Prove, saved, []string{m.ClientURL()}
 	revision := r.Fetched.Revision
-	r = w.do(t.Context(), task)
+	r = w.do(t.Context(), todo)
 	switch {
 	case reason != "":
 		wantProblem(t, "prove", r, reason)
@@ -284,26 +284,26 @@ func TestProve(t *testing.T) {
 
 			other = *saved
 			other.Hash = "1"
-			prove(t, w, &other, ReasonProofDiffers)
+			prove(t, w, &other, task.ReasonProofDiffers)
 			other = *saved
 			other.Revision += 1000
-			prove(t, w, &other, ReasonProofDiffers)
+			prove(t, w, &other, task.ReasonProofDiffers)
 			other = *saved
 			other.CompactRevision--
-			prove(t, w, &other, ReasonProofNotComparable)
+			prove(t, w, &other, task.ReasonProofNotComparable)
 			other = *saved
 			other.Hash = ""
-			prove(t, w, &other, ReasonProofNotComparable)
+			prove(t, w, &other, task.ReasonProofNotComparable)
 
 			// A backup of the same revision, with another value.
 			w2 := aWorld(t, 1, version, false)
 			w2.put(saved.Revision)
-			foreign := w2.mustSave(func(task *Task) { task.Place.Key = "etcd/foreign" })
+			foreign := w2.mustSave(func(todo *task.Task) { todo.Place.Key = "etcd/foreign" })
 			must(t, os.Rename(w2.path(foreign.Key), w.path("etcd/foreign")))
 			other = *saved
 			other.Key = "etcd/foreign"
 			other.CompactRevision = foreign.CompactRevision
-			prove(t, w, &other, ReasonProofDiffers)
+			prove(t, w, &other, task.ReasonProofDiffers)
 		})
 	}
 }
@@ -320,16 +320,16 @@ func TestPrune(t *testing.T) {
 	}
 	// Others' objects under the same prefix, one of them by another EtcdBackup.
 	w.now = noon
-	others := []string{w.mustSave(func(task *Task) { task.Owner, task.Place.Key = "another", "etcd/backup" }).Key}
+	others := []string{w.mustSave(func(todo *task.Task) { todo.Owner, todo.Place.Key = "another", "etcd/backup" }).Key}
 	for _, name := range []string{"etcd/backup", "etcd/backup_v1_2020-01-01-00:00:00", "etcd/backup_v1_2020-01-01-00:00:00.bak", "etcd/backups/notes"} {
 		must(t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
 		must(t, os.WriteFile(w.path(name), []byte("mine"), 0o600))
 		others = append(others, name)
 	}
 	w.now = noon.Add(time.Hour)
-	task := w.task(Prune)
-	task.Keep = &Retention{Max: 2, Last: own[4].Key, Proved: own[0].Key}
-	r := w.do(t.Context(), task)
+	todo := w.task(task.Prune)
+	todo.Keep = &task.Retention{Max: 2, Last: own[4].Key, Proved: own[0].Key}
+	r := w.do(t.Context(), todo)
 	if r.Problem != nil || r.Pruned != 2 || r.Left != 3 {
 		t.Fatalf("pruned %d, left %d: %+v", r.Pruned, r.Left, r.Problem)
 	}
@@ -345,11 +345,11 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	// By age; the last two stay, and the one before is not proved any more.
-	task.Keep = &Retention{MaxAge: time.Minute, Proved: own[4].Key}
-	if r := w.do(t.Context(), task); r.Problem != nil || r.Pruned != 1 || r.Left != 2 {
+	todo.Keep = &task.Retention{MaxAge: time.Minute, Proved: own[4].Key}
+	if r := w.do(t.Context(), todo); r.Problem != nil || r.Pruned != 1 || r.Left != 2 {
 		t.Errorf("by age: pruned %d, left %d: %+v", r.Pruned, r.Left, r.Problem)
 	}
-	if r := w.do(t.Context(), task); r.Problem != nil || r.Pruned != 0 || r.Left != 2 {
+	if r := w.do(t.Context(), todo); r.Problem != nil || r.Pruned != 0 || r.Left != 2 {
 		t.Errorf("again: pruned %d, left %d: %+v", r.Pruned, r.Left, r.Problem)
 	}
 }
@@ -357,12 +357,12 @@ func TestPrune(t *testing.T) {
 // TestProcess: an agent reports on its standard output here, what it did or what is wrong.
 func TestProcess(t *testing.T) {
 	w := aWorld(t, 1, version, false)
-	task := w.task(Save)
-	cmd := process(t.Context(), t, w.volume, task)
+	todo := w.task(task.Save)
+	cmd := process(t.Context(), t, w.volume, todo)
 	out := &strings.Builder{}
 	cmd.Stdout = out
 	must(t, cmd.Run())
-	var r Result
+	var r task.Result
 	must(t, json.Unmarshal([]byte(out.String()), &r))
 	if r.Saved == nil || r.Saved.Key != "etcd/backup" {
 		t.Errorf("it says %s", out)

@@ -23,7 +23,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members/etcdtest"
 	"example.com/fairlead/operators/etcd/pki"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const version = "v3.6.16"
@@ -35,13 +35,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	task := os.Getenv(taskVariable)
-	if task == "" {
+	todo := os.Getenv(taskVariable)
+	if todo == "" {
 		os.Exit(m.Run())
 	}
 	limitMemory()
 	a := &agent{volumeDir: os.Getenv(volumeVariable), now: time.Now, log: os.Stderr}
-	result := a.main(context.Background(), []string{task})
+	result := a.main(context.Background(), []string{todo})
 	_, _ = os.Stdout.Write(message(result))
 	if result.Problem != nil {
 		os.Exit(1)
@@ -50,9 +50,9 @@ func TestMain(m *testing.M) {
 }
 
 // process is an agent in a process of its own.
-func process(ctx context.Context, t *testing.T, volume string, task Task) *exec.Cmd {
+func process(ctx context.Context, t *testing.T, volume string, todo task.Task) *exec.Cmd {
 	t.Helper()
-	text, err := json.Marshal(task)
+	text, err := json.Marshal(todo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,26 +199,26 @@ func (w *world) fill(mib int) {
 	}
 }
 
-func (w *world) task(action Action) Task {
+func (w *world) task(action task.Action) task.Task {
 	w.number++
-	return Task{
+	return task.Task{
 		Action: action, Owner: "uid", Number: w.number, Timeout: 10 * time.Second, Endpoints: w.urls(), TLS: w.tls != nil,
-		Place: store.Place{Type: v1beta2.StorageClaim, Bucket: "claim", Key: "etcd/backup"},
+		Place: task.Place{Type: v1beta2.StorageClaim, Bucket: "claim", Key: "etcd/backup"},
 	}
 }
 
 // save makes a backup that a proof can be made of.
-func (w *world) save(change ...func(*Task)) Result {
+func (w *world) save(change ...func(*task.Task)) task.Result {
 	w.t.Helper()
-	task := w.task(Save)
-	task.Periodic, task.Hash = true, true
+	todo := w.task(task.Save)
+	todo.Periodic, todo.Hash = true, true
 	for _, c := range change {
-		c(&task)
+		c(&todo)
 	}
-	return w.do(w.t.Context(), task)
+	return w.do(w.t.Context(), todo)
 }
 
-func (w *world) mustSave(change ...func(*Task)) *v1beta2.StoredBackup {
+func (w *world) mustSave(change ...func(*task.Task)) *v1beta2.StoredBackup {
 	w.t.Helper()
 	r := w.save(change...)
 	if r.Problem != nil || r.Saved == nil {
@@ -228,11 +228,11 @@ func (w *world) mustSave(change ...func(*Task)) *v1beta2.StoredBackup {
 }
 
 // fetchTask makes a data directory of a backup, for a member that is not started.
-func (w *world) fetchTask(key string, m *etcdtest.Member) Task {
-	task := w.task(Fetch)
-	task.Key = key
-	task.Member = &Member{Name: m.Name, PeerURL: m.PeerURL(), Token: "token", DataDir: m.Data}
-	return task
+func (w *world) fetchTask(key string, m *etcdtest.Member) task.Task {
+	todo := w.task(task.Fetch)
+	todo.Key = key
+	todo.Member = &task.Member{Name: m.Name, PeerURL: m.PeerURL(), Token: "token", DataDir: m.Data}
+	return todo
 }
 
 // newcomer is a member that is to start as a cluster of its own.
@@ -270,7 +270,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func wantProblem(t *testing.T, what string, r Result, reason string) {
+func wantProblem(t *testing.T, what string, r task.Result, reason string) {
 	t.Helper()
 	if r.Problem == nil || r.Problem.Reason != reason {
 		t.Errorf("%s: the problem is %+v, want %s", what, r.Problem, reason)

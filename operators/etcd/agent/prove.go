@@ -12,7 +12,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -24,11 +24,11 @@ const (
 )
 
 // prove compares what the throw-away etcd serves with what was saved.
-func (a *agent) prove(ctx context.Context, t Task) (*v1beta2.BackupProof, error) {
+func (a *agent) prove(ctx context.Context, t task.Task) (*v1beta2.BackupProof, error) {
 	began := a.now()
 	have, err := fetched(t.Member)
 	if err == nil && have == nil {
-		err = &store.Problem{Reason: ReasonProofNotServed, Message: "The init container has made no data directory", Passes: true}
+		err = &task.Problem{Reason: task.ReasonProofNotServed, Message: "The init container has made no data directory", Passes: true}
 	}
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (a *agent) prove(ctx context.Context, t Task) (*v1beta2.BackupProof, error)
 	}, nil
 }
 
-func differs(format string, args ...any) *store.Problem {
-	return &store.Problem{Reason: ReasonProofDiffers, Message: fmt.Sprintf(format, args...) + ": do not rely on this backup"}
+func differs(format string, args ...any) *task.Problem {
+	return &task.Problem{Reason: task.ReasonProofDiffers, Message: fmt.Sprintf(format, args...) + ": do not rely on this backup"}
 }
 
 // serves waits until the etcd serves.
@@ -80,7 +80,7 @@ func (a *agent) serves(ctx context.Context, c members.Client, at members.Endpoin
 		}
 		select {
 		case <-waiting.Done():
-			return members.Status{}, &store.Problem{Reason: ReasonProofNotServed, Passes: true, Message: fmt.Sprintf(
+			return members.Status{}, &task.Problem{Reason: task.ReasonProofNotServed, Passes: true, Message: fmt.Sprintf(
 				"An etcd that was started from the backup did not serve within %s: %v", patience, err)}
 		case <-time.After(askEvery):
 		}
@@ -120,6 +120,6 @@ func compare(ctx context.Context, c members.Direct, at members.Endpoint, object 
 	}
 }
 
-func notComparable(format string, args ...any) *store.Problem {
-	return &store.Problem{Reason: ReasonProofNotComparable, Message: fmt.Sprintf(format, args...) + ". It can be read and served; the next one is compared again"}
+func notComparable(format string, args ...any) *task.Problem {
+	return &task.Problem{Reason: task.ReasonProofNotComparable, Message: fmt.Sprintf(format, args...) + ". It can be read and served; the next one is compared again"}
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // prune removes the backups of this EtcdBackup that are not kept. Those that the storage has a retention for stay until
 // a later time; the others are removed all the same.
-func (a *agent) prune(ctx context.Context, t Task) (result Result, err error) {
+func (a *agent) prune(ctx context.Context, t task.Task) (result task.Result, err error) {
 	in, err := a.open(ctx, t)
 	if err != nil {
 		return result, err
@@ -28,7 +29,7 @@ func (a *agent) prune(ctx context.Context, t Task) (result Result, err error) {
 	result.Left = len(own)
 	for _, object := range expired(own, *t.Keep, a.now()) {
 		err := in.Delete(ctx, object.Key, t.Owner)
-		if p, ok := errors.AsType[*store.Problem](err); ok && p.Reason == store.ReasonObjectRetained {
+		if p, ok := errors.AsType[*task.Problem](err); ok && p.Reason == task.ReasonObjectRetained {
 			a.say("Left for later: %s", p.Message)
 			result.Retained++
 			continue
@@ -47,7 +48,7 @@ const alwaysKept = 2
 
 // expired are the backups that are not kept, the oldest first. Which was made last is told by the
 // numbers of the tries, which a clock that jumps does not change.
-func expired(own []store.Object, keep Retention, now time.Time) []store.Object {
+func expired(own []store.Object, keep task.Retention, now time.Time) []store.Object {
 	newestFirst := slices.SortedStableFunc(slices.Values(own), func(a, b store.Object) int {
 		return cmp.Or(
 			cmp.Compare(b.Meta.Number, a.Meta.Number),

@@ -15,6 +15,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // TestPruneRetained: what the storage has a retention for is counted, and tried again by a later task; the rest is removed.
@@ -57,15 +58,15 @@ func TestPruneRetained(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &agent{secretDir: secret, log: t.Output(), now: func() time.Time { return begin }}
-	task := Task{
-		Action: Prune, Owner: owner, Timeout: 20 * time.Second, Keep: &Retention{Max: 2},
-		Place: store.Place{Type: v1beta2.StorageS3, Bucket: "backups", Key: "prod", Endpoint: server.URL, ForcePathStyle: true},
+	todo := task.Task{
+		Action: task.Prune, Owner: owner, Timeout: 20 * time.Second, Keep: &task.Retention{Max: 2},
+		Place: task.Place{Type: v1beta2.StorageS3, Bucket: "backups", Key: "prod", Endpoint: server.URL, ForcePathStyle: true},
 	}
-	if r := a.do(t.Context(), task); r.Problem != nil || r.Pruned != 2 || r.Left != 3 || r.Retained != 1 {
+	if r := a.do(t.Context(), todo); r.Problem != nil || r.Pruned != 2 || r.Left != 3 || r.Retained != 1 {
 		t.Errorf("pruned %d, left %d, retained %d: %+v", r.Pruned, r.Left, r.Retained, r.Problem)
 	}
 	locked = nil
-	if r := a.do(t.Context(), task); r.Problem != nil || r.Pruned != 1 || r.Left != 2 || r.Retained != 0 {
+	if r := a.do(t.Context(), todo); r.Problem != nil || r.Pruned != 1 || r.Left != 2 || r.Retained != 0 {
 		t.Errorf("later: pruned %d, left %d, retained %d: %+v", r.Pruned, r.Left, r.Retained, r.Problem)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // databaseName is etcd's database in a data directory.
@@ -26,7 +27,7 @@ const databaseName = "member/snap/db"
 
 // restore makes a data directory of a snapshot whose hash is right, and says what it has. Etcd's
 // packages panic where a database is not what they think.
-func restore(file, data string, m *Member, made *Fetched) (err error) {
+func restore(file, data string, m *task.Member, made *task.Fetched) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)

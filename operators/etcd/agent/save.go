@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 )
 
 // save makes a backup.
-func (a *agent) save(ctx context.Context, t Task) (*v1beta2.StoredBackup, error) {
+func (a *agent) save(ctx context.Context, t task.Task) (*v1beta2.StoredBackup, error) {
 	config, err := a.clientConfig(t)
 	if err != nil {
 		return nil, err
@@ -79,13 +80,13 @@ func (e *memberError) Unwrap() error { return e.error }
 
 func snapshotProblem(failures []error) error {
 	err := errors.Join(failures...)
-	p := &store.Problem{Reason: ReasonSnapshotFailed, Passes: true}
+	p := &task.Problem{Reason: task.ReasonSnapshotFailed, Passes: true}
 	switch {
 	case errors.Is(err, members.ErrAuth):
-		p.Reason, p.Message = ReasonEtcdRefuses, refusal
+		p.Reason, p.Message = task.ReasonEtcdRefuses, refusal
 		return p
 	case errors.Is(err, errNotServing):
-		p.Reason = ReasonEtcdUnhealthy
+		p.Reason = task.ReasonEtcdUnhealthy
 	}
 	p.Message = "No member has given a snapshot: "
 	for i, failure := range failures {
@@ -100,7 +101,7 @@ func snapshotProblem(failures []error) error {
 // saving is a backup from one member.
 type saving struct {
 	agent *agent
-	task  Task
+	task  task.Task
 	to    *store.Store
 	from  member
 }

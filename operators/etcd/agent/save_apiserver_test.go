@@ -21,6 +21,7 @@ import (
 	"example.com/fairlead/operators/etcd/members/etcdtest"
 	"example.com/fairlead/operators/etcd/pki"
 	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // TestSave: one endpoint is dead and one hangs, the members have TLS, and a follower is taken.
@@ -30,7 +31,7 @@ func TestSave(t *testing.T) {
 	leader, followers := w.leader()
 	// 127.0.0.1:1 is dead, and the hanging one is a member that stands still.
 	followers[1].Pause(t)
-	saved := w.mustSave(func(task *Task) { task.Endpoints = append([]string{"https://127.0.0.1:1"}, task.Endpoints...) })
+	saved := w.mustSave(func(todo *task.Task) { todo.Endpoints = append([]string{"https://127.0.0.1:1"}, todo.Endpoints...) })
 	if saved.Member != w.url(followers[0]) {
 		t.Errorf("it is from %s, want the follower %s; the leader is %s", saved.Member, w.url(followers[0]), w.url(leader))
 	}
@@ -54,7 +55,7 @@ func TestSave(t *testing.T) {
 		if r.Problem == nil {
 			return errors.New("it is saved")
 		}
-		if r.Problem.Reason != ReasonEtcdUnhealthy || !r.Problem.Passes {
+		if r.Problem.Reason != task.ReasonEtcdUnhealthy || !r.Problem.Passes {
 			return fmt.Errorf("%s: %+v", r.Problem.Reason, r)
 		}
 		return nil
@@ -68,17 +69,17 @@ func TestSave(t *testing.T) {
 func TestSaveByService(t *testing.T) {
 	w := aWorld(t, 3, version, false)
 	leader, _ := w.leader()
-	saved := w.mustSave(func(task *Task) { task.Endpoints, task.Periodic = []string{w.url(leader)}, false })
+	saved := w.mustSave(func(todo *task.Task) { todo.Endpoints, todo.Periodic = []string{w.url(leader)}, false })
 	if saved.Member == w.url(leader) || saved.Key != "etcd/backup" {
 		t.Errorf("saved is %+v; the leader is %s", saved, w.url(leader))
 	}
 	// A backup that is made once is replaced by its own EtcdBackup, and by no other one.
 	w.put(30)
-	if again := w.mustSave(func(task *Task) { task.Periodic = false }); again.Revision != 30 || again.Key != saved.Key {
+	if again := w.mustSave(func(todo *task.Task) { todo.Periodic = false }); again.Revision != 30 || again.Key != saved.Key {
 		t.Errorf("saved again is %+v", again)
 	}
-	r := w.save(func(task *Task) { task.Periodic, task.Owner = false, "another" })
-	wantProblem(t, "the path of another", r, store.ReasonObjectOfAnother)
+	r := w.save(func(todo *task.Task) { todo.Periodic, todo.Owner = false, "another" })
+	wantProblem(t, "the path of another", r, task.ReasonObjectOfAnother)
 	// No member of the cluster is given up for what is the storage's.
 	if n := len(w.files()); n > 2 {
 		t.Errorf("there are %d files: %v", n, w.files())
@@ -132,8 +133,8 @@ func TestMemberFailsInTheMiddle(t *testing.T) {
 	leader, followers := w.leader()
 	const half = 4 << 20
 	cut, hangs := aProxy(t, followers[0].Client, half, false), aProxy(t, followers[1].Client, half, true)
-	saved := w.mustSave(func(task *Task) {
-		task.Endpoints, task.Timeout = []string{cut, hangs, w.url(leader)}, 2*time.Second
+	saved := w.mustSave(func(todo *task.Task) {
+		todo.Endpoints, todo.Timeout = []string{cut, hangs, w.url(leader)}, 2*time.Second
 	})
 	if saved.Member != w.url(leader) {
 		t.Errorf("it is from %s", saved.Member)
@@ -143,10 +144,10 @@ func TestMemberFailsInTheMiddle(t *testing.T) {
 	}
 	// If none is left, nothing is.
 	must(t, os.RemoveAll(w.path("etcd")))
-	r := w.save(func(task *Task) { task.Endpoints, task.Timeout = []string{cut, hangs}, 2*time.Second })
+	r := w.save(func(todo *task.Task) { todo.Endpoints, todo.Timeout = []string{cut, hangs}, 2*time.Second })
 	// The leader is known to them, and is where it ends.
 	if r.Problem != nil || r.Saved.Member == cut || r.Saved.Member == hangs {
-		wantProblem(t, "two members that fail", r, ReasonSnapshotFailed)
+		wantProblem(t, "two members that fail", r, task.ReasonSnapshotFailed)
 	}
 }
 
@@ -154,14 +155,14 @@ func TestMemberFailsInTheMiddle(t *testing.T) {
 func TestMemberIsKilledInTheMiddle(t *testing.T) {
 	w := aWorld(t, 1, version, false)
 	w.fill(64)
-	done := make(chan Result)
+	done := make(chan task.Result)
 	slow := aProxyWith(t, w.members[0].Client, 8<<20)
-	go func() { done <- w.save(func(task *Task) { task.Endpoints = []string{slow.url} }) }()
+	go func() { done <- w.save(func(todo *task.Task) { todo.Endpoints = []string{slow.url} }) }()
 	<-slow.reached
 	w.members[0].Kill(t)
 	slow.goOn()
 	r := <-done
-	wantProblem(t, "a member that was killed", r, ReasonSnapshotFailed)
+	wantProblem(t, "a member that was killed", r, task.ReasonSnapshotFailed)
 	if !r.Problem.Passes {
 		t.Error("the problem is said not to pass")
 	}
@@ -178,15 +179,15 @@ func TestInterrupted(t *testing.T) {
 	w := aWorld(t, 1, version, false)
 	w.fill(16)
 	ctx, stop := context.WithCancel(t.Context())
-	slow, done := aProxyWith(t, w.members[0].Client, 4<<20), make(chan Result)
+	slow, done := aProxyWith(t, w.members[0].Client, 4<<20), make(chan task.Result)
 	go func() {
-		task := w.task(Save)
-		task.Endpoints = []string{slow.url}
-		done <- w.do(ctx, task)
+		todo := w.task(task.Save)
+		todo.Endpoints = []string{slow.url}
+		done <- w.do(ctx, todo)
 	}()
 	<-slow.reached
 	stop()
-	wantProblem(t, "an agent that is stopped", <-done, ReasonInterrupted)
+	wantProblem(t, "an agent that is stopped", <-done, task.ReasonInterrupted)
 	slow.goOn()
 	if files := w.files(); len(files) != 0 {
 		t.Errorf("there are %v", files)
@@ -200,9 +201,9 @@ const mostMiB = 64
 func TestMemory(t *testing.T) {
 	w := aWorld(t, 1, version, false)
 	w.fill(databaseMiB(t))
-	task := w.task(Save)
-	task.Timeout = time.Minute
-	cmd := process(t.Context(), t, w.volume, task)
+	todo := w.task(task.Save)
+	todo.Timeout = time.Minute
+	cmd := process(t.Context(), t, w.volume, todo)
 	must(t, cmd.Start())
 	ended := make(chan error)
 	go func() { ended <- cmd.Wait() }()
@@ -292,7 +293,7 @@ func TestSaveWhileItIsWritten(t *testing.T) {
 	}
 	w.put(50)
 	for i := range 5 {
-		saved := w.mustSave(func(task *Task) { task.Place.Key = fmt.Sprint("etcd/", i) })
+		saved := w.mustSave(func(todo *task.Task) { todo.Place.Key = fmt.Sprint("etcd/", i) })
 		m := newcomer(t, version)
 		r := w.do(t.Context(), w.fetchTask(saved.Key, m))
 		if r.Problem != nil {
@@ -326,7 +327,7 @@ func TestUsers(t *testing.T) {
 	w.certificateDir = t.TempDir()
 	w.certificate(w.certificateDir, pki.Client, "nobody")
 	r := w.save()
-	wantProblem(t, "a client without rights", r, ReasonEtcdRefuses)
+	wantProblem(t, "a client without rights", r, task.ReasonEtcdRefuses)
 	if r.Problem != nil && !strings.Contains(r.Problem.Message, "role root") {
 		t.Errorf("it says %q", r.Problem.Message)
 	}

@@ -17,9 +17,8 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -132,7 +131,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 }
 
 // choose finds the next step, and what keeps it from being begun.
-func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place store.Place, ok bool) {
+func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place task.Place, ok bool) {
 	if b.Spec.Paused {
 		return place, false
 	}
@@ -148,7 +147,7 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place store.Plac
 		}
 		return place, false
 	}
-	if place, err = store.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource); err != nil {
+	if place, err = task.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource); err != nil {
 		p.problem = invalidPlace(err)
 		return place, false
 	}
@@ -162,11 +161,11 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place store.Plac
 }
 
 func invalidPlace(err error) *problem {
-	var what *store.Problem
+	var what *task.Problem
 	if errors.As(err, &what) {
 		return &problem{reason: what.Reason, message: what.Message}
 	}
-	return &problem{reason: store.ReasonPlaceInvalid, message: err.Error()}
+	return &problem{reason: task.ReasonPlaceInvalid, message: err.Error()}
 }
 
 // claim has status name the pod. Nothing else is done.
@@ -219,7 +218,7 @@ func (p *plan) awaitEnd(pod *corev1.Pod) {
 }
 
 // succeed stores the result of a try.
-func (p *plan) succeed(b *v1beta2.EtcdBackup, seen observation, r *agent.Result) {
+func (p *plan) succeed(b *v1beta2.EtcdBackup, seen observation, r *task.Result) {
 	st, try := &p.status, b.Status.Running
 	switch {
 	case try.Step == v1beta2.BackupSave && r.Saved != nil:
@@ -252,7 +251,7 @@ func verified(st *v1beta2.BackupStatus, now time.Time) {
 }
 
 // fail stores why a try failed. What was known before of backups stays.
-func (p *plan) fail(b *v1beta2.EtcdBackup, seen observation, why store.Problem) {
+func (p *plan) fail(b *v1beta2.EtcdBackup, seen observation, why task.Problem) {
 	st, try := &p.status, b.Status.Running
 	why.Message = status.Shortened(why.Message)
 	st.Failures++

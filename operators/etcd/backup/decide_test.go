@@ -16,8 +16,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -52,10 +51,10 @@ func told(b *v1beta2.EtcdBackup, seen observation) string {
 }
 
 func TestDecide(t *testing.T) {
-	saved := agent.Result{Saved: &v1beta2.StoredBackup{Key: "etcd.backup", Revision: 7, Size: 4096, EtcdVersion: "3.6.16"}}
-	provedIt := agent.Result{Proved: &v1beta2.BackupProof{Key: "k", Revision: 101}}
-	problemOf := func(reason string, passes bool) agent.Result {
-		return agent.Result{Problem: &store.Problem{Reason: reason, Message: "Because.", Passes: passes}}
+	saved := task.Result{Saved: &v1beta2.StoredBackup{Key: "etcd.backup", Revision: 7, Size: 4096, EtcdVersion: "3.6.16"}}
+	provedIt := task.Result{Proved: &v1beta2.BackupProof{Key: "k", Revision: 101}}
+	problemOf := func(reason string, passes bool) task.Result {
+		return task.Result{Problem: &task.Problem{Reason: reason, Message: "Because.", Passes: passes}}
 	}
 	once := aBackup()
 	for name, tc := range map[string]struct {
@@ -87,17 +86,21 @@ func TestDecide(t *testing.T) {
 		"no time zone":          {b: aBackup(scheduled("0 0 * * *", "Middle/Earth")), after: "False InvalidSchedule"},
 		"the first has to wait": {b: aBackup(scheduled("0 13 * * *", "")), after: "wake in 1h0m0s, False Waiting"},
 
-		"claimed: remove the gate": {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save)}, after: "patch Pod/gate save, False Saving"},
-		"under way":                {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running)}, after: "False Saving"},
-		"under way, changed":       {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save, running)}, after: "False Saving"},
-		"pending, changed":         {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save, pending)}, after: "delete Pod save, False Saving"},
-		"gated, changed":           {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save)}, after: "delete Pod save, False Saving"},
-		"its pod is gone, changed": {b: aBackup(runs(save), changed), after: "result, False Saving"},
-		"its pod is gone":          {b: aBackup(runs(save)), after: "result, False AgentDied"},
-		"its pod is being deleted": {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running, deletedAt(noon))}, after: "wake in 1m0s, False PodEnding"},
-		"its node is lost":         {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running, deletedAt(noon.Add(-time.Minute)))}, after: "result, False AgentDied"},
-		"evicted":                  {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, evicted)}, after: "result, False AgentDied"},
-		"unschedulable":            {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, unschedulable)}, after: "False Unschedulable"},
+		"claimed: remove the gate":        {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save)}, after: "patch Pod/gate save, False Saving"},
+		"under way":                       {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running)}, after: "False Saving"},
+		"under way, changed":              {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save, running)}, after: "False Saving"},
+		"pending, changed":                {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save, pending)}, after: "delete Pod save, False Saving"},
+		"gated, changed":                  {b: aBackup(runs(save), changed), pods: []*corev1.Pod{podFor(once, save)}, after: "delete Pod save, False Saving"},
+		"its pod is gone, changed":        {b: aBackup(runs(save), changed), after: "result, False Saving"},
+		"its pod is gone":                 {b: aBackup(runs(save)), after: "result, False AgentDied"},
+		"its pod is being deleted":        {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running, deletedAt(noon))}, after: "wake in 1m0s, False PodEnding"},
+		"of an older operator, new":       {b: once, pods: []*corev1.Pod{podFor(once, save, ofOlder)}, after: "claim, Save 1, False Saving"},
+		"of an older operator, gated":     {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ofOlder)}, after: "patch Pod/gate save, False Saving"},
+		"of an older operator, under way": {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ofOlder, running)}, after: "False Saving"},
+		"of an older operator, saved":     {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ofOlder, ended(saved))}, after: "result, True Complete"},
+		"its node is lost":                {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, running, deletedAt(noon.Add(-time.Minute)))}, after: "result, False AgentDied"},
+		"evicted":                         {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, evicted)}, after: "result, False AgentDied"},
+		"unschedulable":                   {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, unschedulable)}, after: "False Unschedulable"},
 		"unschedulable for a moment": {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, unschedulable, func(p *corev1.Pod) {
 			p.CreationTimestamp.Time = noon.Add(-time.Second)
 		})}, after: "wake in 9s, False Saving"},
@@ -107,7 +110,7 @@ func TestDecide(t *testing.T) {
 		"it has no events":          {b: aBackup(runs(save)), seen: observation{stripped: true}, pods: []*corev1.Pod{podFor(once, save, running)}, after: "patch Pod/marks save, wake in 10s, False Saving"},
 		"saved":                     {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(saved))}, after: "result, True Complete"},
 		"saved, not proved":         {b: aBackup(byRestore, runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(saved))}, after: "result, False Proving"},
-		"refused for ever":          {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(problemOf(store.ReasonAccessDenied, false)))}, after: "result, False AccessDenied"},
+		"refused for ever":          {b: aBackup(runs(save)), pods: []*corev1.Pod{podFor(once, save, ended(problemOf(task.ReasonAccessDenied, false)))}, after: "result, False AccessDenied"},
 
 		"complete":                         {b: aBackup(made(1, noon)), after: "True Complete"},
 		"complete, the pod is over":        {b: aBackup(made(1, noon)), pods: []*corev1.Pod{podFor(once, save, ended(saved))}, after: "delete Pod save, True Complete"},
@@ -188,7 +191,7 @@ func after(t *testing.T, b *v1beta2.EtcdBackup, claimed *corev1.Pod) v1beta2.Bac
 // TestResults: what becomes of the status when a try ends.
 func TestResults(t *testing.T) {
 	b := aBackup(every(3600), byRestore, made(1, noon.Add(-2*time.Hour)), proved, runs(save))
-	st := after(t, b, podFor(b, save, ended(agent.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 10, EtcdVersion: "3.7.3", Number: 77, Problem: "x"}})))
+	st := after(t, b, podFor(b, save, ended(task.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 10, EtcdVersion: "3.7.3", Number: 77, Problem: "x"}})))
 	if st.Last.Number != 2 || st.Last.Problem != "" || st.EtcdRevision != 10 || st.EtcdVersion != "3.7.3" || st.Running != nil {
 		t.Errorf("after Save: %+v", st)
 	}
@@ -198,25 +201,25 @@ func TestResults(t *testing.T) {
 
 	b.Status = st
 	runs(prove)(b)
-	st = after(t, b, podFor(b, prove, ended(agent.Result{Proved: &v1beta2.BackupProof{Key: "k", Revision: 10}})))
+	st = after(t, b, podFor(b, prove, ended(task.Result{Proved: &v1beta2.BackupProof{Key: "k", Revision: 10}})))
 	if !st.Succeeded || st.LastProof.Number != 2 || !st.LastSuccessDate.Time.Equal(noon) || st.Failures != 0 {
 		t.Errorf("after Prove: %+v", st)
 	}
 
 	runs(prove)(b)
-	for reason, isRefuted := range map[string]bool{agent.ReasonProofDiffers: true, store.ReasonObjectDamaged: true, store.ReasonUnreachable: false, store.ReasonCredentialsInvalid: false} {
-		failed := after(t, b, podFor(b, prove, ended(agent.Result{Problem: &store.Problem{Reason: reason, Message: "Because."}})))
+	for reason, isRefuted := range map[string]bool{task.ReasonProofDiffers: true, task.ReasonObjectDamaged: true, task.ReasonStorageUnreachable: false, task.ReasonCredentialsInvalid: false} {
+		failed := after(t, b, podFor(b, prove, ended(task.Result{Problem: &task.Problem{Reason: reason, Message: "Because."}})))
 		if (failed.Last.Problem != "") != isRefuted || failed.Succeeded || failed.Reason != reason || failed.LastProof.Number != 1 || failed.NextTime == nil {
 			t.Errorf("after %s: %+v", reason, failed)
 		}
 	}
 
 	b = aBackup(every(3600), keeps(2), made(1, noon.Add(-2*time.Hour)), runs(prune))
-	st = after(t, b, podFor(b, prune, ended(agent.Result{Pruned: 3, Left: 4, Retained: 2})))
+	st = after(t, b, podFor(b, prune, ended(task.Result{Pruned: 3, Left: 4, Retained: 2})))
 	if st.Pruned != 1 || *st.Stored != 4 || st.Retained != 2 || st.Failures != 0 {
 		t.Errorf("after Prune: %+v", st)
 	}
-	st = after(t, b, podFor(b, prune, ended(agent.Result{Problem: &store.Problem{Reason: store.ReasonAccessDenied, Message: "Because."}})))
+	st = after(t, b, podFor(b, prune, ended(task.Result{Problem: &task.Problem{Reason: task.ReasonAccessDenied, Message: "Because."}})))
 	if !st.Succeeded || st.Reason != "" || st.Failures != 1 || st.LastFailure.Step != prune {
 		t.Errorf("after a Prune that failed: %+v", st)
 	}

@@ -8,10 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/cluster"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -22,14 +21,14 @@ const (
 )
 
 // pod is the pod of a try, behind its gate.
-func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.BackupStep, place store.Place, image string) *corev1.Pod {
+func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.BackupStep, place task.Place, image string) *corev1.Pod {
 	want := job.Pod{
 		Namespace: b.Namespace, Name: podName(b, number, step),
 		Owner:    ownerOf(b),
 		Instance: b.Name,
 		Image:    image,
-		Task: agent.Task{
-			Action: agent.Action(step), Place: place,
+		Task: task.Task{
+			Action: task.Action(step), Place: place,
 			Owner: string(b.UID), Number: number, Timeout: timeout(b), Periodic: isPeriodic(b),
 		},
 		Source:   b.Spec.BackupSource,
@@ -88,9 +87,9 @@ func etcdImage(b *v1beta2.EtcdBackup, seen observation) string {
 }
 
 // kept is what a pruning keeps.
-func kept(b *v1beta2.EtcdBackup) *agent.Retention {
+func kept(b *v1beta2.EtcdBackup) *task.Retention {
 	policy := b.Spec.BackupPolicy
-	keep := &agent.Retention{Max: policy.MaxBackups, Last: b.Status.Last.Key}
+	keep := &task.Retention{Max: policy.MaxBackups, Last: b.Status.Last.Key}
 	if policy.MaxAge != nil {
 		keep.MaxAge = policy.MaxAge.Duration
 	}

@@ -11,50 +11,49 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
-func taskFor(t *testing.T, b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) agent.Task {
+func taskFor(t *testing.T, b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) task.Task {
 	t.Helper()
-	place, err := store.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource)
+	place, err := task.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := pod(b, seen, 7, step, place, "fairlead:dev")
-	task := taskOf(p)
+	todo := taskOf(p)
 	if step == prove {
-		task.Member, task.Endpoints = nil, nil // package job's
+		todo.Member, todo.Endpoints = nil, nil // package job's
 	}
-	if task.Number != 7 || task.Owner != "uid" || string(task.Action) != string(step) || task.Place.Bucket != "mybucket" {
-		t.Errorf("the task is %+v", task)
+	if todo.Number != 7 || todo.Owner != "uid" || string(todo.Action) != string(step) || todo.Place.Bucket != "mybucket" {
+		t.Errorf("the task is %+v", todo)
 	}
-	return task
+	return todo
 }
 
 // TestTasks: what the agent is told.
 func TestTasks(t *testing.T) {
-	task := taskFor(t, aBackup(), observation{}, save)
-	if task.Timeout != time.Minute || task.Periodic || task.TLS || task.Hash || !slices.Equal(task.Endpoints, []string{"http://example-client:2379"}) {
-		t.Errorf("a backup that is made once: %+v", task)
+	todo := taskFor(t, aBackup(), observation{}, save)
+	if todo.Timeout != time.Minute || todo.Periodic || todo.TLS || todo.Hash || !slices.Equal(todo.Endpoints, []string{"http://example-client:2379"}) {
+		t.Errorf("a backup that is made once: %+v", todo)
 	}
 	secure := aCluster(func(ec *v1beta2.EtcdCluster) { ec.Spec.TLS = &v1beta2.TLSPolicy{Generated: &v1beta2.GeneratedTLS{}} })
 	members := []string{"https://example-aaaaa.example.default.svc:2379", "https://example-bbbbb.example.default.svc:2379"}
-	task = taskFor(t, aBackup(ofCluster, byRestore, every(60)), observation{cluster: secure}, save)
-	if !task.Periodic || !task.TLS || !task.Hash || !slices.Equal(task.Endpoints, members) {
-		t.Errorf("a backup of a cluster with TLS: %+v", task)
+	todo = taskFor(t, aBackup(ofCluster, byRestore, every(60)), observation{cluster: secure}, save)
+	if !todo.Periodic || !todo.TLS || !todo.Hash || !slices.Equal(todo.Endpoints, members) {
+		t.Errorf("a backup of a cluster with TLS: %+v", todo)
 	}
 	week := policy(func(p *v1beta2.BackupPolicy) {
 		p.MaxAge, p.TimeoutInSecond = &metav1.Duration{Duration: 168 * time.Hour}, 5
 	})
-	task = taskFor(t, aBackup(every(60), keeps(4), week, made(3, noon), proved, made(5, noon)), observation{}, prune)
-	if task.Timeout != 5*time.Second || *task.Keep != (agent.Retention{Max: 4, MaxAge: 168 * time.Hour, Last: keyOf(5), Proved: keyOf(3)}) {
-		t.Errorf("the pruning: %+v, %+v", task, task.Keep)
+	todo = taskFor(t, aBackup(every(60), keeps(4), week, made(3, noon), proved, made(5, noon)), observation{}, prune)
+	if todo.Timeout != 5*time.Second || *todo.Keep != (task.Retention{Max: 4, MaxAge: 168 * time.Hour, Last: keyOf(5), Proved: keyOf(3)}) {
+		t.Errorf("the pruning: %+v, %+v", todo, todo.Keep)
 	}
-	task = taskFor(t, aBackup(byRestore, made(5, noon)), observation{}, prove)
-	if task.Saved == nil || task.Saved.Key != keyOf(5) {
-		t.Errorf("the proof: %+v", task)
+	todo = taskFor(t, aBackup(byRestore, made(5, noon)), observation{}, prove)
+	if todo.Saved == nil || todo.Saved.Key != keyOf(5) {
+		t.Errorf("the proof: %+v", todo)
 	}
 }
 

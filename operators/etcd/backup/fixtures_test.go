@@ -9,9 +9,8 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/run"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // noon is when the EtcdBackups of the unit tests are looked at.
@@ -95,9 +94,9 @@ func pruned(b *v1beta2.EtcdBackup) { b.Status.Pruned = b.Status.Last.Number }
 func hasFailed(step v1beta2.BackupStep, times int32, at time.Time) option {
 	return func(b *v1beta2.EtcdBackup) {
 		b.Status.Failures, b.Status.Tries = times, b.Status.Tries+int64(times)
-		b.Status.LastFailure = &v1beta2.BackupFailure{Step: step, Generation: b.Generation, Time: metav1.NewTime(at), Reason: store.ReasonBucketNotFound, Message: "There is no bucket \"mybucket\": create it."}
+		b.Status.LastFailure = &v1beta2.BackupFailure{Step: step, Generation: b.Generation, Time: metav1.NewTime(at), Reason: task.ReasonBucketNotFound, Message: "There is no bucket \"mybucket\": create it."}
 		if step != v1beta2.BackupPrune {
-			b.Status.Succeeded, b.Status.Reason = false, store.ReasonBucketNotFound
+			b.Status.Succeeded, b.Status.Reason = false, task.ReasonBucketNotFound
 		}
 	}
 }
@@ -128,7 +127,7 @@ func podFor(b *v1beta2.EtcdBackup, step v1beta2.BackupStep, options ...podOption
 	if b.Status.Running != nil {
 		number = b.Status.Running.Number
 	}
-	place, _ := store.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource)
+	place, _ := task.PlaceOf(b.Spec.StorageType, b.Spec.BackupSource)
 	of := b.DeepCopy()
 	if step == v1beta2.BackupPrune && of.Spec.BackupPolicy == nil {
 		keeps(1)(of)
@@ -139,6 +138,12 @@ func podFor(b *v1beta2.EtcdBackup, step v1beta2.BackupStep, options ...podOption
 		option(p)
 	}
 	return p
+}
+
+// ofOlder is a pod from before the agent was a program of its own.
+func ofOlder(p *corev1.Pod) {
+	c := &p.Spec.Containers[0]
+	c.Image, c.Command, c.Args = "fairlead:older", nil, append([]string{"etcd-agent"}, c.Args...)
 }
 
 func ungated(p *corev1.Pod) {
@@ -168,7 +173,7 @@ func deletedAt(at time.Time) podOption {
 }
 
 // ended is a pod whose agent has reported that.
-func ended(r agent.Result) podOption {
+func ended(r task.Result) podOption {
 	text, _ := json.Marshal(r)
 	code := int32(0)
 	if r.Problem != nil {

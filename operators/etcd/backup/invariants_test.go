@@ -16,8 +16,8 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // neverBack holds for every two versions of an EtcdBackup that follow each other: what is known
@@ -106,12 +106,12 @@ func (s simulatedWorld) isRecorded(pod *corev1.Pod) error {
 }
 
 // taskOf is what the agent of a pod was told.
-func taskOf(pod *corev1.Pod) agent.Task {
-	var task agent.Task
+func taskOf(pod *corev1.Pod) task.Task {
+	var todo task.Task
 	for _, c := range pod.Spec.Containers {
-		if c.Name == job.AgentContainer && len(c.Args) == 2 {
-			_ = json.Unmarshal([]byte(c.Args[1]), &task)
+		if c.Name == job.AgentContainer && len(c.Args) == 1 {
+			_ = json.Unmarshal([]byte(c.Args[0]), &todo)
 		}
 	}
-	return task
+	return todo
 }

@@ -7,12 +7,11 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
-// The reasons in status and in events that are not those of package job, agent or store.
+// The reasons in status and in events that are not those of package job or task.
 const (
 	reasonComplete        = "Complete"
 	reasonScheduled       = "Scheduled"
@@ -40,26 +39,26 @@ type problem struct {
 // again. Anything else is about the proof.
 func refutes(reason string) bool {
 	switch reason {
-	case agent.ReasonProofDiffers, agent.ReasonProofNotComparable, agent.ReasonNotRestorable,
-		store.ReasonObjectNotFound, store.ReasonObjectDamaged, store.ReasonObjectForeign:
+	case task.ReasonProofDiffers, task.ReasonProofNotComparable, task.ReasonNotRestorable,
+		task.ReasonObjectNotFound, task.ReasonObjectDamaged, task.ReasonObjectForeign:
 		return true
 	}
 	return false
 }
 
 // gone is about a pod that was deleted while its try was under way.
-func gone(try *v1beta2.BackupTry) store.Problem {
-	return store.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted before its result was stored", try.Pod), Passes: true}
+func gone(try *v1beta2.BackupTry) task.Problem {
+	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted before its result was stored", try.Pod), Passes: true}
 }
 
 // lost is about a pod that was deleted, and does not end.
-func lost(try *v1beta2.BackupTry) store.Problem {
-	return store.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted and does not end: its node may be lost", try.Pod), Passes: true}
+func lost(try *v1beta2.BackupTry) task.Problem {
+	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted and does not end: its node may be lost", try.Pod), Passes: true}
 }
 
 // speechless is about a pod that has reported something else than what it was for.
-func speechless(try *v1beta2.BackupTry) store.Problem {
-	return store.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf(
+func speechless(try *v1beta2.BackupTry) task.Problem {
+	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf(
 		"Pod %q has reported no result of the step %s: its image is of another version than the operator", try.Pod, try.Step), Passes: true}
 }
 

@@ -17,8 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // stories are those that need nothing of a cluster but EtcdBackups and pods, so that a simulated one
@@ -33,7 +32,7 @@ func stories() []testkit.Scenario {
 		{Name: "says-nothing", Pods: does(once(testkit.Outcome{})), Arrange: arranged(), Settled: complete},
 		{Name: "says-something-else", Pods: does(once(testkit.Outcome{ExitCode: 2, Message: "panic: {\"Saved\""})), Arrange: arranged(byRestore), Settled: complete},
 		{Name: "credentials-mended", Pods: does(untilChanged(denied())), Arrange: arranged(), Steps: []testkit.Step{
-			{Name: "another bucket", When: isUnready(store.ReasonAccessDenied), Do: patched(`{"spec":{"s3":{"path":"another/etcd.backup"}}}`)},
+			{Name: "another bucket", When: isUnready(task.ReasonAccessDenied), Do: patched(`{"spec":{"s3":{"path":"another/etcd.backup"}}}`)},
 		}, Settled: complete},
 		{Name: "cannot-start", Pods: does(untilChanged(testkit.Stuck("ImagePullBackOff"))), Arrange: arranged(), Steps: []testkit.Step{
 			{Name: "another node", When: isClaimed, Do: patched(`{"spec":{"pod":{"nodeSelector":{"a":"b"}}}}`)},
@@ -82,35 +81,35 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 }
 
 // does is what becomes of pods: what the special function says, and otherwise what their task is.
-func does(special func(*corev1.Pod, agent.Task) (testkit.Outcome, bool)) func(*corev1.Pod) testkit.Outcome {
+func does(special func(*corev1.Pod, task.Task) (testkit.Outcome, bool)) func(*corev1.Pod) testkit.Outcome {
 	return func(pod *corev1.Pod) testkit.Outcome {
-		task := taskOf(pod)
+		todo := taskOf(pod)
 		if special != nil {
-			if o, ok := special(pod, task); ok {
+			if o, ok := special(pod, todo); ok {
 				return o
 			}
 		}
-		return outcome(result(task), 20*time.Millisecond)
+		return outcome(result(todo), 20*time.Millisecond)
 	}
 }
 
 // result is that of a task that was done.
-func result(task agent.Task) agent.Result {
-	switch task.Action {
-	case agent.Save:
-		key := task.Place.Key
-		if task.Periodic {
-			key = fmt.Sprintf("%s_v%d", key, 100+task.Number)
+func result(todo task.Task) task.Result {
+	switch todo.Action {
+	case task.Save:
+		key := todo.Place.Key
+		if todo.Periodic {
+			key = fmt.Sprintf("%s_v%d", key, 100+todo.Number)
 		}
-		return agent.Result{Saved: &v1beta2.StoredBackup{Key: key, Revision: 100 + task.Number, Size: 4096, EtcdVersion: "3.6.16"}}
-	case agent.Prove:
-		return agent.Result{Proved: &v1beta2.BackupProof{Key: task.Saved.Key, Revision: task.Saved.Revision, Time: metav1.NewTime(noon)}}
-	case agent.Prune, agent.Fetch:
+		return task.Result{Saved: &v1beta2.StoredBackup{Key: key, Revision: 100 + todo.Number, Size: 4096, EtcdVersion: "3.6.16"}}
+	case task.Prove:
+		return task.Result{Proved: &v1beta2.BackupProof{Key: todo.Saved.Key, Revision: todo.Saved.Revision, Time: metav1.NewTime(noon)}}
+	case task.Prune, task.Fetch:
 	}
-	return agent.Result{Pruned: 1, Left: int(task.Keep.Max)}
+	return task.Result{Pruned: 1, Left: int(todo.Keep.Max)}
 }
 
-func outcome(r agent.Result, after time.Duration) testkit.Outcome {
+func outcome(r task.Result, after time.Duration) testkit.Outcome {
 	text, _ := json.Marshal(r)
 	o := testkit.Outcome{RunsFor: after, Message: string(text)}
 	if r.Problem != nil {
@@ -120,30 +119,30 @@ func outcome(r agent.Result, after time.Duration) testkit.Outcome {
 }
 
 func denied() testkit.Outcome {
-	return outcome(agent.Result{Problem: &store.Problem{Reason: store.ReasonAccessDenied, Message: "The storage does not let the credentials write: change them."}}, time.Millisecond)
+	return outcome(task.Result{Problem: &task.Problem{Reason: task.ReasonAccessDenied, Message: "The storage does not let the credentials write: change them."}}, time.Millisecond)
 }
 
 // once is what becomes of the first pod.
-func once(o testkit.Outcome) func(*corev1.Pod, agent.Task) (testkit.Outcome, bool) {
-	return func(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) { return o, task.Number == 1 }
+func once(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool) {
+	return func(_ *corev1.Pod, todo task.Task) (testkit.Outcome, bool) { return o, todo.Number == 1 }
 }
 
 // untilChanged is what becomes of pods of the first version of the spec.
-func untilChanged(o testkit.Outcome) func(*corev1.Pod, agent.Task) (testkit.Outcome, bool) {
-	return func(pod *corev1.Pod, _ agent.Task) (testkit.Outcome, bool) {
+func untilChanged(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool) {
+	return func(pod *corev1.Pod, _ task.Task) (testkit.Outcome, bool) {
 		return o, pod.Annotations[generationAnnotation] == "1"
 	}
 }
 
 // nowAndThen fails the first try and every fifth.
-func nowAndThen(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) {
-	return denied(), task.Number == 1 || task.Number%5 == 0
+func nowAndThen(_ *corev1.Pod, todo task.Task) (testkit.Outcome, bool) {
+	return denied(), todo.Number == 1 || todo.Number%5 == 0
 }
 
 // refutesFirst has proofs of the backups that the first two tries have made fail.
-func refutesFirst(_ *corev1.Pod, task agent.Task) (testkit.Outcome, bool) {
-	return outcome(agent.Result{Problem: &store.Problem{Reason: agent.ReasonProofDiffers, Message: "It has another hash."}}, time.Millisecond),
-		task.Action == agent.Prove && task.Saved.Number <= 2
+func refutesFirst(_ *corev1.Pod, todo task.Task) (testkit.Outcome, bool) {
+	return outcome(task.Result{Problem: &task.Problem{Reason: task.ReasonProofDiffers, Message: "It has another hash."}}, time.Millisecond),
+		todo.Action == task.Prove && todo.Saved.Number <= 2
 }
 
 // slowly takes three seconds for everything.

@@ -11,10 +11,9 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members/model"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // This file has the backups of a simulated cluster, and the init container that fetches them.
@@ -76,29 +75,29 @@ func (n *modelNodes) leading() *model.Disk {
 
 // fetch runs the init container of a seed. What it says, it says again when it is run again.
 func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
-	var task agent.Task
-	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Args[1]), &task); err != nil {
+	var todo task.Task
+	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Args[0]), &todo); err != nil {
 		n.world.Fail(err)
 		return
 	}
-	result, code := agent.Result{}, int32(0)
-	snapshot, isThere := n.backups[task.Place.Key]
+	result, code := task.Result{}, int32(0)
+	snapshot, isThere := n.backups[todo.Place.Key]
 	switch {
 	case pod.Labels[nodeLabel] != "" && p.disk.IsEmpty():
 		p.fetched = true
 	case n.fails > 0:
 		n.fails--
-		result.Problem = &store.Problem{Reason: store.ReasonUnreachable, Message: "The storage cannot be reached", Passes: true}
+		result.Problem = &task.Problem{Reason: task.ReasonStorageUnreachable, Message: "The storage cannot be reached", Passes: true}
 	case !isThere:
-		result.Problem = &store.Problem{Reason: store.ReasonObjectNotFound, Message: "There is no such object: check the path"}
+		result.Problem = &task.Problem{Reason: task.ReasonObjectNotFound, Message: "There is no such object: check the path"}
 	case snapshot == nil:
-		result.Problem = &store.Problem{Reason: store.ReasonObjectDamaged, Message: "The object is damaged. Restore an earlier backup"}
+		result.Problem = &task.Problem{Reason: task.ReasonObjectDamaged, Message: "The object is damaged. Restore an earlier backup"}
 	default:
 		if p.disk.IsEmpty() {
-			p.disk.Restore(snapshot, task.Member.Name, task.Member.PeerURL, task.Member.Token)
+			p.disk.Restore(snapshot, todo.Member.Name, todo.Member.PeerURL, todo.Member.Token)
 		}
 		p.fetched = true
-		result.Fetched = &agent.Fetched{Key: task.Place.Key, Revision: snapshot.Revision(), ClusterID: p.disk.Cluster().String(), MemberID: p.disk.Member().String()}
+		result.Fetched = &task.Fetched{Key: todo.Place.Key, Revision: snapshot.Revision(), ClusterID: p.disk.Cluster().String(), MemberID: p.disk.Member().String()}
 	}
 	if result.Problem != nil {
 		code = 1

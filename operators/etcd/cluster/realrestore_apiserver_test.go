@@ -22,10 +22,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/internal/testkit"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // This file has the backups of members that really run, and the init container that makes data of
@@ -110,30 +109,30 @@ func (n *realNodes) fetch(ctx context.Context, pod *corev1.Pod, p *realPod) {
 	n.report(ctx, pod, p)
 }
 
-func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) agent.Result {
-	failed := func(reason string, passes bool, err error) agent.Result {
-		return agent.Result{Problem: &store.Problem{Reason: reason, Message: err.Error(), Passes: passes}}
+func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
+	failed := func(reason string, passes bool, err error) task.Result {
+		return task.Result{Problem: &task.Problem{Reason: reason, Message: err.Error(), Passes: passes}}
 	}
-	var task agent.Task
-	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Args[1]), &task); err != nil {
-		return failed(agent.ReasonTaskInvalid, false, err)
+	var todo task.Task
+	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Args[0]), &todo); err != nil {
+		return failed(task.ReasonTaskInvalid, false, err)
 	}
 	n.mu.Lock()
-	b, isThere := n.backups[task.Place.Key]
+	b, isThere := n.backups[todo.Place.Key]
 	fails := n.fails > 0
 	n.fails = max(n.fails-1, 0)
 	n.mu.Unlock()
 	switch {
 	case fails:
-		return failed(store.ReasonUnreachable, true, errors.New("the storage cannot be reached"))
+		return failed(task.ReasonStorageUnreachable, true, errors.New("the storage cannot be reached"))
 	case !isThere:
-		return failed(store.ReasonObjectNotFound, false, errors.New("there is no such object"))
+		return failed(task.ReasonObjectNotFound, false, errors.New("there is no such object"))
 	}
-	m := task.Member
+	m := todo.Member
 	data := filepath.Join(p.data, "data")
 	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
 		if pod.Labels[nodeLabel] != "" {
-			return agent.Result{}
+			return task.Result{}
 		}
 		err := errors.Join(os.MkdirAll(p.data, 0o700), snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 			SnapshotPath: b.file, OutputDataDir: data, Name: m.Name, PeerURLs: []string{m.PeerURL},
@@ -141,18 +140,18 @@ func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) agent.Result {
 		}))
 		if err != nil {
 			_ = os.RemoveAll(data) // it is deleted with the pod otherwise
-			return failed(store.ReasonObjectDamaged, false, err)
+			return failed(task.ReasonObjectDamaged, false, err)
 		}
 	}
 	urls, err := types.NewURLsMap(m.Name + "=" + m.PeerURL)
 	if err != nil {
-		return failed(agent.ReasonFailed, false, err)
+		return failed(task.ReasonAgentFailed, false, err)
 	}
 	cluster, err := membership.NewClusterFromURLsMap(zap.NewNop(), m.Token, urls)
 	if err != nil {
-		return failed(agent.ReasonFailed, false, err)
+		return failed(task.ReasonAgentFailed, false, err)
 	}
-	return agent.Result{Fetched: &agent.Fetched{Key: task.Place.Key, Revision: b.revision, ClusterID: members.ID(cluster.ID()).String()}}
+	return task.Result{Fetched: &task.Fetched{Key: todo.Place.Key, Revision: b.revision, ClusterID: members.ID(cluster.ID()).String()}}
 }
 
 // initStatus is the status of the init container, if there is one.

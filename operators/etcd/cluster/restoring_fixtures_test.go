@@ -10,10 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // anEtcdRestore is one of the cluster.
@@ -84,7 +83,7 @@ func otherData(_ *world, pod *corev1.Pod) { pod.UID = "pod-99" }
 
 func gone(w *world, _ *corev1.Pod) { w.seen.seed = seed{} }
 
-func says(pod *corev1.Pod, code int32, r agent.Result) {
+func says(pod *corev1.Pod, code int32, r task.Result) {
 	text, _ := json.Marshal(r)
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: job.FetchContainer, State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)},
@@ -93,12 +92,12 @@ func says(pod *corev1.Pod, code int32, r agent.Result) {
 
 func cannotFetch(passes bool) seedOption {
 	return func(_ *world, pod *corev1.Pod) {
-		says(pod, 1, agent.Result{Problem: &store.Problem{Reason: "Why", Message: "because", Passes: passes}})
+		says(pod, 1, task.Result{Problem: &task.Problem{Reason: "Why", Message: "because", Passes: passes}})
 	}
 }
 
 func fetched(_ *world, pod *corev1.Pod) {
-	says(pod, 0, agent.Result{Fetched: &agent.Fetched{Key: "key", Revision: 30, ClusterID: "5eed"}})
+	says(pod, 0, task.Result{Fetched: &task.Fetched{Key: "key", Revision: 30, ClusterID: "5eed"}})
 }
 
 func serving(w *world, pod *corev1.Pod) {

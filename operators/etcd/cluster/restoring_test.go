@@ -9,7 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/run"
-	"example.com/fairlead/operators/etcd/agent"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 func TestRestoring(t *testing.T) {
@@ -107,14 +107,14 @@ func TestSeedPod(t *testing.T) {
 			if pod.Labels[run.ManagedByLabel] != managedBy || !pods.IsGated(pod, gate) || pod.Spec.ServiceAccountName != "cloud" || len(pod.Spec.InitContainers) != 1 {
 				t.Errorf("%+v", pod)
 			}
-			var task agent.Task
+			var todo task.Task
 			fetch := pod.Spec.InitContainers[0]
-			if err := json.Unmarshal([]byte(fetch.Args[1]), &task); err != nil {
+			if err := json.Unmarshal([]byte(fetch.Args[0]), &todo); err != nil {
 				t.Fatal(err)
 			}
-			if task.Action != agent.Fetch || task.Choose == nil || task.Member.DataDir != environment(pod, "ETCD_DATA_DIR") || task.Member.Name != environment(pod, "ETCD_NAME") ||
-				task.Member.PeerURL != environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || task.Member.Token == string(ec.UID) {
-				t.Errorf("%+v", task)
+			if todo.Action != task.Fetch || todo.Choose == nil || todo.Member.DataDir != environment(pod, "ETCD_DATA_DIR") || todo.Member.Name != environment(pod, "ETCD_NAME") ||
+				todo.Member.PeerURL != environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) {
+				t.Errorf("%+v", todo)
 			}
 			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || pod.Annotations[initialAnnotation] != sealed {
 				t.Errorf("%+v, %v", fetch, pod.Annotations)

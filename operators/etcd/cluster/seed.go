@@ -18,9 +18,8 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/podtemplate"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -74,14 +73,14 @@ func memberLabels(ec *v1beta2.EtcdCluster, member string) map[string]any {
 
 // seedPod is the pod of a seed.
 func seedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image string, certs certificates) (*corev1.Pod, error) {
-	task, err := fetchTask(ec, r)
+	t, err := fetchTask(ec, r)
 	if err != nil {
 		return nil, err
 	}
 	p := pod(ec, r.Seed, version, start{isSealed: true, isGated: true, token: seedToken(ec, r)}, certs)
 	p.Labels = seedLabels(ec)
-	fetch, volumes := job.Fetch(image, task, r.Source.BackupSource, corev1.VolumeMount{Name: volumeName, MountPath: dataPath})
-	fetch.Env = []corev1.EnvVar{{Name: agent.MemberVariable, ValueFrom: &corev1.EnvVarSource{
+	fetch, volumes := job.Fetch(image, t, r.Source.BackupSource, corev1.VolumeMount{Name: volumeName, MountPath: dataPath})
+	fetch.Env = []corev1.EnvVar{{Name: task.MemberVariable, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + nodeLabel + "']"},
 	}}}
 	if ec.Spec.Pod != nil { // a quota may want them of every container
@@ -114,23 +113,23 @@ func seedToken(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) string {
 }
 
 // fetchTask is what the init container of a seed does.
-func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) (agent.Task, error) {
+func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) (task.Task, error) {
 	s := r.Source
-	place, err := store.PlaceOf(s.BackupStorageType, s.BackupSource)
+	place, err := task.PlaceOf(s.BackupStorageType, s.BackupSource)
 	if err != nil {
-		return agent.Task{}, err
+		return task.Task{}, err
 	}
-	task := agent.Task{
-		Action: agent.Fetch, Place: place, Timeout: time.Duration(max(s.TimeoutInSecond, 1)) * time.Second,
-		Member: &agent.Member{Name: r.Seed, PeerURL: peerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: dataPath + "/data"},
+	t := task.Task{
+		Action: task.Fetch, Place: place, Timeout: time.Duration(max(s.TimeoutInSecond, 1)) * time.Second,
+		Member: &task.Member{Name: r.Seed, PeerURL: peerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: dataPath + "/data"},
 	}
 	if s.Revision != nil || s.Time != nil || s.Newest {
-		task.Choose = &store.Wanted{Revision: s.Revision}
+		t.Choose = &task.Wanted{Revision: s.Revision}
 		if s.Time != nil {
-			task.Choose.Time = &s.Time.Time
+			t.Choose.Time = &s.Time.Time
 		}
 	}
-	return task, nil
+	return t, nil
 }
 
 // seedClaim requests the volume of a seed.

@@ -5,9 +5,8 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/operators/etcd/agent"
 	"example.com/fairlead/operators/etcd/job"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // mostCrashes is how often etcd may end until it is clear that it cannot be started with the backup.
@@ -21,7 +20,7 @@ type seedWords struct {
 	failed, problem string
 	// fetched is what its data was made of, and serves says that it leads a cluster of itself, with
 	// that data.
-	fetched *agent.Fetched
+	fetched *task.Fetched
 	serves  bool
 }
 
@@ -67,4 +66,4 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 }
 
 // wordsOf is a problem in one line.
-func wordsOf(p *store.Problem) string { return status.Shortened(p.Reason + ": " + p.Message) }
+func wordsOf(p *task.Problem) string { return status.Shortened(p.Reason + ": " + p.Message) }

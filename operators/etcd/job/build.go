@@ -14,8 +14,7 @@ import (
 	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // The names of the volumes.
@@ -41,7 +40,7 @@ func New(p Pod) *corev1.Pod {
 			EnableServiceLinks:            new(false),
 		},
 	}
-	if p.Task.Action == agent.Prove {
+	if p.Task.Action == task.Prove {
 		p.prove(&made.Spec)
 	} else {
 		p.run(&made.Spec)
@@ -85,7 +84,7 @@ func (p Pod) run(spec *corev1.PodSpec) {
 	c.VolumeMounts, spec.Volumes = mounts(p.Source, false, mode)
 	if p.Task.TLS {
 		spec.Volumes = append(spec.Volumes, secretVolumeOf(certificateVolume, p.ClientSecret, mode))
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: certificateVolume, MountPath: agent.CertificateDir, ReadOnly: true})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: certificateVolume, MountPath: task.CertificateDir, ReadOnly: true})
 	}
 	spec.Containers = []corev1.Container{c}
 }
@@ -102,14 +101,14 @@ func (p Pod) secretMode() *int32 {
 // prove has an etcd serve a backup, and the agent read it. That etcd is an init container that does
 // not end, so that the pod ends with the agent.
 func (p Pod) prove(spec *corev1.PodSpec) {
-	member := agent.Member{
+	member := task.Member{
 		Name: "proof", PeerURL: proofPeerURL, Token: string(p.Owner.UID) + "/" + p.Name,
 		DataDir: proofPath + "/data", ThrowAway: true,
 	}
 	data := corev1.VolumeMount{Name: proofVolume, MountPath: proofPath}
 
 	fetch := p.Task
-	fetch.Action, fetch.Member = agent.Fetch, &member
+	fetch.Action, fetch.Member = task.Fetch, &member
 	fetch.Saved = nil
 	if p.Task.Saved != nil {
 		fetch.Key = p.Task.Saved.Key
@@ -129,7 +128,7 @@ func (p Pod) prove(spec *corev1.PodSpec) {
 }
 
 // throwAway is an etcd that nobody outside of its pod can reach. What it writes need not last.
-func throwAway(image string, m agent.Member) corev1.Container {
+func throwAway(image string, m task.Member) corev1.Container {
 	return corev1.Container{
 		Name: EtcdContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
@@ -169,8 +168,8 @@ func (p Pod) set(spec *corev1.PodSpec) {
 // Fetch is the init container [FetchContainer] of a member that begins with a backup, and the volumes
 // that it needs beside the one of data, which has the task's data directory. What the pod's security
 // context is, and that of the container, is the caller's.
-func Fetch(image string, task agent.Task, s v1beta2.BackupSource, data corev1.VolumeMount) (corev1.Container, []corev1.Volume) {
-	c := container(FetchContainer, image, task)
+func Fetch(image string, t task.Task, s v1beta2.BackupSource, data corev1.VolumeMount) (corev1.Container, []corev1.Volume) {
+	c := container(FetchContainer, image, t)
 	at, volumes := mounts(s, true, nil)
 	c.VolumeMounts = slices.Concat(at, []corev1.VolumeMount{data})
 	return c, volumes
@@ -178,15 +177,15 @@ func Fetch(image string, task agent.Task, s v1beta2.BackupSource, data corev1.Vo
 
 // container is one in which the agent runs. It has nothing but its task from the operator: the
 // variables of the cloud's identity are set by whoever admits the pod.
-func container(name, image string, task agent.Task) corev1.Container {
-	text, _ := json.Marshal(task) // of plain data
+func container(name, image string, t task.Task) corev1.Container {
+	text, _ := json.Marshal(t) // of plain data
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{agent.Command, string(text)},
+		Command: []string{task.Program}, Args: []string{string(text)},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 		}},
-		TerminationMessagePath:   agent.MessagePath,
+		TerminationMessagePath:   task.MessagePath,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
 }
@@ -195,13 +194,13 @@ func container(name, image string, task agent.Task) corev1.Container {
 func mounts(s v1beta2.BackupSource, readOnly bool, mode *int32) (at []corev1.VolumeMount, volumes []corev1.Volume) {
 	if name := secretOf(s); name != "" {
 		volumes = append(volumes, secretVolumeOf(secretVolume, name, mode))
-		at = append(at, corev1.VolumeMount{Name: secretVolume, MountPath: store.SecretDir, ReadOnly: true})
+		at = append(at, corev1.VolumeMount{Name: secretVolume, MountPath: task.SecretDir, ReadOnly: true})
 	}
 	if claim := s.PersistentVolumeClaim; claim != nil {
 		volumes = append(volumes, corev1.Volume{Name: claimVolume, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.ClaimName},
 		}})
-		at = append(at, corev1.VolumeMount{Name: claimVolume, MountPath: store.VolumeDir, ReadOnly: readOnly})
+		at = append(at, corev1.VolumeMount{Name: claimVolume, MountPath: task.VolumeDir, ReadOnly: readOnly})
 	}
 	return at, volumes
 }

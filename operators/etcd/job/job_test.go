@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 var (
@@ -23,11 +22,11 @@ var (
 	inClaim = v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "backups", Path: "key"}}
 )
 
-func aPod(action agent.Action, change ...func(*Pod)) Pod {
+func aPod(action task.Action, change ...func(*Pod)) Pod {
 	p := Pod{
 		Namespace: "ns", Name: "nightly-abc", Instance: "nightly", Image: "fairlead:dev", EtcdImage: "etcd:v3.6.16",
 		Owner:  metav1.OwnerReference{APIVersion: "etcd.database.coreos.com/v1beta2", Kind: "EtcdBackup", Name: "nightly", UID: "uid", Controller: new(true)},
-		Task:   agent.Task{Action: action, Owner: "uid", Timeout: time.Minute, Place: store.Place{Type: v1beta2.StorageS3, Bucket: "bucket", Key: "key"}},
+		Task:   task.Task{Action: action, Owner: "uid", Timeout: time.Minute, Place: task.Place{Type: v1beta2.StorageS3, Bucket: "bucket", Key: "key"}},
 		Source: inS3,
 	}
 	for _, c := range change {
@@ -39,20 +38,20 @@ func aPod(action agent.Action, change ...func(*Pod)) Pod {
 func withTLS(p *Pod) { p.Task.TLS, p.ClientSecret = true, "client" }
 
 // taskOf is what a container is told to do.
-func taskOf(t *testing.T, c corev1.Container) agent.Task {
+func taskOf(t *testing.T, c corev1.Container) task.Task {
 	t.Helper()
-	var task agent.Task
-	if len(c.Args) != 2 || c.Args[0] != agent.Command || len(c.Command) != 0 {
+	var todo task.Task
+	if !slices.Equal(c.Command, []string{task.Program}) || len(c.Args) != 1 {
 		t.Fatalf("%q %q", c.Command, c.Args)
 	}
-	if err := json.Unmarshal([]byte(c.Args[1]), &task); err != nil {
+	if err := json.Unmarshal([]byte(c.Args[0]), &todo); err != nil {
 		t.Fatal(err)
 	}
-	return task
+	return todo
 }
 
 func TestSavePod(t *testing.T) {
-	p := aPod(agent.Save, withTLS)
+	p := aPod(task.Save, withTLS)
 	pod := New(p)
 	if diff := cmp.Diff(p.Task, taskOf(t, pod.Spec.Containers[0])); diff != "" {
 		t.Errorf("the task (-want +got):\n%s", diff)
@@ -74,13 +73,13 @@ func TestSavePod(t *testing.T) {
 		}
 		secrets[v.Secret.SecretName] = mounts[v.Name]
 	}
-	if want := map[string]string{"aws": store.SecretDir, "client": agent.CertificateDir}; !maps.Equal(secrets, want) {
+	if want := map[string]string{"aws": task.SecretDir, "client": task.CertificateDir}; !maps.Equal(secrets, want) {
 		t.Errorf("Secrets are at %v, want %v", secrets, want)
 	}
 }
 
 func TestProvePod(t *testing.T) {
-	p := aPod(agent.Prove, func(p *Pod) {
+	p := aPod(task.Prove, func(p *Pod) {
 		p.Task.Saved = &v1beta2.StoredBackup{Key: "key_v7", Revision: 7, Hash: "a"}
 	})
 	spec := New(p).Spec
@@ -89,10 +88,10 @@ func TestProvePod(t *testing.T) {
 	}
 	fetch, etcd, proof := spec.InitContainers[0], spec.InitContainers[1], spec.Containers[0]
 	first, second := taskOf(t, fetch), taskOf(t, proof)
-	if fetch.Name != FetchContainer || first.Action != agent.Fetch || first.Key != "key_v7" || !first.Member.ThrowAway {
+	if fetch.Name != FetchContainer || first.Action != task.Fetch || first.Key != "key_v7" || !first.Member.ThrowAway {
 		t.Errorf("%s: %+v", fetch.Name, first)
 	}
-	if proof.Name != AgentContainer || second.Action != agent.Prove || !cmp.Equal(second.Saved, p.Task.Saved) || !cmp.Equal(first.Member, second.Member) {
+	if proof.Name != AgentContainer || second.Action != task.Prove || !cmp.Equal(second.Saved, p.Task.Saved) || !cmp.Equal(first.Member, second.Member) {
 		t.Errorf("%s: %+v", proof.Name, second)
 	}
 	if etcd.Name != EtcdContainer || etcd.Image != "etcd:v3.6.16" || etcd.RestartPolicy == nil || *etcd.RestartPolicy != corev1.ContainerRestartPolicyAlways {
@@ -129,10 +128,10 @@ func TestEveryPod(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]Pod{
-		"save": aPod(agent.Save, withTLS), "prove": aPod(agent.Prove), "prune": aPod(agent.Prune),
-		"with settings": aPod(agent.Prove, settings),
-		"a long name":   aPod(agent.Save, func(p *Pod) { p.Instance = strings.Repeat("n", 200) }),
-		"in a claim":    aPod(agent.Save, func(p *Pod) { p.Source = inClaim }),
+		"save": aPod(task.Save, withTLS), "prove": aPod(task.Prove), "prune": aPod(task.Prune),
+		"with settings": aPod(task.Prove, settings),
+		"a long name":   aPod(task.Save, func(p *Pod) { p.Instance = strings.Repeat("n", 200) }),
+		"in a claim":    aPod(task.Save, func(p *Pod) { p.Source = inClaim }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := New(p)
@@ -169,7 +168,7 @@ func TestEveryPod(t *testing.T) {
 // TestSettingsOfAPod: a cluster that gives each namespace users of its own, and pods sidecars, is told otherwise.
 func TestSettingsOfAPod(t *testing.T) {
 	own := &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
-	pod := New(aPod(agent.Save, withTLS, func(p *Pod) {
+	pod := New(aPod(task.Save, withTLS, func(p *Pod) {
 		p.Settings = &v1beta2.JobPod{SecurityContext: own, Annotations: map[string]string{"mesh/inject": "false"}}
 	}))
 	if diff := cmp.Diff(own, pod.Spec.SecurityContext); diff != "" || pod.Annotations["mesh/inject"] != "false" {
@@ -187,19 +186,19 @@ func TestSettingsOfAPod(t *testing.T) {
 
 func TestFetchContainer(t *testing.T) {
 	data := corev1.VolumeMount{Name: "etcd-data", MountPath: "/var/etcd"}
-	task := agent.Task{Action: agent.Fetch, Timeout: time.Minute, Key: "k", Member: &agent.Member{Name: "example-bcdfg", DataDir: "/var/etcd/data"}}
-	c, volumes := Fetch("fairlead:dev", task, inClaim, data)
-	if c.Name != FetchContainer || !cmp.Equal(taskOf(t, c), task) {
+	todo := task.Task{Action: task.Fetch, Timeout: time.Minute, Key: "k", Member: &task.Member{Name: "example-bcdfg", DataDir: "/var/etcd/data"}}
+	c, volumes := Fetch("fairlead:dev", todo, inClaim, data)
+	if c.Name != FetchContainer || !cmp.Equal(taskOf(t, c), todo) {
 		t.Errorf("%+v", c)
 	}
 	if len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != "backups" {
 		t.Errorf("%+v", volumes)
 	}
-	want := []corev1.VolumeMount{{Name: volumes[0].Name, MountPath: store.VolumeDir, ReadOnly: true}, data}
+	want := []corev1.VolumeMount{{Name: volumes[0].Name, MountPath: task.VolumeDir, ReadOnly: true}, data}
 	if diff := cmp.Diff(want, c.VolumeMounts); diff != "" {
 		t.Errorf("mounts (-want +got):\n%s", diff)
 	}
-	if c, volumes := Fetch("fairlead:dev", task, v1beta2.BackupSource{S3: &v1beta2.S3Source{}}, data); len(volumes) != 0 || len(c.VolumeMounts) != 1 {
+	if c, volumes := Fetch("fairlead:dev", todo, v1beta2.BackupSource{S3: &v1beta2.S3Source{}}, data); len(volumes) != 0 || len(c.VolumeMounts) != 1 {
 		t.Errorf("with the pod's identity: %+v, %+v", volumes, c.VolumeMounts)
 	}
 }
@@ -232,13 +231,13 @@ const (
 )
 
 func TestRead(t *testing.T) {
-	result := &agent.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 7, Size: 1}}
-	problem := &store.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
+	result := &task.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 7, Size: 1}}
+	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
 	died := func(message string) Outcome {
-		return Outcome{State: Ended, Problem: &store.Problem{Reason: ReasonAgentDied, Message: message, Passes: true}}
+		return Outcome{State: Ended, Problem: &task.Problem{Reason: ReasonAgentDied, Message: message, Passes: true}}
 	}
 	waiting := func(reason, message string) Outcome {
-		return Outcome{State: Waiting, Problem: &store.Problem{Reason: reason, Message: message, Passes: true}}
+		return Outcome{State: Waiting, Problem: &task.Problem{Reason: reason, Message: message, Passes: true}}
 	}
 	agentIs := func(s corev1.ContainerState) corev1.PodStatus {
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: AgentContainer, Image: "i", State: s}}}
@@ -279,7 +278,11 @@ func TestRead(t *testing.T) {
 			ContainerStatuses: []corev1.ContainerStatus{{Name: AgentContainer, State: ended(1, "Error", unfit)}},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: ended(0, "", ""),
 				LastTerminationState: ended(1, "Error", "no such version\n")}},
-		}, Outcome{State: Ended, Problem: &store.Problem{Reason: "ProofNotServed", Message: "It does not serve: its etcd ended: no such version"}}},
+		}, Outcome{State: Ended, Problem: &task.Problem{Reason: "ProofNotServed", Message: "It does not serve: its etcd ended: no such version"}}},
+		"an image without an agent": {
+			agentIs(ended(128, "StartError", `OCI runtime create failed: exec: "/fairlead-etcd-agent": stat /fairlead-etcd-agent: no such file or directory: unknown`)),
+			died(`Pod "p" ended without a result: image "i" is not this operator's`),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: tc.status}
@@ -293,8 +296,8 @@ func TestRead(t *testing.T) {
 
 func TestReadFetch(t *testing.T) {
 	const done = `{"Fetched":{"Key":"k","Revision":7}}`
-	result := &agent.Result{Fetched: &agent.Fetched{Key: "k", Revision: 7}}
-	problem := &store.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
+	result := &task.Result{Fetched: &task.Fetched{Key: "k", Revision: 7}}
+	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
 	for name, tc := range map[string]struct {
 		state, last corev1.ContainerState
 		phase       corev1.PodPhase

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/agent"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // ImageVariable has the image of the agent: that of the manager itself.
@@ -37,7 +37,7 @@ const (
 // ComponentLabel has the action of a task, in lower case, such as save.
 const ComponentLabel = "app.kubernetes.io/component"
 
-func componentOf(a agent.Action) string { return strings.ToLower(string(a)) }
+func componentOf(a task.Action) string { return strings.ToLower(string(a)) }
 
 // user is the user and group that the agent runs as: that of members, so that they can read what it
 // writes.
@@ -59,7 +59,7 @@ type Pod struct {
 	// Image is the agent's, see [Image].
 	Image string
 	// Task is Save, Prove or Prune. Prove needs Task.Saved; its Member and Endpoints are set by [New].
-	Task agent.Task
+	Task task.Task
 	// Source is where backups are.
 	Source v1beta2.BackupSource
 	// ClientSecret is the name of the Secret with a client's certificate. For Task.TLS.

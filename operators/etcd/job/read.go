@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/internal/kit/pods"
-	"example.com/fairlead/operators/etcd/agent"
-	"example.com/fairlead/operators/etcd/store"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // State is how far a task is.
@@ -31,10 +30,10 @@ const (
 type Outcome struct {
 	State State
 	// Result is what the agent has reported of a task that it did: State is Ended, and Problem nil.
-	Result *agent.Result
+	Result *task.Result
 	// Problem says, if State is Ended, why the task was not done. Otherwise it says what keeps it from
 	// being done, and it goes on by itself when that is gone: nothing needs to be ended for it.
-	Problem *store.Problem
+	Problem *task.Problem
 }
 
 // The reasons of problems of pods. All of them pass.
@@ -108,7 +107,7 @@ func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
 // said is what the agent has reported. It is believed only if its exit code says the same: an image
 // that is not the agent's may end well, and say nothing.
 func said(pod *corev1.Pod, end *corev1.ContainerStateTerminated) Outcome {
-	result := &agent.Result{}
+	result := &task.Result{}
 	err := json.Unmarshal([]byte(end.Message), result)
 	switch {
 	case err == nil && result.Problem != nil && end.ExitCode != 0:
@@ -120,8 +119,8 @@ func said(pod *corev1.Pod, end *corev1.ContainerStateTerminated) Outcome {
 }
 
 // died is about an agent that did not report.
-func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *store.Problem {
-	p := &store.Problem{Reason: ReasonAgentDied, Passes: true}
+func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *task.Problem {
+	p := &task.Problem{Reason: ReasonAgentDied, Passes: true}
 	why := strings.TrimSuffix(strings.Join(strings.Fields(pod.Status.Message), " "), ".")
 	switch {
 	case end != nil && end.Reason == "OOMKilled":
@@ -130,7 +129,7 @@ func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *store.Problem 
 		p.Message = fmt.Sprintf("Pod %q was ended: %s: %s", pod.Name, pod.Status.Reason, why)
 	case pod.Status.Reason != "":
 		p.Message = fmt.Sprintf("Pod %q was ended: %s", pod.Name, pod.Status.Reason)
-	case end != nil && end.ExitCode == 0:
+	case end != nil && (end.ExitCode == 0 || lacksAgent(end)):
 		p.Message = fmt.Sprintf("Pod %q ended without a result: image %q is not this operator's", pod.Name, imageOf(pod))
 	case end != nil:
 		p.Message = fmt.Sprintf("Pod %q ended without a result, with exit code %d", pod.Name, end.ExitCode)
@@ -143,6 +142,11 @@ func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *store.Problem 
 	return p
 }
 
+// lacksAgent says whether an image has no agent in it.
+func lacksAgent(end *corev1.ContainerStateTerminated) bool {
+	return end.Reason == "StartError" && strings.Contains(end.Message, fmt.Sprintf("%q: stat", task.Program))
+}
+
 func imageOf(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		if c.Name == AgentContainer || c.Name == FetchContainer {
@@ -153,8 +157,8 @@ func imageOf(pod *corev1.Pod) string {
 }
 
 // withEtcds adds the last words of a throw-away etcd that does not serve.
-func withEtcds(pod *corev1.Pod, p store.Problem) *store.Problem {
-	if p.Reason != agent.ReasonProofNotServed {
+func withEtcds(pod *corev1.Pod, p task.Problem) *task.Problem {
+	if p.Reason != task.ReasonProofNotServed {
 		return &p
 	}
 	is := statusOf(pod, EtcdContainer)
@@ -171,10 +175,10 @@ func withEtcds(pod *corev1.Pod, p store.Problem) *store.Problem {
 }
 
 // obstacle is what keeps a pod from starting, or a container of it.
-func obstacle(pod *corev1.Pod) *store.Problem {
+func obstacle(pod *corev1.Pod) *task.Problem {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &store.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q cannot be scheduled: %s", pod.Name, c.Message), Passes: true}
+			return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q cannot be scheduled: %s", pod.Name, c.Message), Passes: true}
 		}
 	}
 	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
@@ -182,15 +186,15 @@ func obstacle(pod *corev1.Pod) *store.Problem {
 		// The agent says itself why it ends. Of others, one that runs for the moment counts until it lets the agent
 		// start: so no time is needed.
 		if crash, is := pods.CrashLoop(c, time.Time{}); is && !isStarted && c.Name != FetchContainer {
-			return &store.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Pod %q: %s", pod.Name, crash), Passes: true}
+			return &task.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Pod %q: %s", pod.Name, crash), Passes: true}
 		}
 	}
 	for _, c := range pods.Statuses(pod) {
 		switch pods.ObstacleOf(c) {
 		case pods.NoImage:
-			return &store.Problem{Reason: ReasonNoImage, Message: fmt.Sprintf("Pod %q: image %q cannot be pulled", pod.Name, pods.ImageOf(pod, c.Name)), Passes: true}
+			return &task.Problem{Reason: ReasonNoImage, Message: fmt.Sprintf("Pod %q: image %q cannot be pulled", pod.Name, pods.ImageOf(pod, c.Name)), Passes: true}
 		case pods.NoStart:
-			return &store.Problem{Reason: ReasonCannotStart, Message: fmt.Sprintf("Pod %q: container %q cannot be started: %s", pod.Name, c.Name, c.State.Waiting.Message), Passes: true}
+			return &task.Problem{Reason: ReasonCannotStart, Message: fmt.Sprintf("Pod %q: container %q cannot be started: %s", pod.Name, c.Name, c.State.Waiting.Message), Passes: true}
 		case pods.None:
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob/azureblob"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // The keys of the Secret.
@@ -143,7 +145,7 @@ func (b *absContainer) write(ctx context.Context, key string, meta Meta, replace
 // tidy has nothing to do: blocks that are in no blob are removed by Azure, after a week.
 func (*absContainer) tidy(context.Context, string, time.Time) error { return nil }
 
-func (b *absContainer) problem(o *operation, err error) *Problem {
+func (b *absContainer) problem(o *operation, err error) *task.Problem {
 	e, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return nil
@@ -155,11 +157,11 @@ func (b *absContainer) problem(o *operation, err error) *Problem {
 	case bloberror.BlobNotFound:
 		return o.known(errNoObject)
 	case bloberror.AuthenticationFailed, bloberror.InvalidAuthenticationInfo, bloberror.NoAuthenticationInformation:
-		return o.problem(ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), code)
+		return o.problem(task.ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), code)
 	case bloberror.BlobImmutableDueToPolicy:
 		return o.retained(code)
 	case bloberror.SnapshotsPresent:
-		return o.problem(ReasonFailed, false, "the object has snapshots of Azure's own (%s): delete those", code)
+		return o.problem(task.ReasonStorageFailed, false, "the object has snapshots of Azure's own (%s): delete those", code)
 	default:
 	}
 	if strings.Contains(code, "Quota") || strings.Contains(code, "LimitExceeded") {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 const (
@@ -45,7 +46,7 @@ var cloudTypes = []v1beta2.StorageType{v1beta2.StorageS3, v1beta2.StorageGCS, v1
 // at is a storage with a server of the test's own.
 func at(t testing.TB, kind v1beta2.StorageType, endpoint string, timeout time.Duration) *Store {
 	t.Helper()
-	p := Place{Type: kind, Bucket: "backups", Key: "prod", Endpoint: endpoint, ForcePathStyle: true}
+	p := task.Place{Type: kind, Bucket: "backups", Key: "prod", Endpoint: endpoint, ForcePathStyle: true}
 	return opens(t, p, Options{SecretDir: secrets(t, kind), Timeout: timeout})
 }
 
@@ -74,7 +75,7 @@ func TestSilence(t *testing.T) {
 			start := time.Now()
 			for what, err := range everything(t, at(t, kind, "http://"+l.Addr().String(), 200*time.Millisecond)) {
 				t.Log(what)
-				wants(t, err, ReasonHangs)
+				wants(t, err, task.ReasonStorageHangs)
 			}
 			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("that took %v", took)
@@ -91,14 +92,14 @@ func TestUnreachable(t *testing.T) {
 	for _, kind := range cloudTypes {
 		t.Run(string(kind), func(t *testing.T) {
 			_, err := at(t, kind, "http://"+l.Addr().String(), time.Minute).Stat(t.Context(), "prod")
-			wants(t, err, ReasonUnreachable)
+			wants(t, err, task.ReasonStorageUnreachable)
 		})
 	}
 }
 
 // TestSlowSource has a member of etcd that is slower than the storage may be.
 func TestSlowSource(t *testing.T) {
-	s := opens(t, Place{Type: v1beta2.StorageClaim}, Options{VolumeDir: t.TempDir(), Timeout: 100 * time.Millisecond})
+	s := opens(t, task.Place{Type: v1beta2.StorageClaim}, Options{VolumeDir: t.TempDir(), Timeout: 100 * time.Millisecond})
 	_, err := s.Write(t.Context(), "slow", owned("me"), calling{strings.NewReader("x"), func() { time.Sleep(500 * time.Millisecond) }})
 	fine(t, err)
 	reads(t, s, "slow", []byte("x"), owned("me"))
@@ -126,18 +127,18 @@ func TestTLS(t *testing.T) {
 	for _, kind := range cloudTypes {
 		t.Run(string(kind), func(t *testing.T) {
 			_, err := at(t, kind, server.URL, 20*time.Second).Stat(t.Context(), "prod")
-			wants(t, err, ReasonUnreachable)
+			wants(t, err, task.ReasonStorageUnreachable)
 
 			dir := secrets(t, kind)
 			fine(t, os.WriteFile(dir+"/"+caKey, ca, 0o600))
-			p := Place{Type: kind, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true}
+			p := task.Place{Type: kind, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true}
 			_, err = opens(t, p, Options{SecretDir: dir}).Stat(t.Context(), "prod")
-			if p, ok := errors.AsType[*Problem](err); !ok || p.Reason == ReasonUnreachable {
+			if p, ok := errors.AsType[*task.Problem](err); !ok || p.Reason == task.ReasonStorageUnreachable {
 				t.Errorf("with the CA: %v", err)
 			}
 			fine(t, os.WriteFile(dir+"/"+caKey, []byte("no PEM"), 0o600))
 			_, err = Open(t.Context(), p, Options{SecretDir: dir})
-			wants(t, err, ReasonCredentialsInvalid)
+			wants(t, err, task.ReasonCredentialsInvalid)
 		})
 	}
 }
@@ -157,26 +158,26 @@ func TestAnswers(t *testing.T) {
 		want   string
 		passes bool
 	}{
-		{v1beta2.StorageS3, 403, "InvalidAccessKeyId", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageS3, 403, "SignatureDoesNotMatch", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageS3, 400, "ExpiredToken", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageS3, 403, "RequestTimeTooSkewed", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageS3, 403, "AccessDenied", ReasonAccessDenied, true},
-		{v1beta2.StorageS3, 404, "NoSuchBucket", ReasonBucketNotFound, true},
-		{v1beta2.StorageS3, 507, "XMinioStorageFull", ReasonFull, true},
-		{v1beta2.StorageS3, 403, "QuotaExceeded", ReasonFull, true},
-		{v1beta2.StorageS3, 500, "InternalError", ReasonFailed, true},
-		{v1beta2.StorageS3, 301, "PermanentRedirect", ReasonFailed, false},
-		{v1beta2.StorageGCS, 401, "authError", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageGCS, 403, "forbidden", ReasonAccessDenied, true},
-		{v1beta2.StorageGCS, 404, "notFound", ReasonBucketNotFound, true},
-		{v1beta2.StorageGCS, 403, "quotaExceeded", ReasonFull, true},
-		{v1beta2.StorageGCS, 400, "invalid", ReasonFailed, false},
-		{v1beta2.StorageABS, 403, "AuthenticationFailed", ReasonCredentialsInvalid, true},
-		{v1beta2.StorageABS, 403, "AuthorizationPermissionMismatch", ReasonAccessDenied, true},
-		{v1beta2.StorageABS, 404, "ContainerNotFound", ReasonBucketNotFound, true},
-		{v1beta2.StorageABS, 507, "AccountQuotaExceeded", ReasonFull, true},
-		{v1beta2.StorageABS, 400, "InvalidHeaderValue", ReasonFailed, false},
+		{v1beta2.StorageS3, 403, "InvalidAccessKeyId", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageS3, 403, "SignatureDoesNotMatch", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageS3, 400, "ExpiredToken", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageS3, 403, "RequestTimeTooSkewed", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageS3, 403, "AccessDenied", task.ReasonAccessDenied, true},
+		{v1beta2.StorageS3, 404, "NoSuchBucket", task.ReasonBucketNotFound, true},
+		{v1beta2.StorageS3, 507, "XMinioStorageFull", task.ReasonStorageFull, true},
+		{v1beta2.StorageS3, 403, "QuotaExceeded", task.ReasonStorageFull, true},
+		{v1beta2.StorageS3, 500, "InternalError", task.ReasonStorageFailed, true},
+		{v1beta2.StorageS3, 301, "PermanentRedirect", task.ReasonStorageFailed, false},
+		{v1beta2.StorageGCS, 401, "authError", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageGCS, 403, "forbidden", task.ReasonAccessDenied, true},
+		{v1beta2.StorageGCS, 404, "notFound", task.ReasonBucketNotFound, true},
+		{v1beta2.StorageGCS, 403, "quotaExceeded", task.ReasonStorageFull, true},
+		{v1beta2.StorageGCS, 400, "invalid", task.ReasonStorageFailed, false},
+		{v1beta2.StorageABS, 403, "AuthenticationFailed", task.ReasonCredentialsInvalid, true},
+		{v1beta2.StorageABS, 403, "AuthorizationPermissionMismatch", task.ReasonAccessDenied, true},
+		{v1beta2.StorageABS, 404, "ContainerNotFound", task.ReasonBucketNotFound, true},
+		{v1beta2.StorageABS, 507, "AccountQuotaExceeded", task.ReasonStorageFull, true},
+		{v1beta2.StorageABS, 400, "InvalidHeaderValue", task.ReasonStorageFailed, false},
 	}
 	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%s %d %s", tc.kind, tc.status, tc.code), func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestAnswers(t *testing.T) {
 			for what, err := range everything(t, at(t, tc.kind, server.URL, 20*time.Second)) {
 				t.Log(what)
 				wants(t, err, tc.want)
-				p, ok := errors.AsType[*Problem](err)
+				p, ok := errors.AsType[*task.Problem](err)
 				if !ok {
 					continue
 				}
@@ -245,20 +246,20 @@ func TestCredentials(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(t.Context(), Place{Type: tc.kind, Bucket: "backups"}, Options{SecretDir: secretOf(t, tc.keys)})
+			s, err := Open(t.Context(), task.Place{Type: tc.kind, Bucket: "backups"}, Options{SecretDir: secretOf(t, tc.keys)})
 			if tc.fine {
 				fine(t, err)
 				fine(t, s.Close())
 				return
 			}
-			wants(t, err, ReasonCredentialsInvalid)
+			wants(t, err, task.ReasonCredentialsInvalid)
 			if err != nil && (strings.Contains(err.Error(), aKey) || strings.Contains(err.Error(), anID)) {
 				t.Error("the message has a credential")
 			}
 		})
 	}
-	_, err := Open(t.Context(), Place{Type: "OSS"}, Options{})
-	wants(t, err, ReasonPlaceInvalid)
+	_, err := Open(t.Context(), task.Place{Type: "OSS"}, Options{})
+	wants(t, err, task.ReasonPlaceInvalid)
 }
 
 // TestIdentity names no Secret: what is in the folder of one by chance is not used.
@@ -277,16 +278,16 @@ func TestIdentity(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	p := Place{Type: v1beta2.StorageS3, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true, Identity: true}
+	p := task.Place{Type: v1beta2.StorageS3, Bucket: "backups", Endpoint: server.URL, ForcePathStyle: true, Identity: true}
 	o := Options{SecretDir: secrets(t, v1beta2.StorageS3), Timeout: 20 * time.Second}
 	_, err := opens(t, p, o).Stat(t.Context(), "prod")
-	wants(t, err, ReasonBucketNotFound)
+	wants(t, err, task.ReasonBucketNotFound)
 	if !strings.Contains(user, "AKIAOFTHEPOD/") || !strings.Contains(user, "/eu-west-1/") {
 		t.Errorf("the request is authorized by %q", user)
 	}
 	p.Identity = false
 	_, err = opens(t, p, o).Stat(t.Context(), "prod")
-	wants(t, err, ReasonBucketNotFound)
+	wants(t, err, task.ReasonBucketNotFound)
 	if !strings.Contains(user, anID+"/") {
 		t.Errorf("the request is authorized by %q", user)
 	}
@@ -294,8 +295,8 @@ func TestIdentity(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	for kind, keys := range map[v1beta2.StorageType]map[string]string{v1beta2.StorageS3: nil, v1beta2.StorageGCS: nil, v1beta2.StorageABS: {absAccount: "nobody"}} {
-		_, err := Open(t.Context(), Place{Type: kind, Bucket: "backups", Identity: kind != v1beta2.StorageABS}, Options{SecretDir: secretOf(t, keys), Timeout: 20 * time.Second})
-		wants(t, err, ReasonCredentialsInvalid)
+		_, err := Open(t.Context(), task.Place{Type: kind, Bucket: "backups", Identity: kind != v1beta2.StorageABS}, Options{SecretDir: secretOf(t, keys), Timeout: 20 * time.Second})
+		wants(t, err, task.ReasonCredentialsInvalid)
 	}
 }
 
@@ -386,6 +387,6 @@ func TestS3WithoutConditions(t *testing.T) {
 			old.objects["/backups/contended"] = http.Header{"X-Amz-Meta-Fairleadowner": {"other"}}
 		}
 		_, err = s.Write(t.Context(), "contended", owned("me"), strings.NewReader(strings.Repeat("x", size)))
-		wants(t, err, ReasonObjectOfAnother)
+		wants(t, err, task.ReasonObjectOfAnother)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // behaves is what every storage does. The bucket is empty.
@@ -36,7 +38,7 @@ func behaves(t *testing.T, s *Store) {
 	t.Run("none is there", func(t *testing.T) {
 		absent(t, s, "none")
 		_, _, err := s.Read(t.Context(), "none")
-		wants(t, err, ReasonObjectNotFound)
+		wants(t, err, task.ReasonObjectNotFound)
 		fine(t, s.Delete(t.Context(), "none", me))
 		if got := keys(t, s, "folder/none"); len(got) > 0 {
 			t.Errorf("there is %v", got)
@@ -49,8 +51,8 @@ func behaves(t *testing.T, s *Store) {
 			fine(t, write(t, key, me, data(2, size)))
 			reads(t, s, key, data(2, size), owned(me))
 			for _, owner := range []string{other, ""} {
-				wants(t, write(t, key, owner, data(3, size)), ReasonObjectOfAnother)
-				wants(t, s.Delete(t.Context(), key, owner), ReasonObjectOfAnother)
+				wants(t, write(t, key, owner, data(3, size)), task.ReasonObjectOfAnother)
+				wants(t, s.Delete(t.Context(), key, owner), task.ReasonObjectOfAnother)
 			}
 			reads(t, s, key, data(2, size), owned(me))
 			fine(t, s.Delete(t.Context(), key, me))
@@ -68,7 +70,7 @@ func behaves(t *testing.T, s *Store) {
 				}
 			})}
 			_, err := s.Write(t.Context(), key, owned(me), r)
-			wants(t, err, ReasonObjectOfAnother)
+			wants(t, err, task.ReasonObjectOfAnother)
 			reads(t, s, key, data(2, size+1), owned(other))
 		}
 	})
@@ -83,7 +85,7 @@ func behaves(t *testing.T, s *Store) {
 			absent(t, s, key)
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err = s.Write(ctx, key, owned(me), calling{bytes.NewReader(data(1, size)), cancel})
-			wants(t, err, ReasonInterrupted)
+			wants(t, err, task.ReasonInterrupted)
 			absent(t, s, key)
 
 			// Not of a smaller one: Azurite takes blocks that a larger one has left for an object.
@@ -156,13 +158,13 @@ func behaves(t *testing.T, s *Store) {
 		for err == nil {
 			_, err = r.Read(make([]byte, 1<<20))
 		}
-		wants(t, err, ReasonInterrupted)
+		wants(t, err, task.ReasonInterrupted)
 		fine(t, r.Close())
 	})
 	t.Run("a path that no storage has is refused", func(t *testing.T) {
-		for _, key := range []string{"", "/a", "a/", "a\nb", "a\x00b", strings.Repeat("a", maxKey+1), "a/../../b", "\xff"} {
+		for _, key := range []string{"", "/a", "a/", "a\nb", "a\x00b", strings.Repeat("a", task.MaxKey+1), "a/../../b", "\xff"} {
 			_, err := s.Write(t.Context(), key, owned(me), strings.NewReader("x"))
-			wants(t, err, ReasonPlaceInvalid)
+			wants(t, err, task.ReasonPlaceInvalid)
 		}
 	})
 }

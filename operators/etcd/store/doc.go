@@ -1,5 +1,5 @@
 // Package store is the storage of backups: S3, Google Cloud Storage, Azure Blob Storage, and a
-// volume. It is used in pods ([Open]), and by the operator for what needs no storage ([PlaceOf]).
+// volume. It is for the agent: the operator has only the names of it, in package task.
 //
 // # Complete or absent
 //

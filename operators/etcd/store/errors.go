@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // verb is what is done.
@@ -30,7 +31,7 @@ const (
 type operation struct {
 	verb    verb
 	key     string
-	place   Place
+	place   task.Place
 	watch   *watch
 	size, n int64 // of an object that is read: its size, and how many bytes of it came
 }
@@ -39,9 +40,9 @@ type operation struct {
 func (o *operation) what() string {
 	switch o.verb {
 	case opening:
-		return fmt.Sprintf("Cannot open %s %q", o.place.kindOfBucket(), o.place.Bucket)
+		return fmt.Sprintf("Cannot open %s %q", o.place.KindOfBucket(), o.place.Bucket)
 	case listing:
-		return fmt.Sprintf("Cannot list the objects of %s %q", o.place.kindOfBucket(), o.place.Bucket)
+		return fmt.Sprintf("Cannot list the objects of %s %q", o.place.KindOfBucket(), o.place.Bucket)
 	default:
 		return fmt.Sprintf("Cannot %s %s", o.verb, o.place.Of(o.key))
 	}
@@ -58,8 +59,8 @@ func (o *operation) server() string {
 	return "the storage " + string(o.place.Type)
 }
 
-func (o *operation) problem(reason string, passes bool, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Passes: passes, Message: o.what() + ": " + fmt.Sprintf(format, args...)}
+func (o *operation) problem(reason string, passes bool, format string, args ...any) *task.Problem {
+	return &task.Problem{Reason: reason, Passes: passes, Message: o.what() + ": " + fmt.Sprintf(format, args...)}
 }
 
 // maxMessage is how long a message may be: the agent's answer has 4096 bytes in all.
@@ -75,7 +76,7 @@ func (s *Store) problem(op *operation, err error) error {
 		p = op.network(err)
 	}
 	if p == nil {
-		p = op.problem(ReasonFailed, true, "%v", err)
+		p = op.problem(task.ReasonStorageFailed, true, "%v", err)
 	}
 	said := *p
 	said.Message = s.secret.scrub(strings.Join(strings.Fields(said.Message), " "))
@@ -86,86 +87,86 @@ func (s *Store) problem(op *operation, err error) error {
 }
 
 // known are the errors of this package, and of contexts.
-func (o *operation) known(err error) *Problem {
-	if p, ok := errors.AsType[*Problem](err); ok {
+func (o *operation) known(err error) *task.Problem {
+	if p, ok := errors.AsType[*task.Problem](err); ok {
 		return p
 	}
-	kind := o.place.kindOfBucket()
+	kind := o.place.KindOfBucket()
 	switch {
 	case errors.Is(err, errHangs):
-		return o.problem(ReasonHangs, true, "%s has not sent or taken a byte for %v: check the storage and the network to it, or set a longer timeoutInSecond", o.server(), o.watch.timeout.Round(time.Millisecond))
+		return o.problem(task.ReasonStorageHangs, true, "%s has not sent or taken a byte for %v: check the storage and the network to it, or set a longer timeoutInSecond", o.server(), o.watch.timeout.Round(time.Millisecond))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return o.problem(ReasonInterrupted, true, "interrupted")
+		return o.problem(task.ReasonInterrupted, true, "interrupted")
 	case errors.Is(err, errNoBucket):
-		return o.problem(ReasonBucketNotFound, true, "there is no %s %q: create it, or correct the path", kind, o.place.Bucket)
+		return o.problem(task.ReasonBucketNotFound, true, "there is no %s %q: create it, or correct the path", kind, o.place.Bucket)
 	case errors.Is(err, errNoObject):
-		return o.problem(ReasonObjectNotFound, true, "there is none: check the path")
+		return o.problem(task.ReasonObjectNotFound, true, "there is none: check the path")
 	case errors.Is(err, errOccupied):
 		verb := "replaced"
 		if o.verb == deleting {
 			verb = "deleted"
 		}
-		return o.problem(ReasonObjectOfAnother, false, "it was not written by this EtcdBackup, and is not %s: choose another path, or delete it yourself", verb)
+		return o.problem(task.ReasonObjectOfAnother, false, "it was not written by this EtcdBackup, and is not %s: choose another path, or delete it yourself", verb)
 	case o.size > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		// A connection that breaks off cannot be told from an object that is too short.
-		return o.problem(ReasonObjectDamaged, true, "it ended after %d of %d bytes: if that happens again, the object is damaged", o.n, o.size)
+		return o.problem(task.ReasonObjectDamaged, true, "it ended after %d of %d bytes: if that happens again, the object is damaged", o.n, o.size)
 	}
 	return nil
 }
 
 // network is what is wrong between here and the server.
-func (o *operation) network(err error) *Problem {
+func (o *operation) network(err error) *task.Problem {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return o.problem(ReasonUnreachable, true, "the host %q cannot be resolved: check the endpoint", dns.Name)
+		return o.problem(task.ReasonStorageUnreachable, true, "the host %q cannot be resolved: check the endpoint", dns.Name)
 	}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, host := errors.AsType[x509.HostnameError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case unknown:
-		return o.problem(ReasonUnreachable, false, "the certificate of %s is of no known CA: put the CA's into the key %s of the Secret", o.server(), caKey)
+		return o.problem(task.ReasonStorageUnreachable, false, "the certificate of %s is of no known CA: put the CA's into the key %s of the Secret", o.server(), caKey)
 	case host || invalid:
-		return o.problem(ReasonUnreachable, false, "the certificate of %s is not valid: %v", o.server(), innermost(err))
+		return o.problem(task.ReasonStorageUnreachable, false, "the certificate of %s is not valid: %v", o.server(), innermost(err))
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return o.problem(ReasonUnreachable, false, "%s does not speak TLS: write http:// if that is right", o.server())
+		return o.problem(task.ReasonStorageUnreachable, false, "%s does not speak TLS: write http:// if that is right", o.server())
 	}
 	_, op := errors.AsType[*net.OpError](err)
 	var timeout net.Error
 	switch {
 	case op, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.As(err, &timeout) && timeout.Timeout():
-		return o.problem(ReasonUnreachable, true, "%s does not answer: %v: check the endpoint, and NetworkPolicies", o.server(), innermost(err))
+		return o.problem(task.ReasonStorageUnreachable, true, "%s does not answer: %v: check the endpoint, and NetworkPolicies", o.server(), innermost(err))
 	}
 	return nil
 }
 
 // answered is what the code of an answer means, if the storage has no better word for it. The text is the
 // server's own.
-func (o *operation) answered(status int, code, text string) *Problem {
+func (o *operation) answered(status int, code, text string) *task.Problem {
 	said := strings.Trim(strings.TrimSpace(code+": "+text), ": ")
 	if said == "" {
 		said = http.StatusText(status)
 	}
 	switch {
 	case status == http.StatusUnauthorized:
-		return o.problem(ReasonCredentialsInvalid, true, "%s does not know the credentials (%s): correct the Secret", o.server(), said)
+		return o.problem(task.ReasonCredentialsInvalid, true, "%s does not know the credentials (%s): correct the Secret", o.server(), said)
 	case status == http.StatusForbidden:
-		return o.problem(ReasonAccessDenied, true, "%s does not allow it (%s): it takes the permissions to read, write, list and delete objects", o.server(), said)
+		return o.problem(task.ReasonAccessDenied, true, "%s does not allow it (%s): it takes the permissions to read, write, list and delete objects", o.server(), said)
 	case status == http.StatusInsufficientStorage:
 		return o.full(said)
 	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500:
-		return o.problem(ReasonFailed, true, "%s answers %d (%s)", o.server(), status, said)
+		return o.problem(task.ReasonStorageFailed, true, "%s answers %d (%s)", o.server(), status, said)
 	}
-	return o.problem(ReasonFailed, false, "%s answers %d (%s)", o.server(), status, said)
+	return o.problem(task.ReasonStorageFailed, false, "%s answers %d (%s)", o.server(), status, said)
 }
 
-func (o *operation) full(said string) *Problem {
-	return o.problem(ReasonFull, true, "%s is full (%s): make room, or keep fewer backups", o.server(), said)
+func (o *operation) full(said string) *task.Problem {
+	return o.problem(task.ReasonStorageFull, true, "%s is full (%s): make room, or keep fewer backups", o.server(), said)
 }
 
 // retained is of an object that the storage keeps by a rule of its own: to try again before it is over is no use.
-func (o *operation) retained(said string) *Problem {
-	return o.problem(ReasonObjectRetained, true, "%s keeps it until its retention is over (%s)", o.server(), said)
+func (o *operation) retained(said string) *task.Problem {
+	return o.problem(task.ReasonObjectRetained, true, "%s keeps it until its retention is over (%s)", o.server(), said)
 }
 
 // innermost is the error that others have wrapped: those have URLs, and all that was tried.

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // wants is an assertion: the error is a problem of the reason, fit to be shown.
 func wants(t testing.TB, err error, reason string) {
 	t.Helper()
-	p, ok := errors.AsType[*Problem](err)
+	p, ok := errors.AsType[*task.Problem](err)
 	switch {
 	case !ok:
 		t.Errorf("the error is %v (%T), want a problem of reason %s", err, err, reason)
@@ -56,7 +57,7 @@ func awsSecret(t testing.TB, id, key string) string {
 }
 
 // opens is a storage that is closed with the test.
-func opens(t testing.TB, p Place, o Options) *Store {
+func opens(t testing.TB, p task.Place, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), p, o)
 	fine(t, err)
@@ -68,7 +69,7 @@ func opens(t testing.TB, p Place, o Options) *Store {
 func aVolume(t testing.TB) (*Store, string) {
 	t.Helper()
 	dir := t.TempDir()
-	return opens(t, Place{Type: v1beta2.StorageClaim, Bucket: "backups", Key: "prod"}, Options{VolumeDir: dir, Timeout: 10 * time.Second}), dir
+	return opens(t, task.Place{Type: v1beta2.StorageClaim, Bucket: "backups", Key: "prod"}, Options{VolumeDir: dir, Timeout: 10 * time.Second}), dir
 }
 
 func owned(owner string) Meta {
@@ -102,7 +103,7 @@ func reads(t testing.TB, s *Store, key string, want []byte, meta Meta) {
 func absent(t testing.TB, s *Store, key string) {
 	t.Helper()
 	_, err := s.Stat(context.WithoutCancel(t.Context()), key)
-	wants(t, err, ReasonObjectNotFound)
+	wants(t, err, task.ReasonObjectNotFound)
 	if got := keys(t, s, key); len(got) > 0 {
 		t.Errorf("there is %v", got)
 	}

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/oauth2/google"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // The keys of the Secret.
@@ -143,16 +145,16 @@ func statusOf(err error) int {
 	return 0
 }
 
-func (b *gcsBucket) problem(o *operation, err error) *Problem {
+func (b *gcsBucket) problem(o *operation, err error) *task.Problem {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		status := 0
 		if e.Response != nil {
 			status = e.Response.StatusCode
 		}
 		if status >= 500 {
-			return o.problem(ReasonFailed, true, "Google's server of tokens answers %d", status)
+			return o.problem(task.ReasonStorageFailed, true, "Google's server of tokens answers %d", status)
 		}
-		return o.problem(ReasonCredentialsInvalid, true, "Google does not accept the credentials (%s): correct the Secret", strings.TrimSpace(fmt.Sprint(status, " ", e.ErrorCode)))
+		return o.problem(task.ReasonCredentialsInvalid, true, "Google does not accept the credentials (%s): correct the Secret", strings.TrimSpace(fmt.Sprint(status, " ", e.ErrorCode)))
 	}
 	switch {
 	case errors.Is(err, gcs.ErrBucketNotExist):

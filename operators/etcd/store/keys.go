@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // Object is one that is stored.
@@ -48,23 +50,6 @@ func ParseKey(path, key string) (revision int64, t time.Time, ok bool) {
 	return revision, t, true
 }
 
-// Wanted says which of the backups of a path: the newest at or before a revision, at or before a
-// time, or of all.
-type Wanted struct {
-	Revision *int64     `json:",omitempty"`
-	Time     *time.Time `json:",omitempty"`
-}
-
-func (w Wanted) String() string {
-	switch {
-	case w.Revision != nil:
-		return fmt.Sprintf("at or before revision %d", *w.Revision)
-	case w.Time != nil:
-		return "at or before " + w.Time.UTC().Format(time.RFC3339)
-	}
-	return "at all"
-}
-
 // parsed is an object with what its key says.
 type parsed struct {
 	Object
@@ -77,8 +62,8 @@ type parsed struct {
 // or before a revision it is the one of the greatest revision, and of several the newest; otherwise it
 // is the newest: after a restore, revisions begin again from an earlier one.
 //
-// The problem is of [ReasonObjectNotFound], and says what there is.
-func Choose(objects []Object, path string, wanted Wanted) (Object, *Problem) {
+// The problem is of [task.ReasonObjectNotFound], and says what there is.
+func Choose(objects []Object, path string, wanted task.Wanted) (Object, *task.Problem) {
 	var best, first *parsed
 	for _, o := range objects {
 		p := &parsed{Object: o}
@@ -86,10 +71,10 @@ func Choose(objects []Object, path string, wanted Wanted) (Object, *Problem) {
 		if p.revision, p.time, ok = ParseKey(path, o.Key); !ok {
 			continue
 		}
-		if first == nil || wanted.before(p, first) {
+		if first == nil || p.before(first, wanted) {
 			first = p
 		}
-		if wanted.allows(p) && (best == nil || wanted.before(best, p)) {
+		if p.allowed(wanted) && (best == nil || best.before(p, wanted)) {
 			best = p
 		}
 	}
@@ -97,25 +82,25 @@ func Choose(objects []Object, path string, wanted Wanted) (Object, *Problem) {
 	case best != nil:
 		return best.Object, nil
 	case first == nil:
-		return Object{}, &Problem{Reason: ReasonObjectNotFound, Passes: true, Message: fmt.Sprintf(
+		return Object{}, &task.Problem{Reason: task.ReasonObjectNotFound, Passes: true, Message: fmt.Sprintf(
 			"There is no backup named %s_v<revision>_<time>: check the path", path)}
 	}
-	return Object{}, &Problem{Reason: ReasonObjectNotFound, Message: fmt.Sprintf(
+	return Object{}, &task.Problem{Reason: task.ReasonObjectNotFound, Message: fmt.Sprintf(
 		"There is no backup of %s %s: the first one is %s", path, wanted, first.Key)}
 }
 
-// allows says whether the object is not after what is wanted.
-func (w Wanted) allows(p *parsed) bool {
+// allowed says whether the object is not after what is wanted.
+func (p *parsed) allowed(w task.Wanted) bool {
 	return (w.Revision == nil || p.revision <= *w.Revision) && (w.Time == nil || !p.time.After(*w.Time))
 }
 
-// before says whether a comes before b: by revision if one is wanted, and otherwise by time.
-func (w Wanted) before(a, b *parsed) bool {
-	if w.Revision != nil && a.revision != b.revision {
-		return a.revision < b.revision
+// before says whether it comes before another one: by revision if one is wanted, and otherwise by time.
+func (p *parsed) before(other *parsed, w task.Wanted) bool {
+	if w.Revision != nil && p.revision != other.revision {
+		return p.revision < other.revision
 	}
-	if !a.time.Equal(b.time) {
-		return a.time.Before(b.time)
+	if !p.time.Equal(other.time) {
+		return p.time.Before(other.time)
 	}
-	return a.revision < b.revision
+	return p.revision < other.revision
 }

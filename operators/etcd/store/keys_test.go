@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -55,30 +55,30 @@ func TestChoose(t *testing.T) {
 
 	cases := map[string]struct {
 		keys   []string
-		wanted Wanted
+		wanted task.Wanted
 		want   string
 		reason string
 	}{
 		"the newest of all":                            {keys: growing, want: at(1000, 9)},
-		"a revision that is one of them":               {keys: growing, wanted: Wanted{Revision: new(int64(10))}, want: at(10, 2)},
-		"9 before 10":                                  {keys: growing, wanted: Wanted{Revision: new(int64(9))}, want: at(9, 1)},
-		"99 before 100":                                {keys: growing, wanted: Wanted{Revision: new(int64(99))}, want: at(99, 5)},
-		"100 after 99":                                 {keys: growing, wanted: Wanted{Revision: new(int64(100))}, want: at(100, 6)},
-		"between 11 and 98":                            {keys: growing, wanted: Wanted{Revision: new(int64(97))}, want: at(11, 3)},
-		"after the last":                               {keys: growing, wanted: Wanted{Revision: new(int64(1 << 62))}, want: at(1000, 9)},
-		"before the first":                             {keys: growing, wanted: Wanted{Revision: new(int64(7))}, reason: ReasonObjectNotFound},
-		"a time that is one of them":                   {keys: growing, wanted: Wanted{Time: hours(6)}, want: at(100, 6)},
-		"a time just before 99 became 100":             {keys: growing, wanted: Wanted{Time: hours(5.9)}, want: at(99, 5)},
-		"a time in another zone":                       {keys: growing, wanted: Wanted{Time: new(hours(6).In(time.FixedZone("", -9*3600)))}, want: at(100, 6)},
-		"a time before the first":                      {keys: growing, wanted: Wanted{Time: hours(-1)}, reason: ReasonObjectNotFound},
+		"a revision that is one of them":               {keys: growing, wanted: task.Wanted{Revision: new(int64(10))}, want: at(10, 2)},
+		"9 before 10":                                  {keys: growing, wanted: task.Wanted{Revision: new(int64(9))}, want: at(9, 1)},
+		"99 before 100":                                {keys: growing, wanted: task.Wanted{Revision: new(int64(99))}, want: at(99, 5)},
+		"100 after 99":                                 {keys: growing, wanted: task.Wanted{Revision: new(int64(100))}, want: at(100, 6)},
+		"between 11 and 98":                            {keys: growing, wanted: task.Wanted{Revision: new(int64(97))}, want: at(11, 3)},
+		"after the last":                               {keys: growing, wanted: task.Wanted{Revision: new(int64(1 << 62))}, want: at(1000, 9)},
+		"before the first":                             {keys: growing, wanted: task.Wanted{Revision: new(int64(7))}, reason: task.ReasonObjectNotFound},
+		"a time that is one of them":                   {keys: growing, wanted: task.Wanted{Time: hours(6)}, want: at(100, 6)},
+		"a time just before 99 became 100":             {keys: growing, wanted: task.Wanted{Time: hours(5.9)}, want: at(99, 5)},
+		"a time in another zone":                       {keys: growing, wanted: task.Wanted{Time: new(hours(6).In(time.FixedZone("", -9*3600)))}, want: at(100, 6)},
+		"a time before the first":                      {keys: growing, wanted: task.Wanted{Time: hours(-1)}, reason: task.ReasonObjectNotFound},
 		"after a restore, the newest is by time":       {keys: restored, want: at(70, 3)},
-		"after a restore, a time before it":            {keys: restored, wanted: Wanted{Time: hours(1.5)}, want: at(120, 1)},
-		"after a restore, a revision of before it":     {keys: restored, wanted: Wanted{Revision: new(int64(200))}, want: at(120, 1)},
-		"of several of one revision, the newest":       {keys: idle, wanted: Wanted{Revision: new(int64(50))}, want: at(50, 2)},
-		"of several of one revision, by time":          {keys: idle, wanted: Wanted{Time: hours(1)}, want: at(50, 1)},
+		"after a restore, a time before it":            {keys: restored, wanted: task.Wanted{Time: hours(1.5)}, want: at(120, 1)},
+		"after a restore, a revision of before it":     {keys: restored, wanted: task.Wanted{Revision: new(int64(200))}, want: at(120, 1)},
+		"of several of one revision, the newest":       {keys: idle, wanted: task.Wanted{Revision: new(int64(50))}, want: at(50, 2)},
+		"of several of one revision, by time":          {keys: idle, wanted: task.Wanted{Time: hours(1)}, want: at(50, 1)},
 		"at one time, the greatest revision":           {keys: []string{at(10, 0), at(9, 0)}, want: at(10, 0)},
-		"nothing but foreign ones":                     {reason: ReasonObjectNotFound},
-		"nothing but foreign ones, before a revision ": {wanted: Wanted{Revision: new(int64(5))}, reason: ReasonObjectNotFound},
+		"nothing but foreign ones":                     {reason: task.ReasonObjectNotFound},
+		"nothing but foreign ones, before a revision ": {wanted: task.Wanted{Revision: new(int64(5))}, reason: task.ReasonObjectNotFound},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,42 +111,5 @@ func TestMeta(t *testing.T) {
 	}
 	if got := metaOf(map[string]string{"owner": "x", "Fairleadrevision": "many", "FairleadOwner": "me"}); got != (Meta{Owner: "me"}) {
 		t.Errorf("somebody else's metadata are read as %+v", got)
-	}
-}
-
-func TestPlaceOf(t *testing.T) {
-	cases := map[string]struct {
-		kind   v1beta2.StorageType
-		source v1beta2.BackupSource
-		want   Place
-		fails  bool
-	}{
-		"S3": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b/a/c", Endpoint: "http://x", ForcePathStyle: true, AWSSecret: "s"}},
-			want: Place{Type: v1beta2.StorageS3, Bucket: "b", Key: "a/c", Endpoint: "http://x", ForcePathStyle: true}},
-		"S3 with the pod's identity": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b/a"}},
-			want: Place{Type: v1beta2.StorageS3, Bucket: "b", Key: "a", Identity: true}},
-		"GCS": {kind: v1beta2.StorageGCS, source: v1beta2.BackupSource{GCS: &v1beta2.GCSSource{Path: "b/a", GCPSecret: "s"}},
-			want: Place{Type: v1beta2.StorageGCS, Bucket: "b", Key: "a"}},
-		"ABS": {kind: v1beta2.StorageABS, source: v1beta2.BackupSource{ABS: &v1beta2.ABSSource{Path: "b/a", ABSSecret: "s"}},
-			want: Place{Type: v1beta2.StorageABS, Bucket: "b", Key: "a"}},
-		"a claim": {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a/b"}},
-			want: Place{Type: v1beta2.StorageClaim, Bucket: "c", Key: "a/b"}},
-		"an unknown type":       {kind: "OSS", fails: true},
-		"a type without source": {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{GCS: &v1beta2.GCSSource{Path: "b/a"}}, fails: true},
-		"no key":                {kind: v1beta2.StorageS3, source: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "b"}}, fails: true},
-		"out of the volume":     {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a/../../b"}}, fails: true},
-		"a file of ours":        {kind: v1beta2.StorageClaim, source: v1beta2.BackupSource{PersistentVolumeClaim: &v1beta2.ClaimSource{ClaimName: "c", Path: "a" + metaSuffix}}, fails: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := PlaceOf(tc.kind, tc.source)
-			if tc.fails {
-				wants(t, err, ReasonPlaceInvalid)
-				return
-			}
-			if err != nil || got != tc.want {
-				t.Errorf("PlaceOf() = %+v, %v, want %+v", got, err, tc.want)
-			}
-		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/store/storetest"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // mostMiB is how much memory of its own a process may have that stores or reads a large object.
@@ -50,7 +51,7 @@ func TestMemory(t *testing.T) {
 }
 
 func streams(t *testing.T, kind v1beta2.StorageType) {
-	p := Place{Type: kind, Bucket: storetest.Bucket, Endpoint: os.Getenv("MEMORY_ENDPOINT"), ForcePathStyle: true}
+	p := task.Place{Type: kind, Bucket: storetest.Bucket, Endpoint: os.Getenv("MEMORY_ENDPOINT"), ForcePathStyle: true}
 	s := opens(t, p, Options{SecretDir: os.Getenv("MEMORY_SECRET"), VolumeDir: os.Getenv("MEMORY_DIR")})
 	stop, most := make(chan struct{}), make(chan int)
 	go func() {

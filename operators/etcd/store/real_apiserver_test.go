@@ -22,6 +22,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/store/storetest"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // clouds are real servers, by the type of the storage.
@@ -31,8 +32,8 @@ var clouds = map[v1beta2.StorageType]func(t testing.TB) storetest.Server{
 	v1beta2.StorageABS: storetest.ABS,
 }
 
-func placeIn(kind v1beta2.StorageType, s storetest.Server) Place {
-	return Place{Type: kind, Bucket: s.Bucket, Key: "prod", Endpoint: s.Endpoint, ForcePathStyle: true}
+func placeIn(kind v1beta2.StorageType, s storetest.Server) task.Place {
+	return task.Place{Type: kind, Bucket: s.Bucket, Key: "prod", Endpoint: s.Endpoint, ForcePathStyle: true}
 }
 
 func TestRealServers(t *testing.T) {
@@ -74,14 +75,14 @@ func TestRealRetention(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "parts": 2*partSize + 100} {
 		_, err := s.Write(t.Context(), name, owned("me"), bytes.NewReader(data(1, size)))
 		fine(t, err)
-		wants(t, s.Delete(t.Context(), name, "me"), ReasonObjectRetained)
+		wants(t, s.Delete(t.Context(), name, "me"), task.ReasonObjectRetained)
 		reads(t, s, name, data(1, size), owned("me"))
 	}
 }
 
 // realProblems are those that a user makes.
 func realProblems(t *testing.T, kind v1beta2.StorageType, server storetest.Server) {
-	tries := func(t *testing.T, p Place, keys map[string]string, reason string) {
+	tries := func(t *testing.T, p task.Place, keys map[string]string, reason string) {
 		t.Helper()
 		s := opens(t, p, Options{SecretDir: secretOf(t, keys), Timeout: 20 * time.Second})
 		_, err := s.Write(t.Context(), "x", owned("me"), strings.NewReader("x"))
@@ -92,7 +93,7 @@ func realProblems(t *testing.T, kind v1beta2.StorageType, server storetest.Serve
 			wants(t, err, reason)
 		}
 		wants(t, s.Delete(t.Context(), "x", "me"), reason)
-		if p, ok := errors.AsType[*Problem](err); ok {
+		if p, ok := errors.AsType[*task.Problem](err); ok {
 			for _, value := range []string{storetest.SecretKey, storetest.AccountKey, "wrong/wrong"} {
 				if strings.Contains(p.Message, value) {
 					t.Errorf("a credential is in %q", p.Message)
@@ -103,19 +104,19 @@ func realProblems(t *testing.T, kind v1beta2.StorageType, server storetest.Serve
 	place := placeIn(kind, server)
 	nowhere := place
 	nowhere.Bucket = "there-is-none"
-	t.Run("no such bucket", func(t *testing.T) { tries(t, nowhere, server.Secret, ReasonBucketNotFound) })
+	t.Run("no such bucket", func(t *testing.T) { tries(t, nowhere, server.Secret, task.ReasonBucketNotFound) })
 	wrong := maps.Clone(server.Secret)
 	switch kind {
 	case v1beta2.StorageS3:
 		wrong[s3Credentials] = strings.Replace(wrong[s3Credentials], storetest.SecretKey, "wrong/wrong", 1)
-		t.Run("wrong key", func(t *testing.T) { tries(t, place, wrong, ReasonCredentialsInvalid) })
+		t.Run("wrong key", func(t *testing.T) { tries(t, place, wrong, task.ReasonCredentialsInvalid) })
 		nobody := maps.Clone(server.Secret)
 		nobody[s3Credentials] = strings.Replace(nobody[s3Credentials], storetest.AccessKey, "NOBODY", 1)
-		t.Run("nobody", func(t *testing.T) { tries(t, place, nobody, ReasonCredentialsInvalid) })
+		t.Run("nobody", func(t *testing.T) { tries(t, place, nobody, task.ReasonCredentialsInvalid) })
 	case v1beta2.StorageABS:
 		wrong[absKey] = "d3Jvbmcvd3Jvbmc="
 		// Azurite says AuthorizationFailure. Azure says AuthenticationFailed: see TestAnswers.
-		t.Run("wrong key", func(t *testing.T) { tries(t, place, wrong, ReasonAccessDenied) })
+		t.Run("wrong key", func(t *testing.T) { tries(t, place, wrong, task.ReasonAccessDenied) })
 	default: // fake-gcs-server takes any token
 	}
 }
@@ -130,7 +131,7 @@ func realSilence(t *testing.T, kind v1beta2.StorageType, server storetest.Server
 	start := time.Now()
 	proxy.StallAfter(2*partSize + partSize/2)
 	_, err := s.Write(t.Context(), "silence", owned("me"), bytes.NewReader(data(1, size)))
-	wants(t, err, ReasonHangs)
+	wants(t, err, task.ReasonStorageHangs)
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("that took %v", took)
 	}
@@ -149,7 +150,7 @@ func realSilence(t *testing.T, kind v1beta2.StorageType, server storetest.Server
 	}
 	proxy.StallAfter(0)
 	_, err = io.Copy(io.Discard, r)
-	wants(t, err, ReasonHangs)
+	wants(t, err, task.ReasonStorageHangs)
 	fine(t, r.Close())
 }
 
@@ -176,7 +177,7 @@ func realCuts(t *testing.T, kind v1beta2.StorageType, server storetest.Server, d
 			fine(t, direct.Delete(t.Context(), "cuts", "me"))
 			continue
 		}
-		if p, ok := errors.AsType[*Problem](err); !ok || !p.Passes {
+		if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Passes {
 			t.Errorf("cut after %d bytes: %v", after, err)
 		}
 		absent(t, direct, "cuts")
@@ -220,7 +221,7 @@ func TestUploadForEver(t *testing.T) {
 	if kind == "" {
 		return // it is started by the other test
 	}
-	p := Place{Type: kind, Bucket: storetest.Bucket, Key: "prod", Endpoint: os.Getenv("UPLOAD_TO"), ForcePathStyle: true}
+	p := task.Place{Type: kind, Bucket: storetest.Bucket, Key: "prod", Endpoint: os.Getenv("UPLOAD_TO"), ForcePathStyle: true}
 	s := opens(t, p, Options{SecretDir: os.Getenv("UPLOAD_SECRET")})
 	_, err := s.Write(t.Context(), "prod", owned("me"), endless{})
 	t.Fatal(err)
@@ -257,15 +258,15 @@ func TestFull(t *testing.T) {
 	server := storetest.S3(t, dir)
 	for kind, s := range map[string]*Store{
 		"S3":     opens(t, placeIn(v1beta2.StorageS3, server), Options{SecretDir: secretOf(t, server.Secret), Timeout: 20 * time.Second}),
-		"volume": opens(t, Place{Type: v1beta2.StorageClaim, Bucket: "backups"}, Options{VolumeDir: dir, Timeout: 20 * time.Second}),
+		"volume": opens(t, task.Place{Type: v1beta2.StorageClaim, Bucket: "backups"}, Options{VolumeDir: dir, Timeout: 20 * time.Second}),
 	} {
 		_, err := s.Write(t.Context(), "before", owned("me"), bytes.NewReader(data(1, 1000)))
 		fine(t, err)
 		for _, key := range []string{"full", "before"} {
 			_, err = s.Write(t.Context(), key, owned("me"), bytes.NewReader(data(1, 5*partSize)))
 			if t.Logf("%s: %v", kind, err); kind == "volume" {
-				wants(t, err, ReasonFull)
-			} else if p, ok := errors.AsType[*Problem](err); !ok || !p.Passes {
+				wants(t, err, task.ReasonStorageFull)
+			} else if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Passes {
 				t.Errorf("the error is %v", err) // versitygw does not say why
 			}
 		}

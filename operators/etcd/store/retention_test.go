@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // TestS3WithRetention has a bucket with a default retention: it refuses an object, and each part of one, that comes without
@@ -55,15 +56,15 @@ func TestRetained(t *testing.T) {
 		code, text string
 		want       string
 	}{
-		{v1beta2.StorageS3, 403, "AccessDenied", "Access Denied because object protected by object lock.", ReasonObjectRetained},
-		{v1beta2.StorageS3, 400, "InvalidRequest", "Object is WORM protected and cannot be overwritten", ReasonObjectRetained},
-		{v1beta2.StorageS3, 400, "ObjectLocked", "", ReasonObjectRetained},
-		{v1beta2.StorageS3, 403, "AccessDenied", "Access Denied", ReasonAccessDenied},
-		{v1beta2.StorageGCS, 403, "retentionPolicyNotMet", "Object 'backups/prod' is subject to bucket's retention policy", ReasonObjectRetained},
-		{v1beta2.StorageGCS, 403, "forbidden", held, ReasonObjectRetained},
-		{v1beta2.StorageGCS, 403, "forbidden", "no storage.objects.delete access", ReasonAccessDenied},
-		{v1beta2.StorageABS, 409, "BlobImmutableDueToPolicy", "", ReasonObjectRetained},
-		{v1beta2.StorageABS, 403, "AuthorizationPermissionMismatch", "", ReasonAccessDenied},
+		{v1beta2.StorageS3, 403, "AccessDenied", "Access Denied because object protected by object lock.", task.ReasonObjectRetained},
+		{v1beta2.StorageS3, 400, "InvalidRequest", "Object is WORM protected and cannot be overwritten", task.ReasonObjectRetained},
+		{v1beta2.StorageS3, 400, "ObjectLocked", "", task.ReasonObjectRetained},
+		{v1beta2.StorageS3, 403, "AccessDenied", "Access Denied", task.ReasonAccessDenied},
+		{v1beta2.StorageGCS, 403, "retentionPolicyNotMet", "Object 'backups/prod' is subject to bucket's retention policy", task.ReasonObjectRetained},
+		{v1beta2.StorageGCS, 403, "forbidden", held, task.ReasonObjectRetained},
+		{v1beta2.StorageGCS, 403, "forbidden", "no storage.objects.delete access", task.ReasonAccessDenied},
+		{v1beta2.StorageABS, 409, "BlobImmutableDueToPolicy", "", task.ReasonObjectRetained},
+		{v1beta2.StorageABS, 403, "AuthorizationPermissionMismatch", "", task.ReasonAccessDenied},
 	}
 	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%s %s %s", tc.kind, tc.code, tc.text), func(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob/s3blob"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // The keys of the Secret, as the AWS CLI calls its files.
@@ -375,7 +377,7 @@ func isLocked(e smithy.APIError) bool {
 	return false
 }
 
-func (b *s3Bucket) problem(o *operation, err error) *Problem {
+func (b *s3Bucket) problem(o *operation, err error) *task.Problem {
 	status := statusIn(err)
 	e, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -395,15 +397,15 @@ func (b *s3Bucket) problem(o *operation, err error) *Problem {
 		return o.known(errNoObject)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired", "InvalidClientTokenId",
 		"UnrecognizedClientException", "InvalidSecurity", "CredentialsNotSupported", "InvalidIdentityToken", "XAdminUserNotFound":
-		return o.problem(ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), said)
+		return o.problem(task.ReasonCredentialsInvalid, true, "%s does not accept the credentials (%s): correct the Secret", o.server(), said)
 	case "RequestTimeTooSkewed":
-		return o.problem(ReasonCredentialsInvalid, true, "the node's clock differs from that of %s (%s): correct it", o.server(), said)
+		return o.problem(task.ReasonCredentialsInvalid, true, "the node's clock differs from that of %s (%s): correct it", o.server(), said)
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
-		return o.problem(ReasonFailed, false, "the bucket is in another region (%s): write it into the key %s of the Secret", said, s3Config)
+		return o.problem(task.ReasonStorageFailed, false, "the bucket is in another region (%s): write it into the key %s of the Secret", said, s3Config)
 	case "QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "StorageFull", "ServiceQuotaExceeded", "InsufficientCapacity":
 		return o.full(said)
 	case "NoSuchUpload":
-		return o.problem(ReasonFailed, true, "the upload was removed meanwhile (%s): look for a lifecycle rule, or another program, that aborts uploads", said)
+		return o.problem(task.ReasonStorageFailed, true, "the upload was removed meanwhile (%s): look for a lifecycle rule, or another program, that aborts uploads", said)
 	}
 	if status == 0 {
 		status = http.StatusInternalServerError

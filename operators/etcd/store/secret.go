@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // secret is the Secret of a storage, as it is mounted.
@@ -64,11 +66,11 @@ func (s *secret) scrub(text string) string {
 }
 
 // missing says that the Secret has none of the keys that are needed.
-func (s *secret) missing(keys string) *Problem {
+func (s *secret) missing(keys string) *task.Problem {
 	return s.invalid("the Secret is not there, or has no key %s: create it", keys)
 }
 
 // invalid says what is wrong with the Secret. No argument may be a value of it.
-func (s *secret) invalid(format string, args ...any) *Problem {
-	return &Problem{Reason: ReasonCredentialsInvalid, Passes: true, Message: s.field + ": " + fmt.Sprintf(format, args...)}
+func (s *secret) invalid(format string, args ...any) *task.Problem {
+	return &task.Problem{Reason: task.ReasonCredentialsInvalid, Passes: true, Message: s.field + ": " + fmt.Sprintf(format, args...)}
 }

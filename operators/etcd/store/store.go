@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 // Options are for [Open]. The zero value is right in a pod.
 type Options struct {
 	// SecretDir and VolumeDir are where the Secret and the claim are mounted, if not at the
-	// constants of those names.
+	// constants of those names in package task.
 	SecretDir, VolumeDir string
 	// Timeout is how long the storage may go on without a byte of progress. Defaults to 60 s.
 	Timeout time.Duration
@@ -22,7 +23,7 @@ type Options struct {
 
 // Store is a bucket or a volume. It is safe for concurrent use.
 type Store struct {
-	place   Place
+	place   task.Place
 	watch   *watch
 	secret  *secret
 	storage storage
@@ -44,7 +45,7 @@ type storage interface {
 	// tidy removes what uploads have left that began before the time, of the keys of the path.
 	tidy(ctx context.Context, path string, before time.Time) error
 	// problem is what an error means, if it is one of this storage's.
-	problem(op *operation, err error) *Problem
+	problem(op *operation, err error) *task.Problem
 	close() error
 }
 
@@ -57,12 +58,12 @@ var (
 
 // Open is the storage of a place. It reads the credentials, and asks nobody yet, except for a token
 // and the region of a bucket where these are not in them.
-func Open(ctx context.Context, p Place, o Options) (*Store, error) {
+func Open(ctx context.Context, p task.Place, o Options) (*Store, error) {
 	if o.SecretDir == "" {
-		o.SecretDir = SecretDir
+		o.SecretDir = task.SecretDir
 	}
 	if o.VolumeDir == "" {
-		o.VolumeDir = VolumeDir
+		o.VolumeDir = task.VolumeDir
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
@@ -77,7 +78,7 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 		open, field = openABS, "abs.absSecret"
 	case v1beta2.StorageClaim:
 	default:
-		_, err := PlaceOf(p.Type, v1beta2.BackupSource{})
+		_, err := task.PlaceOf(p.Type, v1beta2.BackupSource{})
 		return nil, err
 	}
 	s := &Store{place: p, watch: newWatch(o.Timeout), secret: &secret{dir: o.SecretDir, none: p.Identity, field: field}}
@@ -95,7 +96,7 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 
 // opened is what a storage is made of.
 type opened struct {
-	Place
+	task.Place
 	secret    *secret
 	watch     *watch
 	volumeDir string
@@ -107,7 +108,7 @@ func (s *Store) Close() error { return s.storage.close() }
 // do does something with a key, and says what went wrong as a problem.
 func (s *Store) do(ctx context.Context, kind verb, key string, f func(ctx context.Context) error) error {
 	if kind != opening && kind != listing {
-		if err := checkKey(s.place.Type, key); err != nil {
+		if err := s.place.Check(key); err != nil {
 			return err
 		}
 	}
@@ -133,7 +134,7 @@ func (s *Store) Stat(ctx context.Context, key string) (Object, error) {
 // Write stores all that r has under the key. The object is complete or absent: if r fails, or the
 // storage does, or ctx is cancelled, or the process dies, no part of it is to be seen, and an object
 // that was there before is as it was. One that is not of meta.Owner is not replaced:
-// [ReasonObjectOfAnother].
+// [task.ReasonObjectOfAnother].
 //
 // An error of r is returned as it is. Only the storage's own silence is timed: it is the caller's
 // to cancel ctx when r hangs.
@@ -160,7 +161,7 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		now, errNow := s.storage.stat(ctx, key)
 		switch {
 		case err != nil && errors.Is(errNow, errNoObject):
-			return &Problem{Reason: ReasonFailed, Passes: true, Message: s.place.Of(key) + " was not stored, because there was one meanwhile that is gone again: something else writes there"}
+			return &task.Problem{Reason: task.ReasonStorageFailed, Passes: true, Message: s.place.Of(key) + " was not stored, because there was one meanwhile that is gone again: something else writes there"}
 		case err != nil && (errNow != nil || now.Meta != meta || now.Size != from.n.Load()):
 			return err
 		case err != nil:
@@ -168,7 +169,7 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		case errNow != nil:
 			return errNow
 		case now.Size != from.n.Load():
-			return &Problem{Reason: ReasonObjectDamaged, Passes: true, Message: s.place.Of(key) + " was stored, and is now not as long as what was stored: something else writes there"}
+			return &task.Problem{Reason: task.ReasonObjectDamaged, Passes: true, Message: s.place.Of(key) + " was stored, and is now not as long as what was stored: something else writes there"}
 		}
 		o = now
 		return nil //nolint:nilerr // what went wrong first was made good
@@ -183,7 +184,7 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 }
 
 // Read opens an object. Errors of the reader are problems, too; if the object ends before its Size,
-// that is [ReasonObjectDamaged] and no EOF. Close it.
+// that is [task.ReasonObjectDamaged] and no EOF. Close it.
 func (s *Store) Read(ctx context.Context, key string) (io.ReadCloser, Object, error) {
 	o, err := s.Stat(ctx, key)
 	if err != nil {
@@ -280,7 +281,7 @@ func (s *Store) Owned(ctx context.Context, path, owner string) iter.Seq2[Object,
 			all.Wait()
 			batch = batch[:0]
 			for i, o := range found {
-				if p, ok := errors.AsType[*Problem](errs[i]); ok && p.Reason == ReasonObjectNotFound {
+				if p, ok := errors.AsType[*task.Problem](errs[i]); ok && p.Reason == task.ReasonObjectNotFound {
 					continue // gone since
 				}
 				if errs[i] != nil {
@@ -309,7 +310,7 @@ func (s *Store) Owned(ctx context.Context, path, owner string) iter.Seq2[Object,
 	}
 }
 
-// Delete removes an object if it is of the owner: otherwise [ReasonObjectOfAnother]. That there is
+// Delete removes an object if it is of the owner: otherwise [task.ReasonObjectOfAnother]. That there is
 // none is no error.
 func (s *Store) Delete(ctx context.Context, key, owner string) error {
 	return s.do(ctx, deleting, key, func(ctx context.Context) error {
@@ -334,7 +335,7 @@ func (s *Store) Delete(ctx context.Context, key, owner string) error {
 // no error if that is not allowed.
 func (s *Store) Tidy(ctx context.Context, path string, before time.Time) error {
 	err := s.do(ctx, deleting, path, func(ctx context.Context) error { return s.storage.tidy(ctx, path, before) })
-	if p, ok := errors.AsType[*Problem](err); ok && p.Reason == ReasonAccessDenied {
+	if p, ok := errors.AsType[*task.Problem](err); ok && p.Reason == task.ReasonAccessDenied {
 		return nil
 	}
 	return err

@@ -7,9 +7,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	// The operator's image has nothing but its program: these are the CAs of the clouds.
-	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
 // caKey is the key of a Secret with the CA of its endpoint.

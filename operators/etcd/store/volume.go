@@ -15,18 +15,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
-)
 
-// What the names of files in a volume end with that are no objects.
-const (
-	metaSuffix = ".fairlead-meta"
-	partSuffix = ".fairlead-part"
+	"example.com/fairlead/operators/etcd/task"
 )
-
-// isOurs says whether a file is no object.
-func isOurs(name string) bool {
-	return strings.HasSuffix(name, metaSuffix) || strings.HasSuffix(name, partSuffix)
-}
 
 const (
 	// Whoever is of the volume's group may remove backups: pods may have other users.
@@ -59,7 +50,7 @@ type beside struct {
 func openVolume(_ context.Context, o opened) (storage, error) {
 	root, err := os.OpenRoot(o.volumeDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &Problem{Reason: ReasonClaimNotFound, Passes: true, Message: fmt.Sprintf("PersistentVolumeClaim %q is not mounted at %s", o.Bucket, o.volumeDir)}
+		return nil, &task.Problem{Reason: task.ReasonClaimNotFound, Passes: true, Message: fmt.Sprintf("PersistentVolumeClaim %q is not mounted at %s", o.Bucket, o.volumeDir)}
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +68,7 @@ func (v *volume) stat(_ context.Context, key string) (Object, error) {
 	case err != nil:
 		return Object{}, err
 	case !info.Mode().IsRegular():
-		return Object{}, &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("The path %q is no file in the volume: change it", key)}
+		return Object{}, &task.Problem{Reason: task.ReasonPlaceInvalid, Message: fmt.Sprintf("The path %q is no file in the volume: change it", key)}
 	}
 	meta, err := v.meta(key, info.Size())
 	return Object{Key: key, Size: info.Size(), Time: info.ModTime(), Meta: meta}, err
@@ -85,7 +76,7 @@ func (v *volume) stat(_ context.Context, key string) (Object, error) {
 
 // meta is what is known of a file of that size.
 func (v *volume) meta(key string, size int64) (Meta, error) {
-	text, err := v.root.ReadFile(key + metaSuffix)
+	text, err := v.root.ReadFile(key + task.MetaSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Meta{}, nil
 	}
@@ -123,7 +114,7 @@ func (v *volume) write(ctx context.Context, key string, meta Meta, _ bool, r io.
 		}
 	}()
 	add := func() string {
-		parts = append(parts, key+"."+rand.String(8)+partSuffix)
+		parts = append(parts, key+"."+rand.String(8)+task.PartSuffix)
 		return parts[len(parts)-1]
 	}
 	data, b := add(), beside{Meta: meta}
@@ -155,7 +146,7 @@ func (v *volume) write(ctx context.Context, key string, meta Meta, _ bool, r io.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := v.root.Rename(about, key+metaSuffix); err != nil {
+	if err := v.root.Rename(about, key+task.MetaSuffix); err != nil {
 		return err
 	}
 	if err := v.sync(dir); err != nil {
@@ -283,7 +274,7 @@ func (v *volume) list(ctx context.Context, prefix string, _ []byte) (objects []O
 			return err
 		case entry.IsDir() && name != "." && !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/"):
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || isOurs(name) || !strings.HasPrefix(name, prefix):
+		case !entry.Type().IsRegular() || task.IsInternal(name) || !strings.HasPrefix(name, prefix):
 			return nil
 		}
 		info, err := entry.Info()
@@ -309,7 +300,7 @@ func (v *volume) remove(_ context.Context, key string) error {
 	if err := v.sync(path.Dir(key)); err != nil {
 		return err
 	}
-	if err := v.root.Remove(key + metaSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := v.root.Remove(key + task.MetaSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -329,13 +320,13 @@ func (v *volume) tidy(ctx context.Context, of string, before time.Time) error {
 		return err
 	}
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(path.Join(path.Dir(of), e.Name()), partSuffix)
+		name, ok := strings.CutSuffix(path.Join(path.Dir(of), e.Name()), task.PartSuffix)
 		if !ok || !mayBe(of, strings.TrimSuffix(name, path.Ext(name))) {
 			continue
 		}
 		// One that is being written was changed just now.
 		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
-			if err := v.root.Remove(name + partSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := v.root.Remove(name + task.PartSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -346,19 +337,19 @@ func (v *volume) tidy(ctx context.Context, of string, before time.Time) error {
 	return nil
 }
 
-func (v *volume) problem(o *operation, err error) *Problem {
+func (v *volume) problem(o *operation, err error) *task.Problem {
 	inner := innermost(err)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return o.full(inner.Error())
 	case errors.Is(err, syscall.EROFS):
-		return o.problem(ReasonAccessDenied, true, "the volume is mounted read-only, or its file system had errors: check the claim")
+		return o.problem(task.ReasonAccessDenied, true, "the volume is mounted read-only, or its file system had errors: check the claim")
 	case errors.Is(err, fs.ErrPermission):
-		return o.problem(ReasonAccessDenied, true, "the pod's user may not (%v): the volume's files must be accessible to group 65532, which fsGroup does for most drivers", inner)
+		return o.problem(task.ReasonAccessDenied, true, "the pod's user may not (%v): the volume's files must be accessible to group 65532, which fsGroup does for most drivers", inner)
 	case errors.Is(err, syscall.ENAMETOOLONG):
-		return o.problem(ReasonPlaceInvalid, false, "the name is too long for the file system: choose a shorter path")
+		return o.problem(task.ReasonPlaceInvalid, false, "the name is too long for the file system: choose a shorter path")
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
-		return o.problem(ReasonPlaceInvalid, false, "there is a file where the path has a folder, or a folder where it has a file: choose another path")
+		return o.problem(task.ReasonPlaceInvalid, false, "there is a file where the path has a folder, or a folder where it has a file: choose another path")
 	}
-	return o.problem(ReasonFailed, true, "%v", inner)
+	return o.problem(task.ReasonStorageFailed, true, "%v", inner)
 }

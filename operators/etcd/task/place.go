@@ -1,10 +1,11 @@
-package store
+package task
 
 import (
 	"fmt"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,8 +18,8 @@ const (
 	VolumeDir = "/var/backups"
 )
 
-// maxKey is how many bytes a key may have: S3 and Azure have 1024.
-const maxKey = 1024
+// MaxKey is how many bytes a key may have: S3 and Azure have 1024.
+const MaxKey = 1024
 
 // Place is a key, or what keys begin with, in a bucket or in a volume. It has no credentials: it is
 // handed to pods as JSON.
@@ -26,8 +27,8 @@ type Place struct {
 	Type v1beta2.StorageType
 	// Bucket is the bucket, the container of Azure, or the name of the claim.
 	Bucket string
-	// Key is that of an object, or what the keys of a periodic backup begin with: the path in
-	// [KeyOf] and [Choose].
+	// Key is that of an object, or what the keys of a periodic backup begin with: the path of
+	// KeyOf and Choose in package store.
 	Key string
 	// Endpoint is the URL of a server that is not the cloud's own.
 	Endpoint string `json:",omitempty"`
@@ -35,6 +36,17 @@ type Place struct {
 	ForcePathStyle bool `json:",omitempty"`
 	// Identity says that no Secret is named, and the pod's own identity is used.
 	Identity bool `json:",omitempty"`
+}
+
+// What the names of files in a volume end with that are no objects.
+const (
+	MetaSuffix = ".fairlead-meta"
+	PartSuffix = ".fairlead-part"
+)
+
+// IsInternal says whether a file in a volume is no object.
+func IsInternal(name string) bool {
+	return strings.HasSuffix(name, MetaSuffix) || strings.HasSuffix(name, PartSuffix)
 }
 
 // PlaceOf is the place that an API object names. The error is a [*Problem], of [ReasonPlaceInvalid]:
@@ -50,7 +62,7 @@ func PlaceOf(t v1beta2.StorageType, s v1beta2.BackupSource) (Place, error) {
 		return Place{Type: t, Endpoint: s.ABS.Endpoint}.in("abs.path", s.ABS.Path)
 	case t == v1beta2.StorageClaim && s.PersistentVolumeClaim != nil:
 		p := Place{Type: t, Bucket: s.PersistentVolumeClaim.ClaimName, Key: s.PersistentVolumeClaim.Path}
-		return p, checkKey(p.Type, p.Key)
+		return p, p.Check(p.Key)
 	}
 	return Place{}, &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf(
 		"The storage type is %q, and the field that belongs to it is not set: use S3 with s3, GCS with gcs, ABS with abs, or PersistentVolumeClaim with persistentVolumeClaim", t)}
@@ -63,7 +75,7 @@ func (p Place) in(field, text string) (Place, error) {
 		return Place{}, &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("%s is %q: write <bucket>/<key>", field, text)}
 	}
 	p.Bucket, p.Key = bucket, key
-	return p, checkKey(p.Type, key)
+	return p, p.Check(key)
 }
 
 // String names the place in messages.
@@ -74,10 +86,11 @@ func (p Place) Of(key string) string {
 	if p.Type == v1beta2.StorageClaim {
 		return fmt.Sprintf("file %q in PersistentVolumeClaim %q", key, p.Bucket)
 	}
-	return fmt.Sprintf("object %q in %s %q", key, p.kindOfBucket(), p.Bucket)
+	return fmt.Sprintf("object %q in %s %q", key, p.KindOfBucket(), p.Bucket)
 }
 
-func (p Place) kindOfBucket() string {
+// KindOfBucket is what the storage calls its buckets.
+func (p Place) KindOfBucket() string {
 	switch p.Type {
 	case v1beta2.StorageABS:
 		return "container"
@@ -88,24 +101,42 @@ func (p Place) kindOfBucket() string {
 	}
 }
 
-// checkKey refuses keys that no storage has, or that lead out of a volume.
-func checkKey(t v1beta2.StorageType, key string) error {
+// Check refuses keys that no storage has, or that lead out of a volume.
+func (p Place) Check(key string) error {
+	isVolume := p.Type == v1beta2.StorageClaim
 	var wrong string
 	switch {
 	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
 		wrong = "has characters that cannot be printed"
-	case len(key) > maxKey:
-		wrong = fmt.Sprintf("has more than %d bytes", maxKey)
+	case len(key) > MaxKey:
+		wrong = fmt.Sprintf("has more than %d bytes", MaxKey)
 	case key == "" || strings.HasPrefix(key, "/") || strings.HasSuffix(key, "/"):
 		wrong = "is empty, or begins or ends with /"
 	case strings.Contains(key, "../"):
 		wrong = "has ../ in it" // the library would write another key
-	case t == v1beta2.StorageClaim && (!filepath.IsLocal(key) || path.Clean(key) != key):
+	case isVolume && (!filepath.IsLocal(key) || path.Clean(key) != key):
 		wrong = "has . or .. or // in it"
-	case t == v1beta2.StorageClaim && isOurs(key):
-		wrong = fmt.Sprintf("ends with %s or %s, which files of ours do", metaSuffix, partSuffix)
+	case isVolume && IsInternal(key):
+		wrong = fmt.Sprintf("ends with %s or %s, which files of ours do", MetaSuffix, PartSuffix)
 	default:
 		return nil
 	}
 	return &Problem{Reason: ReasonPlaceInvalid, Message: fmt.Sprintf("The path %.200q %s: change it", key, wrong)}
+}
+
+// Wanted says which of the backups of a path: the newest at or before a revision, at or before a
+// time, or of all.
+type Wanted struct {
+	Revision *int64     `json:",omitempty"`
+	Time     *time.Time `json:",omitempty"`
+}
+
+func (w Wanted) String() string {
+	switch {
+	case w.Revision != nil:
+		return fmt.Sprintf("at or before revision %d", *w.Revision)
+	case w.Time != nil:
+		return "at or before " + w.Time.UTC().Format(time.RFC3339)
+	}
+	return "at all"
 }

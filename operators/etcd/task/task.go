@@ -1,14 +1,13 @@
-package agent
+package task
 
 import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/store"
 )
 
-// Command is the agent's name as an argument of the operator's program.
-const Command = "etcd-agent"
+// Program is the agent in the operator's image. Its only argument is a [Task] as JSON.
+const Program = "/fairlead-etcd-agent"
 
 // CertificateDir is where the Secret with a client's certificate is mounted, whole: with the keys
 // etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or those of cert-manager.
@@ -42,7 +41,7 @@ const (
 type Task struct {
 	Action Action
 	// Place is where backups are stored.
-	Place store.Place
+	Place Place
 	// Owner is the UID of the EtcdBackup.
 	Owner string `json:",omitempty"`
 	// Number tells tries apart, and is greater for later ones. It is stored with the object.
@@ -55,7 +54,7 @@ type Task struct {
 	// TLS says that a client's certificate is mounted at [CertificateDir]. Without it, endpoints
 	// with https are verified by the system's CAs. For Save.
 	TLS bool `json:",omitempty"`
-	// Periodic says that the place's key is what names begin with, see [store.KeyOf], and not the
+	// Periodic says that the place's key is what names begin with, see KeyOf in package store, and not the
 	// name itself. For Save.
 	Periodic bool `json:",omitempty"`
 	// Hash has etcd's hash of all keys recorded, which a proof needs. Etcd reads the whole database
@@ -65,7 +64,7 @@ type Task struct {
 	// Key is that of the object. For Fetch; empty for the place's key, or if Choose is set.
 	Key string `json:",omitempty"`
 	// Choose has the object chosen from those whose names begin with the place's key. For Fetch.
-	Choose *store.Wanted `json:",omitempty"`
+	Choose *Wanted `json:",omitempty"`
 	// Member is the member that the data directory is for. For Fetch and Prove.
 	Member *Member `json:",omitempty"`
 	// Saved is what Save has reported. For Prove.
@@ -101,7 +100,7 @@ type Retention struct {
 // Result is what became of a task.
 type Result struct {
 	// Problem is why it was not done; the process then ends with code 1.
-	Problem *store.Problem `json:",omitempty"`
+	Problem *Problem `json:",omitempty"`
 
 	Saved   *v1beta2.StoredBackup `json:",omitempty"`
 	Fetched *Fetched              `json:",omitempty"`
@@ -128,39 +127,3 @@ type Fetched struct {
 	// Size is the object's, in bytes.
 	Size int64
 }
-
-// The reasons of problems that are the agent's own. Those of storage are in package store.
-const (
-	// ReasonEtcdUnreachable says that no endpoint answers.
-	ReasonEtcdUnreachable = "EtcdUnreachable"
-	// ReasonEtcdUnhealthy says that no member that answers has a leader and serves reads.
-	ReasonEtcdUnhealthy = "EtcdUnhealthy"
-	// ReasonEtcdRefuses says that etcd has users, and the client is none of them.
-	ReasonEtcdRefuses = "EtcdRefuses"
-	// ReasonCertificateInvalid says that the client's certificate cannot be used.
-	ReasonCertificateInvalid = "ClientCertificateInvalid"
-	// ReasonSnapshotFailed says that a member's snapshot broke off, or has another hash than it says.
-	ReasonSnapshotFailed = "SnapshotFailed"
-	// ReasonNotRestorable says that etcd's tool cannot make a data directory of the object.
-	ReasonNotRestorable = "NotRestorable"
-	// ReasonNoSpace says that the pod's volume is full.
-	ReasonNoSpace = "VolumeFull"
-	// ReasonVolumeFailed says that the pod's volume cannot be read or written.
-	ReasonVolumeFailed = "VolumeFailed"
-	// ReasonDataDirInUse says that the data directory is there, and is not of this task.
-	ReasonDataDirInUse = "DataDirInUse"
-	// ReasonProofNotServed says that the throw-away etcd does not serve.
-	ReasonProofNotServed = "ProofNotServed"
-	// ReasonProofDiffers says that the throw-away etcd has another revision or hash: the backup is
-	// not to be relied on.
-	ReasonProofDiffers = "ProofDiffers"
-	// ReasonProofNotComparable says that the hash cannot be compared, because there is none of the
-	// cluster's, or the cluster was compacted in between. Revision and readability are proved.
-	ReasonProofNotComparable = "ProofNotComparable"
-	// ReasonTaskInvalid says that the task is one that this version of the agent does not know.
-	ReasonTaskInvalid = "TaskInvalid"
-	// ReasonFailed is of whatever has no other reason.
-	ReasonFailed = "AgentFailed"
-	// ReasonInterrupted says that the agent was told to stop.
-	ReasonInterrupted = "Interrupted"
-)
