@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"sync"
 	"time"
@@ -12,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/pki"
 )
 
 // answer is what a member said when it was asked last.
@@ -83,24 +86,36 @@ func newAsker(connect members.Connect) *asker {
 	return &asker{connect: connect, clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}}
 }
 
-// client is the client of a cluster, with the present certificates.
-func (a *asker) client(ec *v1beta2.EtcdCluster, certs certificates) (members.Client, error) {
+// renew makes the client of a cluster, unless it has one with the present certificates.
+func (a *asker) renew(ec *v1beta2.EtcdCluster, certs certificates) (err error) {
+	known, hash := a.known(key(ec)), contents.Hash(certs.client)
+	if known.client != nil && known.hash == hash {
+		return nil
+	}
+	var config *tls.Config
+	if certs.client != nil {
+		if config, err = pki.ClientConfig(certs.client); err != nil {
+			return err
+		}
+	}
+	made, err := a.connect(config)
+	if err != nil {
+		return err
+	}
+	if known.client != nil {
+		_ = known.client.Close()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known, ok := a.clients[key(ec)]
-	if ok && known.hash == certs.clientHash {
-		return known.client, nil
-	}
-	if ok {
-		_ = known.client.Close()
-		delete(a.clients, key(ec))
-	}
-	made, err := a.connect(certs.client)
-	if err != nil {
-		return nil, err
-	}
-	a.clients[key(ec)] = connection{made, certs.clientHash}
-	return made, nil
+	a.clients[key(ec)] = connection{made, hash}
+	return nil
+}
+
+// known is the client of a cluster.
+func (a *asker) known(ec types.NamespacedName) connection {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.clients[ec]
 }
 
 // forget drops the client of a cluster that is gone.
@@ -119,8 +134,8 @@ const listsLast = 5 * time.Minute
 
 // ask asks the members of all pods at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change.
-func (a *asker) ask(ctx context.Context, client members.Client, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	names := sortedKeys(pods)
+func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
+	client, names := a.known(key(ec)).client, sortedKeys(pods)
 	answers := make([]answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"crypto/tls"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +17,8 @@ type certificates struct {
 	// caHash is the hash of the CAs in them. etcd reads certificates anew for each connection, and
 	// CAs only when it starts.
 	caHash string
-	// client is what the operator connects with, and clientHash the hash of what it is made of.
-	client     *tls.Config
-	clientHash string
+	// client is the content of the Secret that the operator connects with.
+	client map[string][]byte
 	// expires is when the first of them is not accepted any more; zero if that is not known.
 	expires time.Time
 	// stale are generated Secrets that have to be written, or written anew.

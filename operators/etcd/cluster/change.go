@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +47,8 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	for i := range p.view.members {
 		m := &p.view.members[i]
 		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
-			p.patch(m.pod, "sealed", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
+			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}}
+			p.patch(m.pod, "sealed", "", change).IfCurrent = false // it is about this pod alone
 		}
 	}
 }
@@ -67,7 +66,9 @@ func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 	}
 	for i := range p.view.members {
 		if m := &p.view.members[i]; m.wasStopped() {
-			p.setImageAs("start", ec, m.pod, p.versionFor(ec, m.name, wanted), "")
+			change := imageChange(ec, m.pod, p.versionFor(ec, m.name, wanted))
+			change["metadata"].(map[string]any)["resourceVersion"] = m.pod.ResourceVersion // not if anybody has done anything to it since
+			p.patch(m.pod, "start", "", change)
 		}
 	}
 }
@@ -153,30 +154,13 @@ func (p *plan) settleLearner(ec *v1beta2.EtcdCluster, seen observation) bool {
 	case len(p.view.members) > int(ec.Spec.Size):
 		p.remove(ec, seen, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.isStarted() && p.downgrading() != "":
-		if at, ok := p.leadingEndpoint(ec); ok {
-			p.downgrade(seen, at, "") // until then it cannot join: see letJoin
-		}
+		p.downgrade(ec, seen, "") // until then it cannot join: see mayBeSent
 	case m.IsLearner && m.follows:
-		p.promote(ec, seen, m)
+		p.askLeader(ec, seen, "", members.Request{What: members.Promote, ID: m.ID})
 	case m.pod != nil && !p.repairImage(ec, seen, m):
 		p.later(seen)
 	}
 	return true
-}
-
-func (p *plan) promote(ec *v1beta2.EtcdCluster, seen observation, m *member) {
-	at, ok := p.leadingEndpoint(ec)
-	if !ok {
-		return
-	}
-	id := m.ID
-	p.change("promote", "", func(ctx context.Context) error {
-		err := seen.client.Promote(ctx, at, id)
-		if errors.Is(err, members.ErrLearnerNotReady) || errors.Is(err, members.ErrNotLearner) || errors.Is(err, members.ErrUnhealthy) {
-			return errLater
-		}
-		return err
-	})
 }
 
 // isLost says whether the data of a member is gone: with its pod, where that had no volume, with
@@ -231,33 +215,18 @@ func (p *plan) removeLost(ec *v1beta2.EtcdCluster, seen observation) bool {
 // remove removes a member from the cluster. Its pod and its volume are deleted once the cluster
 // does not have it any more.
 func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why string) {
-	at, ok := p.leadingEndpoint(ec)
-	if !ok || !p.view.isCurrent {
-		return
+	switch {
+	case !p.view.isCurrent:
+	case m.ID == p.view.leader:
+		p.moveLeader(ec, seen)
+	default:
+		r := members.Request{What: members.Remove, ID: m.ID, Listed: p.view.ids()}
+		p.askLeader(ec, seen, fmt.Sprintf("member %s removed: %s", m.name, why), r)
 	}
-	if m.ID == p.view.leader {
-		p.moveLeader(seen, at)
-		return
-	}
-	id, listed := m.ID, ids(p.view.members)
-	p.change("remove", fmt.Sprintf("member %s removed: %s", m.name, why), func(ctx context.Context) error {
-		list, err := seen.client.List(ctx, at)
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(listed, idsOf(list.Members)) {
-			return errLater // somebody else has changed it
-		}
-		err = seen.client.Remove(ctx, at, id)
-		if errors.Is(err, members.ErrMemberNotFound) || errors.Is(err, members.ErrUnhealthy) {
-			return errLater
-		}
-		return err
-	})
 }
 
 // moveLeader has the leader hand over to the voter that has applied the most.
-func (p *plan) moveLeader(seen observation, at members.Endpoint) bool {
+func (p *plan) moveLeader(ec *v1beta2.EtcdCluster, seen observation) bool {
 	var to *member
 	for i := range p.view.members {
 		m := &p.view.members[i]
@@ -265,17 +234,9 @@ func (p *plan) moveLeader(seen observation, at members.Endpoint) bool {
 			to = m
 		}
 	}
-	if to == nil {
+	if to == nil || p.askLeader(ec, seen, "", members.Request{What: members.MoveLeader, ID: to.ID}) == nil {
 		return false
 	}
-	id := to.ID
-	p.change("move leader", "", func(ctx context.Context) error {
-		err := seen.client.MoveLeader(ctx, at, id)
-		if errors.Is(err, members.ErrNotLeader) {
-			return errLater
-		}
-		return err
-	})
 	p.soon(seen)
 	return true
 }
@@ -324,29 +285,16 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 		p.claim("member")
 		return true
 	}
-	at, ok := p.leadingEndpoint(ec)
-	if !ok {
+	if p.downgrading() != "" {
+		p.downgrade(ec, seen, "") // it could not join: see mayBeSent
 		return true
 	}
-	name, listed := p.memory.adding, ids(p.view.members)
-	asLearner := p.lowest().HasLearners()
-	p.change("add", fmt.Sprintf("member %s added", name), func(ctx context.Context) error {
-		list, err := seen.client.List(ctx, at)
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(listed, idsOf(list.Members)) {
-			return errLater
-		}
-		if err = letJoin(ctx, seen.client, at); err != nil {
-			return err
-		}
-		_, err = seen.client.Add(ctx, at, []string{peerURLOf(ec, name)}, asLearner)
-		if errors.Is(err, members.ErrMemberExists) || errors.Is(err, members.ErrTooManyLearners) || errors.Is(err, members.ErrUnhealthy) {
-			return errLater
-		}
-		return err
+	r := p.askLeader(ec, seen, fmt.Sprintf("member %s added", p.memory.adding), members.Request{
+		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.adding)}, Learner: p.lowest().HasLearners(), Listed: p.view.ids(),
 	})
+	if r != nil {
+		r.NoDowngrade = p.view.leading().version.Minor() < 6 // before, it does not say whether one is enabled
+	}
 	return true
 }
 
@@ -369,22 +317,4 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
 			p.delete(claim, "its member is no member of the cluster any more").IfSame = true // it may have been set aside
 		}
 	}
-}
-
-func ids(all []member) []members.ID {
-	listed := make([]members.ID, 0, len(all))
-	for _, m := range all {
-		listed = append(listed, m.ID)
-	}
-	slices.Sort(listed)
-	return listed
-}
-
-func idsOf(all []members.Member) []members.ID {
-	listed := make([]members.ID, 0, len(all))
-	for _, m := range all {
-		listed = append(listed, m.ID)
-	}
-	slices.Sort(listed)
-	return listed
 }

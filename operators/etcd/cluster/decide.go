@@ -1,27 +1,25 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
 // plan is what to do now, and what status reports of it.
 type plan struct {
 	loop.Plan
-	view view
+	// request is what a member is asked for after the writes; nil for nothing.
+	request *request
+	view    view
 	// memory is what status remembers for later.
 	memory memory
 	// problem is what keeps the cluster from being as requested, the first that was found.
@@ -58,16 +56,16 @@ func memoryOf(ec *v1beta2.EtcdCluster) memory {
 
 // decide is the next step. At most one thing is changed of the members at a time; what comes
 // first is the order of the steps.
-func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
+func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	next := &plan{view: viewOf(ec, seen), memory: memoryOf(ec)}
 	if ec.Spec.Paused {
 		next.Wake(seen.now.Add(restingWake))
-		return next, nil
+		return next
 	}
 	wanted, err := versions.Parse(ec.Spec.Version)
 	if err != nil {
 		next.stall(reasonInvalidVersion, "spec.version: %v", err)
-		return next, nil
+		return next
 	}
 	next.children(ec, seen)
 	next.remark(ec, seen)
@@ -99,7 +97,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 		next.later(seen)
 	}
 	next.Wake(seen.now.Add(next.view.rests()))
-	return next, nil
+	return next
 }
 
 // children are the objects beside the members.
@@ -157,25 +155,18 @@ func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
 	}})
 }
 
-// patch changes a part of an object, if it is still the very object that was seen.
-func (p *plan) patch(obj client.Object, part, why string, change map[string]any) {
-	w := patchOf(obj, part, why, change)
-	w.IfCurrent = slices.Contains([]string{"force", "image", "restart", "start", "stop", "marks", "kept"}, part) // what stops a member must not be done twice
-	p.Writes = append(p.Writes, w)
-}
-
-func patchOf(obj client.Object, part, why string, change map[string]any) loop.Write {
+// patch changes a part of an object, if it is still the very object that was seen: what stops a member must not
+// be done twice. What it returns may be changed until the next write is planned.
+func (p *plan) patch(obj client.Object, part, why string, change map[string]any) *loop.Write {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
 		change["metadata"] = metadata
 	}
 	metadata["uid"] = obj.GetUID()
-	if part == "start" { // not if anybody has done anything to it since
-		metadata["resourceVersion"] = obj.GetResourceVersion()
-	}
 	data, _ := json.Marshal(change) // of strings only
-	return loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data}
+	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
+	return &p.Writes[len(p.Writes)-1]
 }
 
 // delete deletes an object. What it returns may be changed until the next write is planned.
@@ -183,23 +174,6 @@ func (p *plan) delete(obj client.Object, why string) *loop.Write {
 	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: why, IfCurrent: true})
 	return &p.Writes[len(p.Writes)-1]
 }
-
-// change requests a change of the cluster from a member.
-func (p *plan) change(part, why string, do func(ctx context.Context) error) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + part, Why: why, IfCurrent: true, Do: func(ctx context.Context, _ loop.Caller) error {
-		if err := do(ctx); err != nil {
-			return err
-		}
-		memberChanges.WithLabelValues(part).Inc()
-		if why != "" {
-			log.FromContext(ctx).Info(why)
-		}
-		return nil
-	}})
-}
-
-// errLater says that a change was not made, because it was not time: it is looked at again soon.
-var errLater = loop.ErrNotNow
 
 // claim has status written before anything else is done: what it remembers now, later steps
 // depend on.
@@ -219,14 +193,6 @@ func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, name string, ve
 	if seen.pods[name] == nil {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, name, version.String(), s, seen.certs), IfCurrent: true})
 	}
-}
-
-// leadingEndpoint is where changes of the cluster are requested: at the leader.
-func (p *plan) leadingEndpoint(ec *v1beta2.EtcdCluster) (members.Endpoint, bool) {
-	if m := p.view.leading(); m != nil && m.pod != nil {
-		return endpointOf(ec, m.pod), true
-	}
-	return members.Endpoint{}, false
 }
 
 // isOver says that a pod has ended, and does not start again: it was evicted, for example.

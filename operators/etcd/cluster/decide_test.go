@@ -18,6 +18,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		world *world
 		want  string
+		asks  asks
 		// problem is in what status reports.
 		problem string
 	}{
@@ -33,24 +34,26 @@ func TestDecide(t *testing.T) {
 		"as it should be: nothing to do":           {world: healthy(anEtcd(), 1, 2, 3)},
 		"one does not answer: nothing to do":       {world: healthy(anEtcd(), 1, 2, 3).silences(3)},
 		"no quorum, nothing lost: nothing to do":   {world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless()},
-		"a pod is gone, without volumes: remove":   {world: healthy(anEtcd(), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
-		"a volume is gone: remove its member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), want: "etcd remove: member #3 removed: its data is lost"},
+		"a pod is gone, without volumes: remove":   {world: healthy(anEtcd(), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
+		"a volume is gone: remove its member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
 		"one is lost, another silent: wait":        {world: healthy(anEtcd(), 1, 2, 3).loses(3).silences(2)},
-		"the leader's pod is gone, another leads":  {world: healthy(anEtcd(), 2, 1, 3).loses(1), want: "etcd remove: member #1 removed: its data is lost"},
+		"the leader's pod is gone, another leads":  {world: healthy(anEtcd(), 2, 1, 3).loses(1), asks: removes(2, 1, 1, 2, 3)},
 		"fewer than requested: name one":           {world: healthy(anEtcd(size(4)), 1, 2, 3), want: "status/member"},
-		"named: add it":                            {world: healthy(anEtcd(size(4), adding), 1, 2, 3), want: "etcd add: member #4 added"},
+		"named: add it":                            {world: healthy(anEtcd(size(4), adding), 1, 2, 3), asks: adds(false)},
+		"named, while a downgrade is enabled":      {world: healthy(anEtcd(size(4), adding), 1, 2, 3).downgrades("3.5"), asks: downgradesTo("")},
+		"named, by one that does not say whether":  {world: healthy(anEtcd(size(4), adding), 1, 2, 3).lies(1, func(a *answer) { a.status.Version = "3.5.35" }), asks: adds(true)},
 		"fewer than requested, one silent: wait":   {world: healthy(anEtcd(size(4)), 1, 2, 3).silences(3)},
-		"more than requested: remove the last":     {world: healthy(anEtcd(size(2)), 1, 2, 3), want: "etcd remove: member #3 removed: spec.size is 2"},
-		"more than requested: never the leader":    {world: healthy(anEtcd(size(1)), 2, 1), want: "etcd remove: member #1 removed: spec.size is 1"},
-		"more than requested: first the silent":    {world: healthy(anEtcd(size(2)), 1, 2, 3).silences(2), want: "etcd remove: member #2 removed: spec.size is 2"},
+		"more than requested: remove the last":     {world: healthy(anEtcd(size(2)), 1, 2, 3), asks: removes(1, 3, 1, 2, 3)},
+		"more than requested: never the leader":    {world: healthy(anEtcd(size(1)), 2, 1), asks: removes(2, 1, 1, 2)},
+		"more than requested: first the silent":    {world: healthy(anEtcd(size(2)), 1, 2, 3).silences(2), asks: removes(1, 2, 1, 2, 3)},
 		"another version: name one":                {world: healthy(anEtcd(version("3.6.15")), 1, 2, 3), want: "status/change"},
 		"another version, named: change it":        {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3), want: "patch Pod/image #2"},
-		"another version, the leader: hand over":   {world: healthy(anEtcd(version("3.6.15"), changing(1)), 1, 2, 3), want: "etcd move leader"},
+		"another version, the leader: hand over":   {world: healthy(anEtcd(version("3.6.15"), changing(1)), 1, 2, 3), asks: about(members.MoveLeader, 1, 2)},
 		"another version, another is silent: wait": {world: healthy(anEtcd(version("3.6.15"), changing(2)), 1, 2, 3).silences(3)},
 		"another version, it is silent: change it": {world: healthy(anEtcd(version("3.6.15"), changing(3)), 1, 2, 3).silences(3), want: "patch Pod/image #3"},
 		"two minor versions down: refused":         {world: healthy(anEtcd(version("3.4.37")), 1, 2, 3), problem: "VersionRefused: etcd 3.6.16 cannot be downgraded to 3.4.37"},
-		"one minor version down: enable it":        {world: healthy(anEtcd(version("3.5.35")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
-		"to 3.7: have the data written out":        {world: healthy(anEtcd(version("3.7.3")), 1, 2, 3), want: "etcd downgrade: downgrade to 3.5 enabled"},
+		"one minor version down: enable it":        {world: healthy(anEtcd(version("3.5.35")), 1, 2, 3), asks: downgradesTo("3.5")},
+		"to 3.7: have the data written out":        {world: healthy(anEtcd(version("3.7.3")), 1, 2, 3), asks: downgradesTo("3.5")},
 		"paused: nothing is done":                  {world: healthy(anEtcd(size(5), func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3)},
 		"pods without volumes stay as they are":    {world: healthy(anEtcd(), 1, 2, 3).changesPolicy()},
 		"pods with volumes are replaced":           {world: healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(), want: "delete Pod #2", problem: "RollingOut: Members are changed one after the other, now "},
@@ -64,45 +67,45 @@ func TestDecide(t *testing.T) {
 		"a volume is left of a removed member":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
 		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ClusterID, a.list.ClusterID = 7, 7 })},
 		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
-		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), want: "etcd remove: member #3 removed: its data is lost"},
-		"a full database: drop the history":        {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), want: "etcd compact: history up to revision 50 dropped: the database is full"},
+		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), asks: removes(1, 3, 1, 2, 3)},
+		"a full database: drop the history":        {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), asks: compacts(50)},
 		"a full database, and one is down": {
-			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace), want: "etcd compact: history up to revision 50 dropped: the database is full",
+			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace), asks: compacts(50),
 		},
 		"its history is dropped: smaller files": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50}), want: "etcd defragment: member #2 defragmented: the database is full",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50}), asks: defragments(2),
 		},
 		"one is down: the leader's is the last": {
 			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2}}),
-			want:  "etcd defragment: member #1 defragmented: the database is full",
+			asks:  defragments(1),
 		},
 		"all files are smaller: end the alarm": {
 			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2, 3, 1}}),
-			want:  "etcd disarm: alarm disarmed: there is room in the database again",
+			asks:  disarms(noSpace),
 		},
 		"full again, without a write: report it": {
 			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, isOver: true}), problem: "DatabaseFull: The database is full, and it is not its history",
 		},
 		"full again, after a write: again": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 49, isOver: true}), want: "etcd compact: history up to revision 50 dropped: the database is full",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 49, isOver: true}), asks: compacts(50),
 		},
 		"no room was made, and a member is lost": {
-			world: healthy(anEtcd(), 1, 2, 3).loses(3).alarms(noSpace).makesSpace(space{failed: noon}), want: "etcd remove: member #3 removed: its data is lost",
+			world: healthy(anEtcd(), 1, 2, 3).loses(3).alarms(noSpace).makesSpace(space{failed: noon}), asks: removes(1, 3, 1, 2, 3),
 		},
 		"it was down then: make its file smaller": {
 			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 1}}),
-			want:  "etcd defragment: member #3 defragmented: 1048576 of 4194304 bytes are in use",
+			asks:  defragments(3),
 		},
 		"it was not down then: leave it": {
 			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 3, 1}}),
 		},
-		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), want: "etcd disarm: alarm of a member disarmed that was removed"},
-		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "etcd defragment: member #2 defragmented: 1048576 of 1073741824 bytes are in use"},
-		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), want: "etcd move leader"},
-		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), want: "etcd promote"},
+		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), asks: disarms(members.Alarm{Member: 9, Type: members.Corrupt})},
+		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), asks: defragments(2)},
+		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), asks: about(members.MoveLeader, 1, 2)},
+		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), asks: about(members.Promote, 1, 3)},
 		"an added member gets its pod":             {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), want: "create Pod #4"},
-		"a downgrade keeps it out: cancel that":    {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4).downgrades("3.5"), want: "create Pod #4; etcd downgrade: downgrade canceled"},
-		"an added member is not requested anymore": {world: healthy(anEtcd(), 1, 2, 3).isAdded(4), want: "create Pod #4; etcd remove: member #4 removed: spec.size is 3"},
+		"a downgrade keeps it out: cancel that":    {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4).downgrades("3.5"), want: "create Pod #4", asks: downgradesTo("")},
+		"an added member is not requested anymore": {world: healthy(anEtcd(), 1, 2, 3).isAdded(4), want: "create Pod #4", asks: removes(1, 4, 1, 2, 3, 4)},
 		"status was emptied: take the cluster in":  {world: healthy(anEtcd(), 1, 2, 3).forgets(), want: "status/cluster"},
 		"status was emptied, all silent: wait":     {world: healthy(anEtcd(), 1, 2, 3).silences(1, 2, 3).forgets(), problem: "StatusEmptied: Status was emptied, and no member"},
 		"status was emptied, volumes: start them":  {world: healthy(anEtcd(onVolumes, adopting), 1, 2, 3).losesPod(1, 2, 3).forgets(), want: "create Pod #2; create Pod #1; create Pod #3", problem: "StatusEmptied"},
@@ -136,12 +139,12 @@ func TestDecide(t *testing.T) {
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := decide(tc.world.ec, tc.world.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(tc.world.ec, tc.world.seen)
 			if got := tc.world.doing(p); got != tc.want {
 				t.Errorf("it does %q, want %q", got, tc.want)
+			}
+			if diff := tc.world.asked(p, tc.asks); diff != "" {
+				t.Errorf("what it asks for (-want +got):\n%s", diff)
 			}
 			problem := ""
 			if p.problem != nil {
@@ -382,10 +385,7 @@ func TestRests(t *testing.T) {
 			}
 			w := healthy(ec, 1, 2, 3)
 			w.answer(2, func(a *answer) { a.status.DBSize, a.status.DBSizeInUse, a.status.Quota = tc.size, tc.size, tc.quota })
-			p, err := decide(w.ec, w.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(w.ec, w.seen)
 			if got := p.WakeAt.Sub(noon); got != tc.want {
 				t.Errorf("it is looked at again after %s, want %s", got, tc.want)
 			}

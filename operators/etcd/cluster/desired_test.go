@@ -95,10 +95,7 @@ func TestBudget(t *testing.T) {
 	} {
 		w := healthy(tc.ec, 1, 2, 3)
 		w.seen.children["PodDisruptionBudget"] = tc.budget
-		next, err := decide(tc.ec, w.seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := decide(tc.ec, w.seen)
 		var got loop.Verb
 		for _, write := range next.Writes {
 			if loop.KindOf(write.Object) == "PodDisruptionBudget" {

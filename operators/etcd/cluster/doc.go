@@ -59,6 +59,13 @@
 // that have their data are created, and those whose image is gone get one: nothing else. What happens
 // when quorum is lost for good is in recovery.go.
 //
+// # Requests to members
+//
+// What is observed is data, and so is what is decided: also the one request that a member may get in a
+// reconcile, after the writes to the API server. It says what is asked, of whom, and for which member list. One
+// function makes it (carryOut in request.go): it compares the list, knows which answers mean that it is not time,
+// logs, counts, and remembers what was done.
+//
 // # Changes in the pod
 //
 // A pod without a volume is its data, so what can be is changed in the pod: the image, upon

@@ -48,10 +48,7 @@ func TestExistingIsAwaited(t *testing.T) {
 		if tc.reason != "" {
 			w.ec.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: tc.reason, LastTransitionTime: metav1.NewTime(w.seen.now.Add(-tc.since))}}
 		}
-		p, err := decide(w.ec, w.seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := decide(w.ec, w.seen)
 		if got := p.WakeAt.Sub(w.seen.now); got != tc.want {
 			t.Errorf("%s: looks again after %s, want %s", name, got, tc.want)
 		}

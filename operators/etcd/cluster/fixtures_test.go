@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -157,6 +158,68 @@ func (w *world) leaderless() *world {
 	return w
 }
 
+// asks is a request that a plan makes in a world.
+type asks func(w *world) members.Request
+
+// at is a member's address.
+func (w *world) at(n int64) members.Endpoint { return endpointOf(w.ec, w.seen.pods[w.name(n)]) }
+
+// about is a request to a member about another one, or itself.
+func about(what members.What, at, n int64) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: what, At: w.at(at), ID: members.ID(n)}
+	}
+}
+
+// removes is the request to the first member to remove one, while the list is that.
+func removes(at, n int64, listed ...members.ID) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Remove, At: w.at(at), ID: members.ID(n), Listed: listed}
+	}
+}
+
+// adds is the request to the first of three members to add the fourth.
+func adds(noDowngrade bool) asks {
+	return func(w *world) members.Request {
+		return members.Request{
+			What: members.Add, At: w.at(1), PeerURLs: []string{peerURLOf(w.ec, w.name(4))}, Learner: true, Listed: []members.ID{1, 2, 3}, NoDowngrade: noDowngrade,
+		}
+	}
+}
+
+func compacts(revision int64) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Compact, At: w.at(1), Revision: revision}
+	}
+}
+
+func defragments(n int64) asks { return about(members.Defragment, n, 0) }
+
+func disarms(alarm members.Alarm) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Disarm, At: w.at(1), Alarm: alarm}
+	}
+}
+
+// downgradesTo is the request to enable a downgrade, or to cancel it.
+func downgradesTo(version string) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Downgrade, At: w.at(1), Version: version}
+	}
+}
+
+// asked says how what a plan requests of etcd differs from what it should.
+func (w *world) asked(p *plan, want asks) string {
+	var got, wanted members.Request
+	if p.request != nil {
+		got = p.request.Request
+	}
+	if want != nil {
+		wanted = want(w)
+	}
+	return cmp.Diff(wanted, got)
+}
+
 // doing is what a plan does, in words: its writes, but for those of the objects beside the
 // members, and its claim. Names of members are their numbers.
 func (w *world) doing(p *plan) string {
@@ -165,12 +228,12 @@ func (w *world) doing(p *plan) string {
 		if write.Verb == loop.Apply {
 			continue
 		}
-		text := strings.TrimPrefix(write.Name(), "call/")
+		text := write.Name()
 		if write.Object != nil {
 			text += " " + write.Object.GetName()
 		}
-		if write.Verb == loop.Call && write.Why != "" {
-			text += ": " + write.Why
+		if write.Do != nil {
+			text += " by a func"
 		}
 		all = append(all, text)
 	}

@@ -141,7 +141,7 @@ func dataOf(ec *v1beta2.EtcdCluster, seen observation, name string) string {
 
 // letGo removes the scheduling gate.
 func (p *plan) letGo(pod *corev1.Pod) {
-	p.patch(pod, "gate", "", map[string]any{"spec": pods.Ungated(gate)})
+	p.patch(pod, "gate", "", map[string]any{"spec": pods.Ungated(gate)}).IfCurrent = false // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.

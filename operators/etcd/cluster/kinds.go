@@ -36,7 +36,7 @@ func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
 		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
-		made.Observe, made.Forget = o.observe, o.forget
+		made.Observe, made.Decide, made.Forget = o.observe, o.asker.decide, o.forget
 		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
 			return made, err
 		}
@@ -82,7 +82,6 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared",
 		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",
 	},
-	Decide: decide,
 	Summarize: func(ec *v1beta2.EtcdCluster, seen observation, next *plan, did loop.Did) {
 		ec.Status = summarize(ec, seen, next, did.Failure)
 	},

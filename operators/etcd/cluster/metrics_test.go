@@ -25,10 +25,7 @@ import (
 // observed is the EtcdCluster of a world after a step.
 func (w *world) observed(t *testing.T) *v1beta2.EtcdCluster {
 	t.Helper()
-	p, err := decide(w.ec, w.seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decide(w.ec, w.seen)
 	after := w.ec.DeepCopy()
 	after.Status = summarize(w.ec, w.seen, p, nil)
 	return after

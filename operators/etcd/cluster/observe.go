@@ -18,7 +18,6 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
-	"example.com/fairlead/operators/etcd/members"
 )
 
 // observation is all that decide reads, besides the EtcdCluster.
@@ -61,13 +60,10 @@ type observation struct {
 	leaderless time.Time
 	// revision is the last revision that any member was seen to have.
 	revision int64
-	// space is how far the making of room in a full database is, and noteSpace remembers that.
-	space     space
-	noteSpace func(space)
+	// space is how far the making of room in a full database is.
+	space space
 	// certs are the certificates of a cluster with TLS.
 	certs certificates
-	// client is what changes of the cluster are requested with.
-	client members.Client
 }
 
 func (o observation) budget() *policyv1.PodDisruptionBudget {
@@ -125,13 +121,12 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		return seen, err
 	}
 	if ec.Spec.TLS == nil || seen.certs.client != nil {
-		if seen.client, err = o.asker.client(ec, seen.certs); err != nil {
+		if err = o.asker.renew(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		answered := o.asker.ask(ctx, seen.client, ec, running, seen.now)
+		answered := o.asker.ask(ctx, ec, running, seen.now)
 		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
 		seen.answers, seen.space = answered.answers, answered.space
-		seen.noteSpace = func(is space) { o.asker.noteSpace(key(ec), is) }
 	}
 	return seen, nil
 }

@@ -124,6 +124,31 @@ func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) st
 	return ""
 }
 
+// problemOfContainers is what keeps the containers of a member from running, and whether that is etcd, which ends
+// each time that it is started.
+func problemOfContainers(m *member, now time.Time) (problem string, isCrash bool) {
+	for _, c := range pods.Statuses(m.pod) {
+		crash, loops := pods.CrashLoop(c, now)
+		switch wait := c.State.Waiting; {
+		case c.Name != containerName:
+			if problem := problemOfOther(m.pod, c, now); problem != "" && !m.follows {
+				return problem, false
+			}
+		case loops:
+			// Not how often: what stays as it is, is not written again and again.
+			if words := lastWords(c, crash.LastWords); words != "" {
+				return "etcd is crash-looping: " + words, true
+			}
+			return "etcd is crash-looping", true
+		case pods.ObstacleOf(c) == pods.NoImage:
+			return fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod)), false
+		case pods.ObstacleOf(c) == pods.NoStart:
+			return fmt.Sprintf("its container cannot start: %s", status.Shortened(wait.Message)), false
+		}
+	}
+	return "", false
+}
+
 // problemOf is what keeps a member from serving, in words that do not change with every try.
 func problemOf(m *member, seen observation) string {
 	if m.isForeign() {
@@ -132,24 +157,8 @@ func problemOf(m *member, seen observation) string {
 	if m.pod == nil {
 		return "it has no pod"
 	}
-	for _, c := range pods.Statuses(m.pod) {
-		crash, loops := pods.CrashLoop(c, seen.now)
-		switch wait := c.State.Waiting; {
-		case c.Name != containerName:
-			if problem := problemOfOther(m.pod, c, seen.now); problem != "" && !m.follows {
-				return problem
-			}
-		case loops:
-			// Not how often: what stays as it is, is not written again and again.
-			if words := lastWords(c, crash.LastWords); words != "" {
-				return "etcd is crash-looping: " + words
-			}
-			return "etcd is crash-looping"
-		case pods.ObstacleOf(c) == pods.NoImage:
-			return fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod))
-		case pods.ObstacleOf(c) == pods.NoStart:
-			return fmt.Sprintf("its container cannot start: %s", status.Shortened(wait.Message))
-		}
+	if problem, _ := problemOfContainers(m, seen.now); problem != "" {
+		return problem
 	}
 	for _, condition := range m.pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {

@@ -57,12 +57,12 @@ func TestRestoring(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := decide(tc.world.ec, tc.world.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(tc.world.ec, tc.world.seen)
 			if got := tc.world.doing(p); got != tc.want {
 				t.Errorf("it does %q, want %q", got, tc.want)
+			}
+			if diff := tc.world.asked(p, nil); diff != "" {
+				t.Errorf("what it asks for (-want +got):\n%s", diff)
 			}
 			st := tc.world.ec.Status.DeepCopy()
 			if first := firstProblem(tc.world.ec, p, st, nil); tc.problem != "" && (first == nil || !strings.HasPrefix(first.reason+": "+first.message, tc.problem)) {
@@ -74,10 +74,7 @@ func TestRestoring(t *testing.T) {
 
 func TestSwitchedStatus(t *testing.T) {
 	w := healthy(anEtcd(adding, changing(2)), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3)
-	p, err := decide(w.ec, w.seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decide(w.ec, w.seen)
 	st := summarize(w.ec, w.seen, p, nil)
 	if st.ClusterID != "5eed" || st.Adding != "" || st.Changing != "" || len(st.Founders) != 0 || st.Restoring.Phase != v1beta2.RestoreCompleting {
 		t.Errorf("%+v", st)

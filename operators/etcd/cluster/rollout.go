@@ -60,7 +60,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 		p.claim("change")
 		return true
 	}
-	if at, ok := p.leadingEndpoint(ec); ok && next.ID == p.view.leader && p.moveLeader(seen, at) {
+	if next.ID == p.view.leader && p.moveLeader(ec, seen) {
 		return true
 	}
 	isSame := next.version == step
@@ -171,15 +171,15 @@ func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
 
 // setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
 func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
-	p.setImageAs("image", ec, pod, version, why)
+	p.patch(pod, "image", why, imageChange(ec, pod, version))
 }
 
-func (p *plan) setImageAs(part string, ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
+func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version) map[string]any {
 	annotations := map[string]any{versionAnnotation: version.String()}
 	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
 		annotations[forceAnnotation] = "false" // it would forget all other members
 	}
-	p.patch(pod, part, why, withImage(imageOf(ec, version.String()), annotations))
+	return withImage(imageOf(ec, version.String()), annotations)
 }
 
 // withImage changes the image of a pod's container, and annotations.

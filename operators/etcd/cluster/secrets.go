@@ -189,9 +189,8 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 	if made.caHash == "" {
 		made.caHash = trustHash(checked[0], checked[1])
 	}
-	made.clientHash = contents.Hash(data[2])
-	made.client, err = pki.ClientConfig(data[2])
-	return made, until, err
+	made.client = data[2]
+	return made, until, nil
 }
 
 // check checks the Secrets of [usesOf], all of them, and says what is wrong first.

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"strings"
-
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/job"
@@ -56,9 +54,11 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 	if said.serves {
 		return said
 	}
-	said.problem = problemOf(&member{name: pod.Name, pod: pod, claim: seen.seed.claim, answer: &a}, seen)
+	m := &member{name: pod.Name, pod: pod, claim: seen.seed.claim, answer: &a}
+	said.problem = problemOf(m, seen)
+	_, isCrash := problemOfContainers(m, seen.now)
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && strings.HasPrefix(said.problem, "etcd is crash-looping") {
+		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && isCrash {
 			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
 		}
 	}

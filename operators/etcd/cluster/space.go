@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +18,7 @@ import (
 //	the history is dropped
 //	files are made smaller    one after the other, the leader's last. How much of a file is in use a
 //	                          member that takes no writes does not find out, so nothing is made of that
-//	the alarm is disarmed
+//	the alarms are disarmed   one after the other
 //
 // One that is down meanwhile comes back with a file that is as great as before. It is made smaller then
 // (keepUp) or, if its first write raises the alarm again, with all others once more.
@@ -59,8 +57,7 @@ func (s space) with(id members.ID) space {
 // makeSpace resolves a full database.
 func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation) bool {
 	alarms := p.alarms(members.NoSpace)
-	at, ok := p.leadingEndpoint(ec)
-	if len(alarms) == 0 || !ok || !p.view.isCurrent {
+	if len(alarms) == 0 || !p.view.isCurrent {
 		return false
 	}
 	s, revision := seen.space, p.view.leading().answer.status.Revision
@@ -77,36 +74,16 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation) bool {
 	next := p.nextToDefragment(s)
 	switch {
 	case s.revision == 0 || s.isOver || !seen.now.Before(s.at.Add(stepsLast)):
-		p.spaceStep(seen, "compact", fmt.Sprintf("history up to revision %d dropped: the database is full", revision), space{revision: revision}, func(ctx context.Context) error {
-			err := seen.client.Compact(ctx, at, revision)
-			switch {
-			case errors.Is(err, members.ErrCompacted):
-				return nil
-			case errors.Is(err, context.DeadlineExceeded):
-				return errLater // it goes on, and is compacted then
-			}
-			return err
-		})
+		p.askLeader(ec, seen, fmt.Sprintf("history up to revision %d dropped: the database is full", revision),
+			members.Request{What: members.Compact, Revision: revision}).done = space{revision: revision}
 	case next != nil:
-		here := endpointOf(ec, next.pod)
-		p.spaceStep(seen, "defragment", fmt.Sprintf("member %s defragmented: the database is full", next.name), s.with(next.ID), func(ctx context.Context) error {
-			err := seen.client.Defragment(ctx, here)
-			if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, members.ErrUnreachable) {
-				return nil // it goes on
-			}
-			return err
-		})
+		p.ask(seen, fmt.Sprintf("member %s defragmented: the database is full", next.name),
+			members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)}).done = s.with(next.ID)
 	default:
-		s.isOver = true
-		p.spaceStep(seen, "disarm", "alarm disarmed: there is room in the database again", s, func(ctx context.Context) error {
-			for _, alarm := range alarms {
-				if err := seen.client.Disarm(ctx, at, alarm); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		p.askLeader(ec, seen, "alarm disarmed: there is room in the database again",
+			members.Request{What: members.Disarm, Alarm: alarms[0]}).done.isOver = len(alarms) == 1
 	}
+	p.request.done.at, p.request.done.failed, p.request.failed.failed = seen.now, time.Time{}, seen.now
 	return true
 }
 
@@ -123,22 +100,6 @@ func (p *plan) nextToDefragment(s space) *member {
 		}
 	}
 	return next
-}
-
-// spaceStep is a step of making room, and how far that is when it is done.
-func (p *plan) spaceStep(seen observation, part, why string, then space, do func(ctx context.Context) error) {
-	p.change(part, why, func(ctx context.Context) error {
-		err := do(ctx)
-		if err == nil {
-			then.at, then.failed = seen.now, time.Time{}
-			seen.noteSpace(then)
-		} else if !errors.Is(err, errLater) {
-			was := seen.space
-			was.failed = seen.now
-			seen.noteSpace(was)
-		}
-		return err
-	})
 }
 
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater

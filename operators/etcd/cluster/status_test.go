@@ -165,10 +165,7 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.world
-			p, err := decide(w.ec, w.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(w.ec, w.seen)
 			ec := w.ec.DeepCopy()
 			ec.Status = summarize(ec, w.seen, p, nil)
 			got := string(ec.Status.Phase)
@@ -209,10 +206,7 @@ func TestReadyMembers(t *testing.T) {
 		"users are on, one is down":          {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(3), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := decide(tc.world.ec, tc.world.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(tc.world.ec, tc.world.seen)
 			if got := summarize(tc.world.ec, tc.world.seen, p, nil).ReadyMembers; got != tc.want {
 				t.Errorf("%d members are ready, want %d", got, tc.want)
 			}
@@ -224,10 +218,7 @@ func TestReadyMembers(t *testing.T) {
 func TestReplacedCertificatesAreAnnounced(t *testing.T) {
 	w := distrusting(0)
 	served(w.ec)
-	p, err := decide(w.ec, w.seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decide(w.ec, w.seen)
 	after := w.ec.DeepCopy()
 	after.Status = summarize(w.ec, w.seen, p, nil)
 	events := announce(t.Context(), w.ec, after)
@@ -239,10 +230,7 @@ func TestReplacedCertificatesAreAnnounced(t *testing.T) {
 // TestRefusedWrite: what the API server does not let the operator do is for the user to see.
 func TestRefusedWrite(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3)
-	p, err := decide(w.ec, w.seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decide(w.ec, w.seen)
 	cut := errors.New("the wire is cut")
 	for failure, want := range map[error]string{
 		cut: "A request to the API server failed and is retried: the wire is cut",
@@ -376,10 +364,7 @@ func TestObstacles(t *testing.T) {
 				pod, claim = w.seen.seed.pod, w.seen.seed.claim
 			}
 			says := put(w, pod, claim)
-			p, err := decide(w.ec, w.seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := decide(w.ec, w.seen)
 			st := summarize(w.ec, w.seen, p, failure)
 			for _, words := range says {
 				if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {

@@ -1,11 +1,7 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
@@ -62,30 +58,29 @@ func (p *plan) highest() versions.Version {
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
 func (p *plan) prepare(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
-	at, ok := p.leadingEndpoint(ec)
 	highest := p.highest()
 	switch {
-	case !ok:
+	case p.view.leading() == nil:
 		return true
 	case p.view.find(func(m *member) bool { return m.version == step }) != nil:
 		return false // it is under way
 	case step.Minor() < highest.Minor():
-		return p.enableDowngrade(seen, at, step)
+		return p.enableDowngrade(ec, seen, step)
 	case step.Minor() == 7 && p.lowest().Minor() == 6:
-		return p.writeOut(ec, seen, at)
+		return p.writeOut(ec, seen)
 	}
 	return false
 }
 
 // enableDowngrade has etcd accept members of an earlier minor version. The first of them starts
 // once all members have the data in that version's format.
-func (p *plan) enableDowngrade(seen observation, at members.Endpoint, step versions.Version) bool {
+func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
 	to := step.MinorString()
 	p.soon(seen)
 	if p.downgrading() != to {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
 		if p.view.isWhole() && p.isStoredAs(p.highest().MinorString()) {
-			p.downgrade(seen, at, to)
+			p.downgrade(ec, seen, to)
 		}
 		return true
 	}
@@ -95,7 +90,7 @@ func (p *plan) enableDowngrade(seen observation, at members.Endpoint, step versi
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
 // in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
 // makes them write out all their data, and to cancel it does so again.
-func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation, at members.Endpoint) bool {
+func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if !p.view.isWhole() {
 		p.soon(seen)
 		return true
@@ -105,11 +100,11 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation, at members.En
 	case isPrepared && downgrading == "" && p.isStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
-		p.downgrade(seen, at, "")
+		p.downgrade(ec, seen, "")
 	case isPrepared:
 		// the format is being changed back
 	case downgrading == "" && p.isStoredAs("3.6"):
-		p.downgrade(seen, at, "3.5")
+		p.downgrade(ec, seen, "3.5")
 	case downgrading == "3.5" && p.isStoredAs("3.5"):
 		p.memory.prepared = "3.7"
 		p.claim("prepared")
@@ -124,44 +119,20 @@ func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, seen observation, step v
 		p.memory.prepared = ""
 	}
 	enabled, err := versions.ParseMinor(p.downgrading())
-	at, ok := p.leadingEndpoint(ec)
-	if err != nil || !ok || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {
+	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {
 		return false
 	}
-	p.downgrade(seen, at, "")
+	p.downgrade(ec, seen, "")
 	p.soon(seen)
 	return true
 }
 
-// letJoin cancels a downgrade if one is enabled, which members before 3.6 do not say, so that a member can
-// join: while one is, etcd takes a member without data only if the cluster's version is one above its own
-// (allowedVersionRange in its source), and by then the cluster has the lower one. Etcd ends a downgrade by
-// itself once all members answer, which one that cannot join does not. What is under way goes on as in an
-// upgrade that is reverted: the cluster keeps the lower version while a member has it, and if none has,
-// the downgrade is enabled again.
-func letJoin(ctx context.Context, c members.Client, at members.Endpoint) error {
-	switch err := c.Downgrade(ctx, at, ""); {
-	case errors.Is(err, members.ErrNoDowngrade), errors.Is(err, members.ErrUnsupported):
-		return nil
-	case err != nil:
-		return err
-	}
-	log.FromContext(ctx).Info("downgrade canceled, so that a member can join")
-	return nil
-}
-
-func (p *plan) downgrade(seen observation, at members.Endpoint, to string) {
+func (p *plan) downgrade(ec *v1beta2.EtcdCluster, seen observation, to string) {
 	why := "downgrade to " + to + " enabled"
 	if to == "" {
 		why = "downgrade canceled"
 	}
-	p.change("downgrade", why, func(ctx context.Context) error {
-		err := seen.client.Downgrade(ctx, at, to)
-		if errors.Is(err, members.ErrNoDowngrade) {
-			return errLater
-		}
-		return err
-	})
+	p.askLeader(ec, seen, why, members.Request{What: members.Downgrade, Version: to})
 }
 
 // downgrading is the version that a downgrade is enabled to; empty if none is.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +21,7 @@ const (
 // keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
 // member at a time, the leader last, which hands over before.
 func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
-	if !p.view.isWhole() {
-		return false
-	}
-	at, ok := p.leadingEndpoint(ec)
-	if !ok {
+	if !p.view.isWhole() || p.view.leading() == nil {
 		return false
 	}
 	var next *member
@@ -43,17 +38,15 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 		return false
 	}
 	p.soon(seen)
-	if next.ID == p.view.leader && p.moveLeader(seen, at) {
+	if next.ID == p.view.leader && p.moveLeader(ec, seen) {
 		return true
 	}
-	here, missed := endpointOf(ec, next.pod), p.missedDefragmentation(seen, next)
-	p.change("defragment", fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
-		func(ctx context.Context) error {
-			if missed {
-				seen.noteSpace(seen.space.with(next.ID)) // once is enough, whatever comes of it
-			}
-			return seen.client.Defragment(ctx, here)
-		})
+	r := p.ask(seen, fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
+		members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)})
+	if p.missedDefragmentation(seen, next) { // once is enough, whatever comes of it
+		r.done = seen.space.with(next.ID)
+		r.failed = r.done
+	}
 	return true
 }
 
@@ -65,16 +58,13 @@ func paysToDefragment(s members.Status) bool {
 
 // disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
 func (p *plan) disarmOld(ec *v1beta2.EtcdCluster, seen observation) bool {
-	at, ok := p.leadingEndpoint(ec)
-	if !ok || !p.view.isCurrent {
+	if !p.view.isCurrent {
 		return false
 	}
 	for _, alarm := range p.alarms(members.Corrupt) {
 		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
 			p.soon(seen)
-			p.change("disarm", "alarm of a member disarmed that was removed", func(ctx context.Context) error {
-				return seen.client.Disarm(ctx, at, alarm)
-			})
+			p.askLeader(ec, seen, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
 			return true
 		}
 	}
@@ -112,7 +102,7 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster, seen observation) {
 		}
 		p.patch(c, "grow", fmt.Sprintf("volume of member %s grows from %s to %s", name, &has, &want), map[string]any{
 			"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}},
-		})
+		}).IfCurrent = false // it never shrinks
 	}
 }
 

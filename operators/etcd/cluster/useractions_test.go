@@ -187,7 +187,7 @@ func removeByHand(ctx context.Context, r *testkit.Run) error {
 	}
 	for _, m := range list.Members {
 		if m.ID != list.By {
-			return unlessRefused(c.Remove(ctx, at, m.ID))
+			return unlessRefused(c.Send(ctx, members.Request{What: members.Remove, At: at, ID: m.ID}))
 		}
 	}
 	return nil
@@ -202,7 +202,7 @@ func addByHand(ctx context.Context, r *testkit.Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Add(ctx, at, []string{peerURLOf(ec, "example-mine")}, true)
+	err = c.Send(ctx, members.Request{What: members.Add, At: at, PeerURLs: []string{peerURLOf(ec, "example-mine")}, Learner: true})
 	return unlessRefused(err)
 }
 

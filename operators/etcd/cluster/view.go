@@ -219,6 +219,15 @@ func choose(seen observation, want members.ID) (leader members.ID, best *answer)
 // majority is the quorum of that many voters.
 func majority(voters int) int { return voters/2 + 1 }
 
+// ids are the IDs of the members, sorted.
+func (v *view) ids() []members.ID {
+	var all []members.Member
+	for _, m := range v.members {
+		all = append(all, m.Member)
+	}
+	return members.IDs(all)
+}
+
 // voters counts the voters.
 func (v *view) voters() int { return v.count(func(m *member) bool { return m.isVoter() }) }
 
@@ -248,7 +257,7 @@ func (v *view) byName(name string) *member {
 
 // leading is the member that leads, if it answers.
 func (v *view) leading() *member {
-	return v.find(func(m *member) bool { return v.leader != 0 && m.ID == v.leader && m.follows })
+	return v.find(func(m *member) bool { return v.leader != 0 && m.ID == v.leader && m.follows && m.pod != nil })
 }
 
 // isReached says that the Service for clients leads to a member that follows the leader, as far as is known.

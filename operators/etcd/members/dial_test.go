@@ -127,7 +127,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{promote: tc.answer}
 			f.serve(t, "127.0.0.1:0")
-			err := dialed(t, nil).Promote(t.Context(), f.at, 1)
+			err := dialed(t, nil).Send(t.Context(), Request{What: Promote, At: f.at, ID: 1})
 			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("the error is %v", err)
 			}
@@ -337,7 +337,7 @@ func TestWay(t *testing.T) {
 		calls = append(calls, call)
 		return refused
 	})
-	if err := dialed(t, nil).Promote(ctx, f.at, 1); !errors.Is(err, refused) {
+	if err := dialed(t, nil).Send(ctx, Request{What: Promote, At: f.at, ID: 1}); !errors.Is(err, refused) {
 		t.Errorf("the error is %v", err)
 	}
 	want := []outside.Call{{Verb: "promote", What: "members", Name: f.at.Address}}

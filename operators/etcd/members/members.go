@@ -108,26 +108,8 @@ type Client interface {
 	// Serves asks for a linearizable read: it succeeds only if the member is part of a quorum.
 	Serves(ctx context.Context, at Endpoint) error
 
-	// Add adds a member that has not started, as a learner or a voter.
-	Add(ctx context.Context, at Endpoint, peerURLs []string, learner bool) (Member, error)
-	// Promote makes a voter of a learner; ErrLearnerNotReady if it is too far behind.
-	Promote(ctx context.Context, at Endpoint, id ID) error
-	// Remove removes a member. ErrMemberNotFound if it is gone.
-	Remove(ctx context.Context, at Endpoint, id ID) error
-	// MoveLeader has the leader, which must be at the endpoint, hand over to a voter.
-	MoveLeader(ctx context.Context, at Endpoint, to ID) error
-
-	// Compact drops the history before a revision, and waits until the member that is asked has dropped
-	// it. ErrCompacted if it is dropped already, or is being dropped.
-	Compact(ctx context.Context, at Endpoint, revision int64) error
-	// Defragment makes the member's database file as small as it can be. The member does not
-	// serve meanwhile.
-	Defragment(ctx context.Context, at Endpoint) error
-	// Disarm ends an alarm.
-	Disarm(ctx context.Context, at Endpoint, alarm Alarm) error
-	// Downgrade enables a downgrade to a minor version such as 3.5, or with an empty one cancels
-	// it. ErrDowngradeRefused with etcd's reason, ErrNoDowngrade if there is none to cancel.
-	Downgrade(ctx context.Context, at Endpoint, to string) error
+	// Send makes a request that changes something. It does not look at the request's Listed and NoDowngrade.
+	Send(ctx context.Context, r Request) error
 
 	// Close frees the connections.
 	Close() error

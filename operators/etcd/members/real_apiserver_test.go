@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,33 +73,37 @@ func TestReal(t *testing.T) {
 		}
 	}
 
-	wants(t, "a follower that is to hand over", c.MoveLeader(ctx, at(follower), ids[follower.Name]), members.ErrNotLeader)
-	if err := c.MoveLeader(ctx, at(leader), ids[follower.Name]); err != nil {
+	wants(t, "a follower that is to hand over", c.Send(ctx, members.Request{What: members.MoveLeader, At: at(follower), ID: ids[follower.Name]}), members.ErrNotLeader)
+	if err := c.Send(ctx, members.Request{What: members.MoveLeader, At: at(leader), ID: ids[follower.Name]}); err != nil {
 		t.Errorf("hand over: %v", err)
 	}
 	leader, follower = follower, leader
 
 	// A learner that does not run is not in sync, and there is only one at a time.
 	extra, other := etcdtest.New(t, "x", version), etcdtest.New(t, "y", version)
-	var added members.Member
-	_, err = c.Add(ctx, at(leader), []string{all[0].PeerURL()}, true)
+	err = c.Send(ctx, members.Request{What: members.Add, At: at(leader), PeerURLs: []string{all[0].PeerURL()}, Learner: true})
 	if !errors.Is(err, members.ErrUnhealthy) {
 		wants(t, "a peer URL that is known", err, members.ErrMemberExists)
 	}
 	etcdtest.Eventually(t, 30*time.Second, "add a learner", func() error {
-		added, err = c.Add(ctx, at(leader), []string{extra.PeerURL()}, true)
+		err := c.Send(ctx, members.Request{What: members.Add, At: at(leader), PeerURLs: []string{extra.PeerURL()}, Learner: true})
 		if err != nil && !errors.Is(err, members.ErrUnhealthy) {
 			t.Fatal(err)
 		}
 		return err
 	})
-	_, err = c.Add(ctx, at(leader), []string{extra.PeerURL()}, true)
+	err = c.Send(ctx, members.Request{What: members.Add, At: at(leader), PeerURLs: []string{extra.PeerURL()}, Learner: true})
 	wants(t, "the peer URL of the learner", err, members.ErrMemberExists)
-	_, err = c.Add(ctx, at(leader), []string{other.PeerURL()}, true)
+	err = c.Send(ctx, members.Request{What: members.Add, At: at(leader), PeerURLs: []string{other.PeerURL()}, Learner: true})
 	wants(t, "a second learner", err, members.ErrTooManyLearners)
-	wants(t, "a learner that does not run", c.Promote(ctx, at(leader), added.ID), members.ErrLearnerNotReady)
-	wants(t, "a voter", c.Promote(ctx, at(leader), ids[leader.Name]), members.ErrNotLearner)
-	wants(t, "nobody", c.Promote(ctx, at(leader), 1), members.ErrMemberNotFound)
+	list, err := c.List(ctx, at(leader))
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := list.Members[slices.IndexFunc(list.Members, func(m members.Member) bool { return m.IsLearner })]
+	wants(t, "a learner that does not run", c.Send(ctx, members.Request{What: members.Promote, At: at(leader), ID: added.ID}), members.ErrLearnerNotReady)
+	wants(t, "a voter", c.Send(ctx, members.Request{What: members.Promote, At: at(leader), ID: ids[leader.Name]}), members.ErrNotLearner)
+	wants(t, "nobody", c.Send(ctx, members.Request{What: members.Promote, At: at(leader), ID: 1}), members.ErrMemberNotFound)
 
 	extra.Env = []string{
 		"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(append(all, extra)...), "ETCD_INITIAL_CLUSTER_STATE=existing",
@@ -114,31 +119,33 @@ func TestReal(t *testing.T) {
 	_, err = c.List(ctx, at(extra))
 	wants(t, "the list of a learner", err, members.ErrIsLearner)
 	wants(t, "a read of a learner", c.Serves(ctx, at(extra)), members.ErrIsLearner)
-	etcdtest.Eventually(t, time.Minute, "promote", func() error { return c.Promote(ctx, at(follower), added.ID) })
+	etcdtest.Eventually(t, time.Minute, "promote", func() error {
+		return c.Send(ctx, members.Request{What: members.Promote, At: at(follower), ID: added.ID})
+	})
 	if list, err := c.List(ctx, at(leader)); err != nil || len(list.Members) != 4 || list.By != ids[leader.Name] || list.ClusterID == 0 {
 		t.Errorf("the list is %+v (%v)", list, err)
 	}
 
 	extra.Kill(t)
-	etcdtest.Eventually(t, 30*time.Second, "remove", func() error { return c.Remove(ctx, at(leader), added.ID) })
-	wants(t, "one that is removed", c.Remove(ctx, at(leader), added.ID), members.ErrMemberNotFound)
+	etcdtest.Eventually(t, 30*time.Second, "remove", func() error { return c.Send(ctx, members.Request{What: members.Remove, At: at(leader), ID: added.ID}) })
+	wants(t, "one that is removed", c.Send(ctx, members.Request{What: members.Remove, At: at(leader), ID: added.ID}), members.ErrMemberNotFound)
 
-	wants(t, "a downgrade by two", c.Downgrade(ctx, at(leader), "3.4"), members.ErrDowngradeRefused)
-	wants(t, "no downgrade", c.Downgrade(ctx, at(leader), ""), members.ErrNoDowngrade)
-	if err := c.Downgrade(ctx, at(leader), "3.5"); err != nil {
+	wants(t, "a downgrade by two", c.Send(ctx, members.Request{What: members.Downgrade, At: at(leader), Version: "3.4"}), members.ErrDowngradeRefused)
+	wants(t, "no downgrade", c.Send(ctx, members.Request{What: members.Downgrade, At: at(leader)}), members.ErrNoDowngrade)
+	if err := c.Send(ctx, members.Request{What: members.Downgrade, At: at(leader), Version: "3.5"}); err != nil {
 		t.Errorf("enable a downgrade: %v", err)
 	}
 	if s, err := c.Status(ctx, at(leader)); err != nil || s.Downgrading != "3.5" {
 		t.Errorf("the status during a downgrade is %+v (%v)", s, err)
 	}
-	wants(t, "a second downgrade", c.Downgrade(ctx, at(leader), "3.5"), members.ErrDowngradeRefused)
-	if err := c.Downgrade(ctx, at(leader), ""); err != nil {
+	wants(t, "a second downgrade", c.Send(ctx, members.Request{What: members.Downgrade, At: at(leader), Version: "3.5"}), members.ErrDowngradeRefused)
+	if err := c.Send(ctx, members.Request{What: members.Downgrade, At: at(leader)}); err != nil {
 		t.Errorf("cancel a downgrade: %v", err)
 	}
 	if s, err := c.Status(ctx, at(leader)); err != nil || s.Downgrading != "" {
 		t.Errorf("the status after a downgrade is %+v (%v)", s, err)
 	}
-	if err := c.Defragment(ctx, at(leader)); err != nil {
+	if err := c.Send(ctx, members.Request{What: members.Defragment, At: at(leader)}); err != nil {
 		t.Errorf("defragment: %v", err)
 	}
 
@@ -162,7 +169,7 @@ func TestReal(t *testing.T) {
 	if err := c.Serves(ctx, at(all[0])); err == nil {
 		t.Error("a member without quorum serves")
 	}
-	if err := c.Remove(ctx, at(all[0]), ids["c"]); err == nil {
+	if err := c.Send(ctx, members.Request{What: members.Remove, At: at(all[0]), ID: ids["c"]}); err == nil {
 		t.Error("a member is removed without quorum")
 	}
 }
@@ -194,15 +201,15 @@ func TestRealAlarm(t *testing.T) {
 	if err != nil || len(s.Alarms) != 1 || s.Alarms[0] != (members.Alarm{Member: s.ID, Type: members.NoSpace}) {
 		t.Fatalf("the status of a full member is %+v (%v)", s, err)
 	}
-	if err := c.Compact(ctx, at(m), revision); err != nil {
+	if err := c.Send(ctx, members.Request{What: members.Compact, At: at(m), Revision: revision}); err != nil {
 		t.Errorf("compact: %v", err)
 	}
-	wants(t, "a compacted revision", c.Compact(ctx, at(m), revision), members.ErrCompacted)
+	wants(t, "a compacted revision", c.Send(ctx, members.Request{What: members.Compact, At: at(m), Revision: revision}), members.ErrCompacted)
 	// What is in use is known only after the next write, which a full member refuses. A compaction
 	// goes on after its answer.
 	before := s.DBSize
 	etcdtest.Eventually(t, time.Minute, "defragment", func() error {
-		if err := c.Defragment(ctx, at(m)); err != nil {
+		if err := c.Send(ctx, members.Request{What: members.Defragment, At: at(m)}); err != nil {
 			return err
 		}
 		if s, err = c.Status(ctx, at(m)); err == nil && s.DBSize > before/2 {
@@ -210,7 +217,7 @@ func TestRealAlarm(t *testing.T) {
 		}
 		return err
 	})
-	if err := c.Disarm(ctx, at(m), members.Alarm{Member: s.ID, Type: members.NoSpace}); err != nil {
+	if err := c.Send(ctx, members.Request{What: members.Disarm, At: at(m), Alarm: members.Alarm{Member: s.ID, Type: members.NoSpace}}); err != nil {
 		t.Errorf("disarm: %v", err)
 	}
 	if s, err = c.Status(ctx, at(m)); err != nil || len(s.Alarms) != 0 || s.DBSize >= before {
@@ -231,9 +238,11 @@ func TestRealDowngrade(t *testing.T) {
 		m.Start(t)
 		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
 	}
-	wants(t, "no downgrade", c.Downgrade(ctx, at(older), ""), members.ErrNoDowngrade)
+	wants(t, "no downgrade", c.Send(ctx, members.Request{What: members.Downgrade, At: at(older)}), members.ErrNoDowngrade)
 
-	etcdtest.Eventually(t, time.Minute, "downgrade", func() error { return c.Downgrade(ctx, at(first), "3.5") })
+	etcdtest.Eventually(t, time.Minute, "downgrade", func() error {
+		return c.Send(ctx, members.Request{What: members.Downgrade, At: at(first), Version: "3.5"})
+	})
 	etcdtest.Eventually(t, time.Minute, "the data is in the format of 3.5", func() error {
 		s, err := c.Status(ctx, at(first))
 		if err == nil && s.StorageVersion != "3.5" {
@@ -244,8 +253,7 @@ func TestRealDowngrade(t *testing.T) {
 	second := etcdtest.New(t, "b", version)
 	second.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(first, second), "ETCD_INITIAL_CLUSTER_STATE=existing"}
 	etcdtest.Eventually(t, time.Minute, "add", func() error {
-		_, err := c.Add(ctx, at(first), []string{second.PeerURL()}, true)
-		return err
+		return c.Send(ctx, members.Request{What: members.Add, At: at(first), PeerURLs: []string{second.PeerURL()}, Learner: true})
 	})
 	for _, v := range []string{version, "v3.5.35"} {
 		second.Version = v
@@ -255,7 +263,7 @@ func TestRealDowngrade(t *testing.T) {
 	if n := strings.Count(second.Log(), "incompatible with current running cluster"); n < 2 {
 		t.Errorf("the log says %d times that it is not compatible", n)
 	}
-	if err := c.Downgrade(ctx, at(first), ""); err != nil {
+	if err := c.Send(ctx, members.Request{What: members.Downgrade, At: at(first)}); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 	second.Wipe(t)

@@ -1,9 +1,12 @@
 package members
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -97,78 +100,45 @@ func (c *client) Serves(ctx context.Context, at Endpoint) error {
 	})
 }
 
-func (c *client) Add(ctx context.Context, at Endpoint, peerURLs []string, learner bool) (Member, error) {
-	var got *pb.MemberAddResponse
-	err := c.call(ctx, "add", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-		got, err = pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: peerURLs, IsLearner: learner})
-		return err
-	})
-	if err != nil {
-		return Member{}, err
-	}
-	return memberOf(got.GetMember()), nil
-}
-
-func (c *client) Promote(ctx context.Context, at Endpoint, id ID) error {
-	return c.call(ctx, "promote", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewClusterClient(conn).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(id)})
-		return err
-	})
-}
-
-func (c *client) Remove(ctx context.Context, at Endpoint, id ID) error {
-	return c.call(ctx, "remove", "members", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(id)})
-		return err
-	})
-}
-
-func (c *client) MoveLeader(ctx context.Context, at Endpoint, to ID) error {
-	return c.call(ctx, "move", "leader", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(to)})
-		return err
-	})
-}
-
-func (c *client) Compact(ctx context.Context, at Endpoint, revision int64) error {
-	return c.call(ctx, "compact", "history", at, CompactPatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: revision, Physical: true})
-		return err
-	})
-}
-
-func (c *client) Defragment(ctx context.Context, at Endpoint) error {
-	return c.call(ctx, "defragment", "members", at, DefragmentPatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
-		return err
-	})
-}
-
-func (c *client) Disarm(ctx context.Context, at Endpoint, alarm Alarm) error {
-	return c.call(ctx, "disarm", "alarms", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
-			Action: pb.AlarmRequest_DEACTIVATE, MemberID: uint64(alarm.Member),
-			Alarm: pb.AlarmType(pb.AlarmType_value[alarm.Type]),
-		})
-		return err
-	})
-}
-
-// Downgrade asks for the status before it cancels: from 3.6 on, etcd answers a request to cancel
+// Send asks for the status before it cancels a downgrade: from 3.6 on, etcd answers a request to cancel
 // with success, whether it could or not.
-func (c *client) Downgrade(ctx context.Context, at Endpoint, to string) error {
-	request, verb := &pb.DowngradeRequest{Action: pb.DowngradeRequest_ENABLE, Version: to}, "enable"
-	if to == "" {
-		request, verb = &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL}, "cancel"
-		switch s, err := c.Status(ctx, at); {
+func (c *client) Send(ctx context.Context, r Request) error {
+	cancels := r.What == Downgrade && r.Version == ""
+	if cancels {
+		switch s, err := c.Status(ctx, r.At); {
 		case err != nil:
 			return err
 		case s.StorageVersion != "" && s.Downgrading == "":
 			return ErrNoDowngrade
 		}
 	}
-	return c.call(ctx, verb, "downgrade", at, ChangePatience, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewMaintenanceClient(conn).Downgrade(ctx, request)
+	verb, about, _ := strings.Cut(string(r.What), " ")
+	patience := cmp.Or(map[What]time.Duration{Compact: CompactPatience, Defragment: DefragmentPatience}[r.What], ChangePatience)
+	return c.call(ctx, verb, cmp.Or(about, "members"), r.At, patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		switch cluster, maintenance := pb.NewClusterClient(conn), pb.NewMaintenanceClient(conn); {
+		case r.What == Add:
+			_, err = cluster.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: r.PeerURLs, IsLearner: r.Learner})
+		case r.What == Promote:
+			_, err = cluster.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(r.ID)})
+		case r.What == Remove:
+			_, err = cluster.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(r.ID)})
+		case r.What == MoveLeader:
+			_, err = maintenance.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(r.ID)})
+		case r.What == Compact:
+			_, err = pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: r.Revision, Physical: true})
+		case r.What == Defragment:
+			_, err = maintenance.Defragment(ctx, &pb.DefragmentRequest{})
+		case r.What == Disarm:
+			_, err = maintenance.Alarm(ctx, &pb.AlarmRequest{
+				Action: pb.AlarmRequest_DEACTIVATE, MemberID: uint64(r.Alarm.Member), Alarm: pb.AlarmType(pb.AlarmType_value[r.Alarm.Type]),
+			})
+		case cancels:
+			_, err = maintenance.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL})
+		case r.What == Downgrade:
+			_, err = maintenance.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_ENABLE, Version: r.Version})
+		default:
+			err = fmt.Errorf("no such request: %q", r.What)
+		}
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"slices"
+	"strings"
 
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/operators/etcd/members"
@@ -108,10 +109,9 @@ func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Stat
 			ClusterID: d.cluster, ID: d.member, Version: p.version.text, IsLearner: m != nil && m.IsLearner,
 			RaftTerm: d.term, RaftIndex: d.head.index, Applied: d.head.index, Revision: now.revision,
 			DBSize: now.dbTotal - d.freed, DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
-			Downgrading: minor(now.target),
 		}
 		if p.version.minor >= 6 {
-			s.StorageVersion = minor(d.storage)
+			s.StorageVersion, s.Downgrading = minor(d.storage), minor(now.target)
 		}
 		if p.leader != nil {
 			s.Leader = p.leader.id()
@@ -153,73 +153,62 @@ func (c client) Serves(ctx context.Context, at members.Endpoint) error {
 	})
 }
 
-func (c client) Add(ctx context.Context, at members.Endpoint, urls []string, learner bool) (m members.Member, err error) {
-	err = c.do(ctx, "add", at, true, func(p *Process) (err error) {
-		m, err = c.w.add(p, urls, learner)
-		return err
-	})
-	return m, err
-}
-
-func (c client) Promote(ctx context.Context, at members.Endpoint, id members.ID) error {
-	return c.do(ctx, "promote", at, true, func(p *Process) error { return c.w.promote(p, id) })
-}
-
-func (c client) Remove(ctx context.Context, at members.Endpoint, id members.ID) error {
-	return c.do(ctx, "remove", at, true, func(p *Process) error { return c.w.remove(p, id) })
-}
-
-func (c client) MoveLeader(ctx context.Context, at members.Endpoint, to members.ID) error {
-	return c.do(ctx, "move", at, true, func(p *Process) error { return c.w.moveLeader(p, to) })
-}
-
-func (c client) Compact(ctx context.Context, at members.Endpoint, revision int64) error {
-	return c.do(ctx, "compact", at, true, func(p *Process) error {
-		next := *p.leader.state()
-		if next.hasAlarm(members.Corrupt) {
-			return errCorrupt
+// Send does what etcd does with a request that changes something.
+func (c client) Send(ctx context.Context, r members.Request) error {
+	verb, _, _ := strings.Cut(string(r.What), " ")
+	return c.do(ctx, verb, r.At, r.What != members.Defragment, func(p *Process) error {
+		switch r.What {
+		case members.Add:
+			return c.w.add(p, r.PeerURLs, r.Learner)
+		case members.Promote:
+			return c.w.promote(p, r.ID)
+		case members.Remove:
+			return c.w.remove(p, r.ID)
+		case members.MoveLeader:
+			return c.w.moveLeader(p, r.ID)
+		case members.Compact:
+			return c.w.compact(p, r.Revision)
+		case members.Disarm:
+			next := *p.leader.state()
+			next.alarms = slices.DeleteFunc(slices.Clone(next.alarms), func(a members.Alarm) bool { return a == r.Alarm })
+			return c.w.commit(p, &next)
+		case members.Downgrade:
+			return c.w.downgrade(p, r.Version)
+		case members.Defragment:
+			p.config.Disk.freed = p.state().dbTotal - p.state().dbInUse
 		}
-		if revision <= next.compacted {
-			return members.ErrCompacted
-		}
-		next.dbInUse -= min(next.dbInUse, (revision-next.compacted)*bytesPerWrite)
-		next.compacted = revision
-		return c.w.commit(p, &next)
-	})
-}
-
-func (c client) Defragment(ctx context.Context, at members.Endpoint) error {
-	return c.do(ctx, "defragment", at, false, func(p *Process) error {
-		p.config.Disk.freed = p.state().dbTotal - p.state().dbInUse
 		return nil
 	})
 }
 
-func (c client) Disarm(ctx context.Context, at members.Endpoint, alarm members.Alarm) error {
-	return c.do(ctx, "disarm", at, true, func(p *Process) error {
-		next := *p.leader.state()
-		next.alarms = slices.DeleteFunc(slices.Clone(next.alarms), func(a members.Alarm) bool { return a == alarm })
-		return c.w.commit(p, &next)
-	})
+func (w *World) compact(p *Process, revision int64) error {
+	next := *p.leader.state()
+	if next.hasAlarm(members.Corrupt) {
+		return errCorrupt
+	}
+	if revision <= next.compacted {
+		return members.ErrCompacted
+	}
+	next.dbInUse -= min(next.dbInUse, (revision-next.compacted)*bytesPerWrite)
+	next.compacted = revision
+	return w.commit(p, &next)
 }
 
-func (c client) Downgrade(ctx context.Context, at members.Endpoint, to string) error {
-	return c.do(ctx, "downgrade", at, true, func(p *Process) error {
-		next := *p.leader.state()
-		switch {
-		case p.version.minor < 5 || p.version.minor < 6 && to != "":
-			return members.ErrUnsupported
-		case to == "" && next.target == 0:
-			return members.ErrNoDowngrade
-		case to == "":
-			next.target = 0
-		case next.target != 0 || parse(to).minor != next.version-1:
-			return members.ErrDowngradeRefused
-		default:
-			next.target = parse(to).minor
-		}
-		return c.w.commit(p, &next)
-	})
+func (w *World) downgrade(p *Process, to string) error {
+	next := *p.leader.state()
+	switch {
+	case p.version.minor < 5 || p.version.minor < 6 && to != "":
+		return members.ErrUnsupported
+	case to == "" && next.target == 0:
+		return members.ErrNoDowngrade
+	case to == "":
+		next.target = 0
+	case next.target != 0 || parse(to).minor != next.version-1:
+		return members.ErrDowngradeRefused
+	default:
+		next.target = parse(to).minor
+	}
+	return w.commit(p, &next)
 }
 
 func (c client) Close() error { return nil }

@@ -32,27 +32,27 @@ func (s *state) started(except members.ID) (started, all int) {
 }
 
 // add follows mayAddMember and ValidateConfigurationChange.
-func (w *World) add(p *Process, urls []string, learner bool) (members.Member, error) {
+func (w *World) add(p *Process, urls []string, learner bool) error {
 	s := p.leader.state()
 	started, all := s.started(0)
 	if !learner && (started != 1 || all != 1) && started < (all+1)/2+1 {
-		return members.Member{}, members.ErrUnhealthy
+		return members.ErrUnhealthy
 	}
 	if all > 1 && w.connected(p) < (all+1)/2+1 {
-		return members.Member{}, members.ErrUnhealthy
+		return members.ErrUnhealthy
 	}
 	for i := range s.members {
 		if slices.Equal(s.members[i].PeerURLs, urls) {
-			return members.Member{}, members.ErrMemberExists
+			return members.ErrMemberExists
 		}
 		if learner && s.members[i].IsLearner {
-			return members.Member{}, members.ErrTooManyLearners
+			return members.ErrTooManyLearners
 		}
 	}
 	m := members.Member{ID: hash(urls[0] + strconv.FormatInt(w.now().Unix(), 10)), PeerURLs: urls, IsLearner: learner}
 	next := s.clone()
 	next.members = append(next.members, m)
-	return m, w.commit(p, next)
+	return w.commit(p, next)
 }
 
 // remove follows mayRemoveMember.

@@ -75,7 +75,7 @@ func (p *play) put(at string, want error) {
 
 func (p *play) add(at, name string, learner bool, want error) {
 	p.Helper()
-	_, err := p.client.Add(context.Background(), on(at), []string{"http://" + name + ":2380"}, learner)
+	err := p.client.Send(context.Background(), members.Request{What: members.Add, At: on(at), PeerURLs: []string{"http://" + name + ":2380"}, Learner: learner})
 	p.want("add", err, want)
 }
 
@@ -103,7 +103,7 @@ func TestSituations(t *testing.T) {
 		"no voter is added with one of three dead": {"abc", func(p *play) { p.Kill("c"); p.pass(9 * time.Second); p.add("a", "d", false, members.ErrUnhealthy) }},
 		"a dead member can be removed": {"abc", func(p *play) {
 			p.Kill("c")
-			p.want("remove", p.client.Remove(ctx, on("a"), p.disks["c"].Member()), nil)
+			p.want("remove", p.client.Send(ctx, members.Request{What: members.Remove, At: on("a"), ID: p.disks["c"].Member()}), nil)
 			p.start("c", "abc", false, "3.6.16", "permanently removed")
 			p.pass(time.Second)
 			if running, _ := p.IsRunning("c"); running {
@@ -120,9 +120,9 @@ func TestSituations(t *testing.T) {
 			p.add("a", "b", true, nil)
 			p.add("a", "c", true, members.ErrTooManyLearners)
 			p.start("b", "ab", true, "3.6.16", "")
-			p.want("promote", p.client.Promote(ctx, on("a"), p.disks["b"].Member()), members.ErrLearnerNotReady)
+			p.want("promote", p.client.Send(ctx, members.Request{What: members.Promote, At: on("a"), ID: p.disks["b"].Member()}), members.ErrLearnerNotReady)
 			p.pass(time.Second)
-			p.want("promote", p.client.Promote(ctx, on("a"), p.disks["b"].Member()), nil)
+			p.want("promote", p.client.Send(ctx, members.Request{What: members.Promote, At: on("a"), ID: p.disks["b"].Member()}), nil)
 			p.put("b", nil)
 		}},
 		"a list that is not the cluster's": {"abc", func(p *play) { p.start("d", "ad", true, "3.6.16", "member count is unequal") }},
@@ -152,30 +152,32 @@ func TestSituations(t *testing.T) {
 		"an older binary": {"a", func(p *play) { p.Stop("a"); p.start("a", "a", false, "3.5.35", "invalid downgrade") }},
 		"a newer binary":  {"a", func(p *play) { p.Stop("a"); p.start("a", "a", false, "3.7.3", "") }},
 		"a downgrade by two": {"a", func(p *play) {
-			p.want("downgrade", p.client.Downgrade(ctx, on("a"), "3.4"), members.ErrDowngradeRefused)
+			p.want("downgrade", p.client.Send(ctx, members.Request{What: members.Downgrade, At: on("a"), Version: "3.4"}), members.ErrDowngradeRefused)
 		}},
 		"a downgrade": {"a", func(p *play) {
-			p.want("downgrade", p.client.Downgrade(ctx, on("a"), "3.5"), nil)
+			p.want("downgrade", p.client.Send(ctx, members.Request{What: members.Downgrade, At: on("a"), Version: "3.5"}), nil)
 			p.pass(time.Second)
 			p.Stop("a")
 			p.start("a", "a", false, "3.5.35", "")
 		}},
 		"nobody joins while a downgrade is enabled": {"abc", func(p *play) {
-			p.want("downgrade", p.client.Downgrade(ctx, on("a"), "3.5"), nil)
+			p.want("downgrade", p.client.Send(ctx, members.Request{What: members.Downgrade, At: on("a"), Version: "3.5"}), nil)
 			p.pass(time.Second)
 			p.add("a", "d", true, nil)
 			p.start("d", "abcd", true, "3.6.16", "incompatible with current running cluster")
 			p.start("d", "abcd", true, "3.5.35", "incompatible with current running cluster")
 			p.pass(time.Minute) // etcd does not end it
 			p.start("d", "abcd", true, "3.6.16", "incompatible with current running cluster")
-			p.want("cancel", p.client.Downgrade(ctx, on("a"), ""), nil)
+			p.want("cancel", p.client.Send(ctx, members.Request{What: members.Downgrade, At: on("a")}), nil)
 			p.start("d", "abcd", true, "3.6.16", "")
 		}},
-		"nothing to cancel": {"a", func(p *play) { p.want("cancel", p.client.Downgrade(ctx, on("a"), ""), members.ErrNoDowngrade) }},
+		"nothing to cancel": {"a", func(p *play) {
+			p.want("cancel", p.client.Send(ctx, members.Request{What: members.Downgrade, At: on("a")}), members.ErrNoDowngrade)
+		}},
 		"compacted twice": {"a", func(p *play) {
 			p.put("a", nil)
-			p.want("compact", p.client.Compact(ctx, on("a"), 2), nil)
-			p.want("compact", p.client.Compact(ctx, on("a"), 2), members.ErrCompacted)
+			p.want("compact", p.client.Send(ctx, members.Request{What: members.Compact, At: on("a"), Revision: 2}), nil)
+			p.want("compact", p.client.Send(ctx, members.Request{What: members.Compact, At: on("a"), Revision: 2}), members.ErrCompacted)
 		}},
 	}
 	for name, tc := range cases {

@@ -19,8 +19,7 @@ type stage struct {
 }
 
 func (s stage) add(at, name string, learner bool) error {
-	_, err := s.client.Add(context.Background(), s.on(at), []string{s.url(name)}, learner)
-	return err
+	return s.client.Send(context.Background(), members.Request{What: members.Add, At: s.on(at), PeerURLs: []string{s.url(name)}, Learner: learner})
 }
 
 func (s stage) id(name string) members.ID {
@@ -57,24 +56,34 @@ var requests = map[string]struct {
 	"the same URL again": {"a", func(_ context.Context, s stage) error { return s.add("a", "a", true) }, members.ErrMemberExists},
 	"promote one not started": {"a", func(ctx context.Context, s stage) error {
 		_ = s.add("a", "d", true)
-		return s.client.Promote(ctx, s.on("a"), s.id("d"))
+		return s.client.Send(ctx, members.Request{What: members.Promote, At: s.on("a"), ID: s.id("d")})
 	}, members.ErrLearnerNotReady},
-	"promote a voter": {"abc", func(ctx context.Context, s stage) error { return s.client.Promote(ctx, s.on("a"), s.id("b")) }, members.ErrNotLearner},
+	"promote a voter": {"abc", func(ctx context.Context, s stage) error {
+		return s.client.Send(ctx, members.Request{What: members.Promote, At: s.on("a"), ID: s.id("b")})
+	}, members.ErrNotLearner},
 	"remove one dead": {"abc", func(ctx context.Context, s stage) error {
 		s.kill("c")
 		s.pass(2 * time.Second)
-		return s.client.Remove(ctx, s.on("a"), s.id("c"))
+		return s.client.Send(ctx, members.Request{What: members.Remove, At: s.on("a"), ID: s.id("c")})
 	}, nil},
 	"remove one alive, one dead": {"abc", func(ctx context.Context, s stage) error {
 		s.kill("c")
 		s.pass(2 * time.Second)
-		return s.client.Remove(ctx, s.on("a"), s.id("b"))
+		return s.client.Send(ctx, members.Request{What: members.Remove, At: s.on("a"), ID: s.id("b")})
 	}, members.ErrUnhealthy},
-	"remove nobody":              {"abc", func(ctx context.Context, s stage) error { return s.client.Remove(ctx, s.on("a"), 7) }, members.ErrMemberNotFound},
-	"downgrade by two":           {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "3.4") }, members.ErrDowngradeRefused},
-	"downgrade by one":           {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "3.5") }, nil},
-	"cancel without a downgrade": {"abc", func(ctx context.Context, s stage) error { return s.client.Downgrade(ctx, s.on("a"), "") }, members.ErrNoDowngrade},
-	"a dead member":              {"abc", func(ctx context.Context, s stage) error { s.kill("c"); return s.client.Serves(ctx, s.on("c")) }, members.ErrUnreachable},
+	"remove nobody": {"abc", func(ctx context.Context, s stage) error {
+		return s.client.Send(ctx, members.Request{What: members.Remove, At: s.on("a"), ID: 7})
+	}, members.ErrMemberNotFound},
+	"downgrade by two": {"abc", func(ctx context.Context, s stage) error {
+		return s.client.Send(ctx, members.Request{What: members.Downgrade, At: s.on("a"), Version: "3.4"})
+	}, members.ErrDowngradeRefused},
+	"downgrade by one": {"abc", func(ctx context.Context, s stage) error {
+		return s.client.Send(ctx, members.Request{What: members.Downgrade, At: s.on("a"), Version: "3.5"})
+	}, nil},
+	"cancel without a downgrade": {"abc", func(ctx context.Context, s stage) error {
+		return s.client.Send(ctx, members.Request{What: members.Downgrade, At: s.on("a")})
+	}, members.ErrNoDowngrade},
+	"a dead member": {"abc", func(ctx context.Context, s stage) error { s.kill("c"); return s.client.Serves(ctx, s.on("c")) }, members.ErrUnreachable},
 	"reads with one of three dead": {"abc", func(ctx context.Context, s stage) error {
 		s.kill("c")
 		s.pass(3 * time.Second)

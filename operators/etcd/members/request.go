@@ -1,0 +1,61 @@
+package members
+
+import "slices"
+
+// What is what a request asks for. Metrics have these words.
+type What string
+
+// The requests that change something.
+const (
+	// Add adds a member that has not started, as a learner or a voter.
+	Add What = "add"
+	// Promote makes a voter of a learner; ErrLearnerNotReady if it is too far behind.
+	Promote What = "promote"
+	// Remove removes a member. ErrMemberNotFound if it is gone.
+	Remove What = "remove"
+	// MoveLeader makes the leader, which must be the one that is asked, hand over to a voter.
+	MoveLeader What = "move leader"
+	// Compact drops the history before a revision, and waits until the member that is asked has dropped
+	// it. ErrCompacted if it is dropped already, or is being dropped.
+	Compact What = "compact"
+	// Defragment makes the member's database file as small as it can be. The member does not serve meanwhile.
+	Defragment What = "defragment"
+	// Disarm ends an alarm.
+	Disarm What = "disarm"
+	// Downgrade enables a downgrade to a minor version such as 3.5, or with an empty one cancels it.
+	// ErrDowngradeRefused with etcd's reason, ErrNoDowngrade if there is none to cancel.
+	Downgrade What = "downgrade"
+)
+
+// Request is a request to a member that changes something, as a value.
+type Request struct {
+	What What
+	// At is the member that is asked.
+	At Endpoint
+	// ID is the member that is promoted or removed, or that the leader hands over to.
+	ID ID
+	// PeerURLs are those of the member that is added, and Learner says as what.
+	PeerURLs []string
+	Learner  bool
+	// Revision is up to which history is dropped.
+	Revision int64
+	Alarm    Alarm
+	// Version is the minor version that a downgrade is enabled to; empty to cancel one.
+	Version string
+	// Listed are the members that the request is decided for, see [IDs]: while there are others, it is not to be
+	// sent. None is any.
+	Listed []ID
+	// NoDowngrade says that it is not to be sent while a downgrade is enabled, and that the member that is asked
+	// does not say in its status whether one is.
+	NoDowngrade bool
+}
+
+// IDs are the IDs of members, sorted.
+func IDs(all []Member) []ID {
+	ids := make([]ID, 0, len(all))
+	for _, m := range all {
+		ids = append(ids, m.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
