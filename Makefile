@@ -154,13 +154,13 @@ dist-test: # images for all platforms, charts, bundles and catalog, made twice
 	go test -C tools/dist -timeout 60m ./...
 
 .PHONY: rules-test
-rules-test: build-promtool ## What alerts, and what does not: the tests of the alert rules
+rules-test: build-prometheus ## What alerts, and what does not: the tests of the alert rules
 	$(BIN)/promtool check rules --lint=all --lint-fatal operators/*/config/prometheus/rules.yaml
 	$(BIN)/promtool test rules operators/*/config/prometheus/rules_test.yaml
 
-.PHONY: build-promtool
-build-promtool: # without the clients of all clouds
-	go build -C tools/prometheus -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/ tool
+.PHONY: build-prometheus
+build-prometheus: # promtool, Prometheus and Alertmanager (minutes once, seconds later)
+	hack/prometheus.sh
 
 HISTORIES = 1000000
 SEED = 1
@@ -231,7 +231,7 @@ localcluster-test: assets ## The local cluster's own tests
 	cd localcluster && go test -tags cluster -count 1 -timeout 20m .
 
 .PHONY: e2e
-e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE)) ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
+e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE) $(if $(filter all,$(OPERATOR)),build-prometheus)) ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
 
 .PHONY: soak

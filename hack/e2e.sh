@@ -43,6 +43,8 @@ done
 # What takes very long has a target of its own.
 alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
+# The alerts are about all of them.
+[[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts"
 # run PACKAGES-AT-A-TIME FLAG...
 run() { go test -tags e2e -count 1 -timeout 40m -v -p "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 # They mostly wait, but one node runs all their pods.

@@ -82,6 +82,25 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	}
 }
 
+// TestAlertsAreCaused: the end-to-end tests of the alerts have a cause for each.
+func TestAlertsAreCaused(t *testing.T) {
+	files, err := filepath.Glob("../test/e2e/alerts/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	causes := ""
+	for _, file := range files {
+		causes += readFile(t, file)
+	}
+	for file, rules := range alerts(t) {
+		for _, a := range rules {
+			if !regexp.MustCompile(`alerts: .*"` + a.Alert + `["/]`).MatchString(causes) {
+				t.Errorf("%s: nothing in test/e2e/alerts causes %s", file, a.Alert)
+			}
+		}
+	}
+}
+
 // TestAlertsKnowReasons: a reason that an alert looks for is one that guides have, and so one that objects have.
 func TestAlertsKnowReasons(t *testing.T) {
 	matcher, word := regexp.MustCompile(`reason[!=]~?"([^"]*)"`), regexp.MustCompile(`^\w+$`)
