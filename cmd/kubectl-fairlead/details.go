@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
+	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// page is lines of a word and what there is to say of it, in the order in which they
+// are shown. What is empty is left out.
+type page struct{ lines [][2]string }
+
+func (p *page) add(word, format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); strings.TrimSpace(text) != "" {
+		p.lines = append(p.lines, [2]string{word, text})
+	}
+}
+
+// detailsOf are what is worth to know of an object, beside its conditions.
+func detailsOf(o client.Object, now time.Time) *page {
+	p := &page{}
+	switch o := o.(type) {
+	case *etcdv1beta2.EtcdCluster:
+		ofCluster(p, o)
+	case *etcdv1beta2.EtcdBackup:
+		ofBackup(p, o, now)
+	case *etcdv1beta2.EtcdRestore:
+		p.add("cluster", "%s", o.Spec.EtcdCluster.Name)
+		p.add("phase", "%s", o.Status.Phase)
+		p.add("backup", "%s", o.Status.Key)
+	case *cachev1alpha1.Memcached:
+		p.add("servers", "%d ready of %d", o.Status.ReadyReplicas, o.Status.Replicas)
+		p.add("version", "%s, %s of memory each", o.Status.Version, o.Status.Memory)
+		if u := o.Status.Upgrade; u != nil {
+			p.add("change", "%s, %d changed so far: %s", u.Kind, u.Updated, u.Message)
+		}
+	case *webv1.WebServer:
+		ofWebServer(p, o, now)
+	case *atv1alpha1.At:
+		if t := scheduled(o); !t.IsZero() {
+			p.add("time", "%s", say(t, now))
+		}
+		p.add("phase", "%s", o.Status.Phase)
+		p.add("pod", "%s", o.Status.PodName)
+	}
+	return p
+}
+
+func ofCluster(p *page, o *etcdv1beta2.EtcdCluster) {
+	p.add("members", "%d ready of %d", o.Status.ReadyMembers, o.Spec.Size)
+	version := o.Status.CurrentVersion
+	if target := o.Status.TargetVersion; target != "" && target != version {
+		version += ", on the way to " + target
+	}
+	p.add("version", "%s", version)
+	p.add("leader", "%s", o.Status.Leader)
+	p.add("adding", "%s", o.Status.Adding)
+	p.add("changing", "%s", o.Status.Changing)
+	for _, m := range o.Status.MemberList {
+		words := []string{map[bool]string{true: "ready", false: "not ready"}[m.Ready]}
+		if m.Learner {
+			words = append(words, "learner")
+		}
+		if m.DBSize != nil {
+			words = append(words, "database "+m.DBSize.String())
+		}
+		if len(m.Alarms) > 0 {
+			words = append(words, "alarms "+strings.Join(m.Alarms, " "))
+		}
+		if m.Problem != "" {
+			words = append(words, m.Problem)
+		}
+		p.add("  "+m.Name, "%s", strings.Join(words, ", "))
+	}
+}
+
+func ofBackup(p *page, o *etcdv1beta2.EtcdBackup, now time.Time) {
+	p.add("cluster", "%s", o.Spec.EtcdCluster)
+	p.add("last", "%s", timed(o.Status.LastSuccessDate, now))
+	if proof := o.Status.LastProof; proof != nil {
+		p.add("proved", "revision %d, %s", proof.Revision, timed(&proof.Time, now))
+	}
+	p.add("next", "%s", timed(o.Status.NextTime, now))
+	if o.Status.Stored != nil {
+		p.add("stored", "%s", strconv.Itoa(int(*o.Status.Stored)))
+	}
+	if f := o.Status.LastFailure; f != nil {
+		p.add("failed", "%s, %s: %s", timed(&f.Time, now), f.Reason, f.Message)
+	}
+}
+
+func ofWebServer(p *page, o *webv1.WebServer, now time.Time) {
+	p.add("pods", "%d ready of %d", o.Status.ReadyReplicas, o.Status.DesiredReplicas)
+	p.add("image", "%s", o.Status.Image)
+	if o.Spec.Image != o.Status.Image {
+		p.add("wanted", "%s", o.Spec.Image)
+	}
+	if f := o.Status.FailedRollout; f != nil {
+		p.add("rolled back", "from %s, %s: %s: %s", f.Image, timed(&f.Time, now), f.Reason, f.Message)
+	}
+	p.add("URL", "%s", o.Status.URL)
+}
+
+// timed is a time in the zone of now, and how far it is; nothing if there is none.
+func timed(t *metav1.Time, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.In(now.Location()).Format("Mon 2006-01-02 15:04:05 -07:00") + ", " + far(t.Time, now)
+}

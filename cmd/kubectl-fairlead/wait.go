@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/timespec"
+)
+
+const waitLong = `Wait until an At is over, with a countdown if this is a terminal.
+
+The exit code is 0 if the command succeeded, and the command's own if it failed
+with one. It is 1 if there is none: the At was missed or removed, or its result is
+unknown. It is 124 when --timeout is over, as for timeout(1).`
+
+func waitCommand(c *cli) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:               "wait NAME",
+		Short:             "Wait until an At is over, with a countdown",
+		Long:              waitLong,
+		Example:           "  kubectl at wait at-x7k2p && kubectl at logs at-x7k2p\n  kubectl at wait at-x7k2p --timeout=1h",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeAts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if timeout > 0 {
+				var stop context.CancelFunc
+				ctx, stop = context.WithTimeout(ctx, timeout)
+				defer stop()
+			}
+			at, err := c.wait(ctx, args[0])
+			switch {
+			case errors.Is(ctx.Err(), context.DeadlineExceeded):
+				_, _ = fmt.Fprintf(c.ErrOut, "error: %s is not over after %s\n", args[0], timeout)
+				return exitError(124)
+			case err != nil:
+				return explain(err)
+			case at.Status.Phase == atv1alpha1.Done:
+				return nil
+			case at.Status.ExitCode != nil && *at.Status.ExitCode != 0:
+				return exitError(*at.Status.ExitCode)
+			default:
+				return exitError(1)
+			}
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "How long to wait, such as 30m (default for ever)")
+	return cmd
+}
+
+// wait shows what becomes of an At until it is over.
+func (c *cli) wait(ctx context.Context, name string) (*atv1alpha1.At, error) {
+	now, err := c.here()
+	if err != nil {
+		return nil, err
+	}
+	k, namespace, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	changes := make(chan *atv1alpha1.At)
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { ended <- follow(ctx, k, client.ObjectKey{Namespace: namespace, Name: name}, changes) }()
+
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	show := &display{cli: c}
+	defer show.clear()
+	var at *atv1alpha1.At
+	for {
+		select {
+		case at = <-changes:
+		case <-tick.C:
+		case err := <-ended:
+			return at, err
+		}
+		if at != nil {
+			show.line(c.describe(at, c.now().In(now.Location())), at.Status)
+		}
+	}
+}
+
+// follow sends every change of an At until it is over.
+func follow(ctx context.Context, k client.WithWatch, key client.ObjectKey, changes chan<- *atv1alpha1.At) error {
+	options := func(o metav1.ListOptions) *client.ListOptions {
+		o.FieldSelector = "metadata.name=" + key.Name
+		return &client.ListOptions{Namespace: key.Namespace, Raw: &o}
+	}
+	lists := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			var ats atv1alpha1.AtList
+			return &ats, k.List(ctx, &ats, options(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return k.Watch(ctx, &atv1alpha1.AtList{}, options(o))
+		},
+	}
+	isThere := func(cache.Store) (bool, error) {
+		return false, k.Get(ctx, key, &atv1alpha1.At{}) // or it would wait for an At to come
+	}
+	_, err := watchtools.UntilWithSync(ctx, lists, &atv1alpha1.At{}, isThere, func(e watch.Event) (bool, error) {
+		at, isAt := e.Object.(*atv1alpha1.At)
+		if !isAt {
+			return false, fmt.Errorf("unexpected event %s of a %T", e.Type, e.Object)
+		}
+		if e.Type == watch.Deleted {
+			return false, fmt.Errorf("%s was removed", key.Name)
+		}
+		select {
+		case changes <- at:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		return at.Status.Phase.Finished(), nil
+	})
+	return err
+}
+
+// display shows one line that changes, on a terminal; elsewhere a line for each phase and reason.
+type display struct {
+	*cli
+	said, shown string
+}
+
+func (d *display) line(text string, status atv1alpha1.AtStatus) {
+	if status.Phase.Finished() {
+		d.clear()
+		_, _ = fmt.Fprintln(d.Out, text)
+		return
+	}
+	if said := string(status.Phase) + status.Reason; !d.isTerminal && d.said != said {
+		d.said = said
+		_, _ = fmt.Fprintln(d.Out, text)
+	}
+	if d.isTerminal && d.shown != text {
+		d.clear()
+		d.shown = text
+		_, _ = fmt.Fprint(d.Out, d.cut(text))
+	}
+}
+
+// cut has the text fit in a line of the terminal, with which clear takes it away.
+func (d *display) cut(text string) string {
+	out, isFile := d.Out.(*os.File)
+	if !isFile {
+		return text
+	}
+	runes := []rune(text)
+	if width, _, err := term.GetSize(int(out.Fd())); err == nil && width > 0 && len(runes) >= width {
+		return string(runes[:width-1]) + d.colour(plain, "")
+	}
+	return text
+}
+
+// clear takes away the line that changes.
+func (d *display) clear() {
+	if d.shown != "" {
+		_, _ = fmt.Fprint(d.Out, "\r\x1b[K")
+		d.shown = ""
+	}
+}
+
+// describe says in a line how it is with an At.
+func (c *cli) describe(at *atv1alpha1.At, now time.Time) string {
+	ready, message := meta.FindStatusCondition(at.Status.Conditions, atv1alpha1.ConditionReady), ""
+	if ready != nil && at.Status.Reason != "" {
+		message = ": " + ready.Message
+	}
+	t := scheduled(at)
+	switch phase := at.Status.Phase; {
+	case phase == atv1alpha1.Pending && at.Spec.Suspend:
+		return at.Name + " is suspended"
+	case phase == atv1alpha1.Pending && t.After(now):
+		return fmt.Sprintf("%s runs %s, %s", at.Name, far(t, now), timespec.Say(t.In(now.Location())))
+	case phase == atv1alpha1.Pending && ready == nil:
+		return at.Name + " has not been seen by its operator"
+	case phase == atv1alpha1.Pending:
+		return at.Name + " is due" + message
+	case phase == atv1alpha1.Running && at.Status.StartTime != nil:
+		since := span(max(now.Sub(at.Status.StartTime.Time), 0).Truncate(time.Second))
+		return fmt.Sprintf("%s is %s, since %s%s", at.Name, c.phase(phase), since, message)
+	default:
+		return fmt.Sprintf("%s is %s%s", at.Name, c.phase(phase), message)
+	}
+}
