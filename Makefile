@@ -129,7 +129,7 @@ generate: generators ## Generate Go code from the API types
 	$(BIN)/controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: generators ## Generate CRDs, RBAC, PrometheusRules, the API reference and the page of metrics
+manifests: generators ## Generate CRDs, RBAC, PrometheusRules, health checks for Argo CD, the API reference and the page of metrics
 	hack/manifests.sh $(OPERATORS)
 	$(BIN)/crd-ref-docs --source-path=api --config=docs/reference.yaml --renderer=markdown --output-path=docs/reference.md --log-level=ERROR
 	go run ./hack/metrics > docs/metrics.md

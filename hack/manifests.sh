@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Generates the CRDs, the role and the PrometheusRule of each operator that is named.
+# Generates the CRDs, the role and the PrometheusRule of each operator that is named, and the health checks for Argo CD
+# of all kinds.
 #
 # Usage: hack/manifests.sh OPERATOR...
 set -euo pipefail
@@ -19,3 +20,21 @@ for operator in "$@"; do
 		sed 's/^./  &/' "$config/prometheus/rules.yaml"
 	} > "$config/prometheus/prometheusrule.yaml"
 done
+
+# kinds lists those of all operators, as Argo CD names them.
+kinds() {
+	for crd in operators/*/config/crd/*_*.yaml; do
+		sed -n '/^  group: /{s///;h}; /^    kind: /{s///;H;g;s/\n/_/p;q}' "$crd"
+	done
+}
+
+{
+	printf '%s\n' '# Made by hack/manifests.sh from health.lua: change it there.' \
+		'apiVersion: v1' 'kind: ConfigMap' metadata: '  name: argocd-cm' data:
+	script='&health |'
+	for kind in $(kinds); do
+		printf '  resource.customizations.health.%s: %s\n' "$kind" "$script"
+		[[ $script == '*health' ]] || sed 's/^./    &/' operators/config/argocd/health.lua
+		script='*health'
+	done
+} > operators/config/argocd/argocd-cm.yaml

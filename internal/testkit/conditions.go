@@ -237,8 +237,8 @@ func convertReported(obj runtime.Object) (reported, error) {
 	}, nil
 }
 
-// statusFields are where a Go type has what its objects report; nil for what it lacks.
-type statusFields struct{ observedGeneration, conditions []int }
+// statusFields are where a Go type has what its objects report, and spec.suspend; nil for what it lacks.
+type statusFields struct{ observedGeneration, conditions, phase, suspend []int }
 
 // knownFields has the statusFields of types, because to find them takes long.
 var knownFields sync.Map
@@ -248,24 +248,26 @@ func statusFieldsOf(t reflect.Type) *statusFields {
 		return known.(*statusFields)
 	}
 	fields := &statusFields{
-		observedGeneration: indexOf(t, "ObservedGeneration", reflect.TypeFor[int64]()),
-		conditions:         indexOf(t, "Conditions", reflect.TypeFor[[]metav1.Condition]()),
+		observedGeneration: indexOf(t, "Status", "ObservedGeneration", func(t reflect.Type) bool { return t.Kind() == reflect.Int64 }),
+		conditions:         indexOf(t, "Status", "Conditions", func(t reflect.Type) bool { return t == reflect.TypeFor[[]metav1.Condition]() }),
+		phase:              indexOf(t, "Status", "Phase", func(t reflect.Type) bool { return t.Kind() == reflect.String }),
+		suspend:            indexOf(t, "Spec", "Suspend", func(t reflect.Type) bool { return t.Kind() == reflect.Bool }),
 	}
 	knownFields.Store(t, fields)
 	return fields
 }
 
-// indexOf is the index of the field of that type in the struct Status of t.
-func indexOf(t reflect.Type, name string, want reflect.Type) []int {
-	status, ok := t.FieldByName("Status")
-	if !ok || status.Type.Kind() != reflect.Struct {
+// indexOf is the index of a field, if it is of such a type, in a struct in t.
+func indexOf(t reflect.Type, outer, name string, is func(reflect.Type) bool) []int {
+	part, ok := t.FieldByName(outer)
+	if !ok || part.Type.Kind() != reflect.Struct {
 		return nil
 	}
-	field, ok := status.Type.FieldByName(name)
-	if !ok || field.Type != want {
+	field, ok := part.Type.FieldByName(name)
+	if !ok || !is(field.Type) {
 		return nil
 	}
-	return slices.Concat(status.Index, field.Index)
+	return slices.Concat(part.Index, field.Index)
 }
 
 // kindOf names an object's kind in a message. Clients leave it out of objects of Go types.

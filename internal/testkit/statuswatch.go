@@ -64,7 +64,7 @@ func isUnreadable(failure runtime.Object) bool {
 }
 
 func (w *statusWatch) judge(before, now client.Object) error {
-	err := CheckConditions(now)
+	err := errors.Join(CheckConditions(now), CheckHealth(now))
 	if before != nil {
 		err = errors.Join(err, CheckTransition(before, now))
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/testkit"
 )
 
 // plantedHistories are how many a planted flaw may take, of all stories that are played.
@@ -62,7 +64,11 @@ func overlayOf(t *testing.T, patch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, copies := moduleRoot(t), t.TempDir()
+	copies := t.TempDir()
+	root, err := testkit.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
 	replace := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^--- a/(\S+)`).FindAllStringSubmatch(string(text), -1) {
 		name := filepath.FromSlash(match[1])
@@ -97,18 +103,4 @@ func overlayOf(t *testing.T, patch string) string {
 		t.Fatal(err)
 	}
 	return overlay
-}
-
-// moduleRoot is the folder with go.mod.
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	for err == nil && dir != filepath.Dir(dir) {
-		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-	t.Fatalf("no go.mod above the test (%v)", err)
-	return ""
 }

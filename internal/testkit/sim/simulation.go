@@ -286,7 +286,7 @@ func difference(old, obj client.Object) string {
 
 // judge puts a version of an object to the rules for its status.
 func (p *player) judge(c Change) error {
-	err := testkit.CheckConditions(c.New)
+	err := errors.Join(testkit.CheckConditions(c.New), testkit.CheckHealth(c.New))
 	if c.Old != nil {
 		err = errors.Join(err, testkit.CheckTransition(c.Old, c.New))
 	}
