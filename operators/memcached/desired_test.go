@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/internal/testkit"
 )
 
 func TestArguments(t *testing.T) {
@@ -30,6 +31,12 @@ func TestArguments(t *testing.T) {
 		if diff := cmp.Diff(tc.want, strings.Join(arguments(tc.mc), " ")); diff != "" {
 			t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestExportersAreScraped(t *testing.T) {
+	if err := testkit.CheckPodMonitor("config/prometheus/podmonitor.yaml", mustTemplate(aPool(exporting("e:1"))).PodTemplateSpec); err != nil {
+		t.Error(err)
 	}
 }
 

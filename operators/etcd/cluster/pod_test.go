@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"example.com/fairlead/internal/testkit"
 )
 
 // environmentOf is the environment of a member, by name. A variable that is there twice counts as
@@ -53,6 +55,13 @@ func TestAFounder(t *testing.T) {
 	}
 	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || p.Annotations[forceAnnotation] != "" {
 		t.Errorf("annotations %v, gates %v", p.Annotations, p.Spec.SchedulingGates)
+	}
+}
+
+func TestAMemberIsScraped(t *testing.T) {
+	p := aPod(aCluster())
+	if err := testkit.CheckPodMonitor("../config/prometheus/podmonitor.yaml", corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}); err != nil {
+		t.Error(err)
 	}
 }
 
