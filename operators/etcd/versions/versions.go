@@ -7,16 +7,15 @@
 package versions
 
 import (
-	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Version is a version of etcd. The zero value is none.
 type Version struct {
 	minor, patch int
-	suffix       string // such as -rc.1
+	preRelease   string // such as rc.1
 	isSet        bool
 }
 
@@ -40,51 +39,43 @@ func of(minor, patch int) Version { return Version{minor: minor, patch: patch, i
 
 // Parse reads a version such as 3.6.16, with or without a leading v.
 func Parse(text string) (Version, error) {
-	wrong := fmt.Errorf("%q is no version of etcd: write one such as 3.6.16", text)
-	number, suffix, hasSuffix := strings.Cut(strings.TrimPrefix(text, "v"), "-")
-	parts := strings.Split(number, ".")
-	if len(parts) != 3 || parts[0] != "3" {
-		return Version{}, wrong
+	read, err := version.ParseSemantic(text)
+	if err != nil || read.Major() != 3 || read.BuildMetadata() != "" {
+		return Version{}, fmt.Errorf("%q is no version of etcd: write one such as 3.6.16", text)
 	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil || minor < 0 {
-		return Version{}, wrong
-	}
-	patch, err := strconv.Atoi(parts[2])
-	if err != nil || patch < 0 {
-		return Version{}, wrong
-	}
-	v := of(minor, patch)
-	if hasSuffix {
-		v.suffix = "-" + suffix
-	}
+	v := of(int(read.Minor()), int(read.Patch()))
+	v.preRelease = read.PreRelease()
 	return v, nil
 }
 
 // MinorOf is the minor version in a text such as 3.6.0 or 3.6: "3.6"; empty if there is none.
 func MinorOf(text string) string {
-	parts := strings.SplitN(text, ".", 3)
-	if len(parts) < 2 {
+	read, err := version.ParseMajorMinor(text)
+	if err != nil {
 		return ""
 	}
-	return parts[0] + "." + parts[1]
+	return read.String()
 }
 
 // ParseMinor is the minor version in a text such as 3.6.0 or 3.6: 6.
 func ParseMinor(text string) (int, error) {
-	parts := strings.SplitN(text, ".", 3)
-	if len(parts) < 2 || parts[0] != "3" {
+	read, err := version.ParseGeneric(text)
+	if err != nil || read.Major() != 3 {
 		return 0, fmt.Errorf("%q is no minor version of etcd", text)
 	}
-	return strconv.Atoi(parts[1])
+	return int(read.Minor()), nil
 }
 
 // String is the version without a v; empty for none.
 func (v Version) String() string {
-	if !v.isSet {
+	switch {
+	case !v.isSet:
 		return ""
+	case v.preRelease != "":
+		return fmt.Sprintf("3.%d.%d-%s", v.minor, v.patch, v.preRelease)
+	default:
+		return fmt.Sprintf("3.%d.%d", v.minor, v.patch)
 	}
-	return fmt.Sprintf("3.%d.%d%s", v.minor, v.patch, v.suffix)
 }
 
 // IsZero says whether it is none.
@@ -96,16 +87,12 @@ func (v Version) Minor() int { return v.minor }
 // MinorString is 3.6 of 3.6.16.
 func (v Version) MinorString() string { return fmt.Sprintf("3.%d", v.minor) }
 
-// Less says whether v comes before w. A version with a suffix comes before the one without.
+// Less says whether v comes before w, by semver.org: a release candidate before its release. None comes before all.
 func (v Version) Less(w Version) bool {
-	if v.isSet != w.isSet {
-		return w.isSet
+	if !v.isSet || !w.isSet {
+		return w.isSet && !v.isSet
 	}
-	order := cmp.Or(cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch))
-	if order == 0 && v.suffix != w.suffix {
-		return w.suffix == "" || v.suffix != "" && v.suffix < w.suffix
-	}
-	return order < 0
+	return version.MustParseSemantic(v.String()).LessThan(version.MustParseSemantic(w.String()))
 }
 
 // HasLearners says whether a member can be added as a learner.

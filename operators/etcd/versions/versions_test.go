@@ -45,12 +45,12 @@ func parsed(t *testing.T, text string) Version {
 }
 
 func TestParse(t *testing.T) {
-	for _, text := range []string{"", "3", "3.6", "2.3.8", "3.6.x", "latest", "3.-1.2"} {
+	for _, text := range []string{"", "3", "3.6", "2.3.8", "3.6.x", "latest", "3.-1.2", "3.6.16+more", "3.6.16-", "03.6.1"} {
 		if v, err := Parse(text); err == nil {
 			t.Errorf("%q is %s", text, v)
 		}
 	}
-	ordered := []string{"3.2.13", "3.4.9", "3.4.10", "3.6.0-rc.1", "3.6.0", "3.6.1"}
+	ordered := []string{"3.2.13", "3.4.9", "3.4.10", "3.6.0-alpha.3", "3.6.0-rc.2", "3.6.0-rc.10", "3.6.0", "3.6.1"}
 	for i := range ordered {
 		for j := range ordered {
 			if got := parsed(t, ordered[i]).Less(parsed(t, ordered[j])); got != (i < j) {
