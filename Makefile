@@ -39,6 +39,9 @@ DOCTOR ?= hack/doctor.sh
 YOURS = @[ "$${KUBECONFIG:-$(CLUSTER)/kubeconfig}" = "$(CLUSTER)/kubeconfig" ] || \
 	echo "This starts a cluster of its own. With the one of your KUBECONFIG: make install run, or make deploy IMG=..."
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)$(if $(shell git status --porcelain 2>/dev/null),-dirty)
+# The programs to build: all, or those in the image.
+PROGRAMS ?= ./cmd/...
+IMAGE_PROGRAMS := ./cmd/fairlead ./cmd/fairlead-etcd-agent
 DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $(OPERATOR) -platforms $(PLATFORMS) \
 	$(if $(filter file,$(origin IMG)),,-image $(IMG))
 
@@ -48,7 +51,7 @@ DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $
 demo: ## From nothing to the operators at work on a local cluster, shown on the screen
 	$(YOURS)
 	@$(DOCTOR) --quiet demo
-	@hack/ahead.sh demo $(MAKE) --no-print-directory demo-run
+	@PROGRAMS='$(IMAGE_PROGRAMS)' hack/ahead.sh demo $(MAKE) --no-print-directory demo-run
 
 .PHONY: demo-run
 demo-run: build-localcluster
@@ -58,7 +61,7 @@ demo-run: build-localcluster
 .PHONY: test
 test: ## What a first day needs: unit tests, tests with an API server, walkthroughs of all kinds on a local cluster
 	@$(DOCTOR) --quiet test
-	@hack/ahead.sh test $(MAKE) --no-print-directory first-tests walkthroughs
+	@PROGRAMS='$(PROGRAMS)' hack/ahead.sh test $(MAKE) --no-print-directory first-tests walkthroughs
 
 # What mostly waits goes side by side with something else. What judges time, or that no request is
 # lost, runs with nothing beside it.
@@ -102,7 +105,7 @@ doctor: ## What this machine lacks for them, each with the command that mends it
 
 .PHONY: build
 build: build-localcluster ## Build the programs into bin/
-	$(LOCALCLUSTER) build --title 'building the operators' -o $(BIN)/ -- -ldflags '-s -w -X example.com/fairlead/internal/kit/run.Version=$(VERSION) -X example.com/fairlead/internal/kit/run.Commit=$(COMMIT)' ./cmd/...
+	$(LOCALCLUSTER) build --title 'building the operators' -o $(BIN)/ -- -ldflags '-s -w -X example.com/fairlead/internal/kit/run.Version=$(VERSION) -X example.com/fairlead/internal/kit/run.Commit=$(COMMIT)' $(PROGRAMS)
 
 .PHONY: build-localcluster
 build-localcluster:
@@ -196,7 +199,8 @@ LONG = ^Test(Sweep|Fields|Memory$$)
 # These need no API server, and have one goroutine.
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|SimulationUnderPolicies|OnceFailed|PlantedFlaws)
 RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
-TESTED = $(if $(filter all,$(OPERATOR)),./internal/... ./operators/...,./operators/$(OPERATOR)/...)
+# What takes longest begins first.
+TESTED = $(if $(filter all,$(OPERATOR)),./operators/etcd/cluster ./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
 # RACE=yes has first-tests find data races, which takes CI less than the same tests once more.

@@ -4,7 +4,7 @@
 # that the processors have left over. The command does not rely on it. It builds all
 # that it needs by itself, from what is there by then, and says how far it is.
 #
-# Usage: hack/ahead.sh demo|test COMMAND [ARG...]
+# Usage: PROGRAMS="PACKAGE..." hack/ahead.sh demo|test COMMAND [ARG...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=$1
@@ -15,10 +15,10 @@ fetch() { (cd "$1" && go list -deps "${@:2}") & }
 
 ahead() {
 	fetch localcluster . ./components/...
-	if [[ $purpose == demo ]]; then fetch . -test ./cmd/... ./operators/at; else fetch . -test -tags apiserver,e2e ./...; fi
+	if [[ $purpose == demo ]]; then fetch . -test $PROGRAMS ./operators/at; else fetch . -test -tags apiserver,e2e ./...; fi
 	wait
 	# What follows the cluster's own programs, in the order in which it is needed.
-	go build -o /dev/null ./cmd/...
+	go build -o /dev/null $PROGRAMS
 	until [[ -x bin/localcluster ]]; do sleep 1; done
 	bin/localcluster etcd v3.6.16
 }
