@@ -45,17 +45,15 @@ alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 # The alerts are about all of them.
 [[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts"
-# run PACKAGES-AT-A-TIME FLAG...
-run() { go test -tags e2e -count 1 -timeout 40m -v -p "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
-# They mostly wait, but one node runs all their pods.
-few=$((($(nproc) + 1) / 2))
+# run FLAG...: they mostly wait, so there are as many packages at a time as there are processors.
+run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
 case ${RUN:-} in
-"$alone"*) run 1 -parallel 1 -run "$RUN" || failed=1 ;;
-?*) run $few -run "$RUN" || failed=1 ;;
+"$alone"*) run -p 1 -parallel 1 -run "$RUN" || failed=1 ;;
+?*) run -run "$RUN" || failed=1 ;;
 *)
-	run $few -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
-	run 1 -parallel 1 -run "$alone" ${SKIP:+-skip "$SKIP"} || failed=1
+	run -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
+	run -p 1 -parallel 1 -run "$alone" ${SKIP:+-skip "$SKIP"} || failed=1
 	;;
 esac
 

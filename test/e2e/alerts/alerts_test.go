@@ -25,11 +25,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAlerts causes the alerts about objects.
-func TestAlerts(t *testing.T) { causeAll(t, objects) }
+// Other tests kill operators, and so delay or cause alerts: these two have the cluster to themselves.
 
-// TestAloneAlerts causes those that take an operator from all others.
-func TestAloneAlerts(t *testing.T) { causeAll(t, managers) }
+// TestAloneAlertsAboutObjects causes the alerts about objects.
+func TestAloneAlertsAboutObjects(t *testing.T) { causeAll(t, objects) }
+
+// TestAloneAlertsAboutOperators causes those that take an operator from all others.
+func TestAloneAlertsAboutOperators(t *testing.T) { causeAll(t, managers) }
 
 // causeAll sets off all causes together.
 func causeAll(t *testing.T, causes map[string]cause) {
