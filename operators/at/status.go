@@ -96,7 +96,7 @@ func notStarted(at *atv1alpha1.At, deadline time.Time) string {
 		return at.Status.Problem
 	case at.CreationTimestamp.After(deadline):
 		return "the At was created later than that, at " + at.CreationTimestamp.UTC().Format(time.RFC3339)
-	case at.Status.ObservedGeneration != 0 && at.Status.ObservedGeneration != at.Generation:
+	case at.Status.ObservedGeneration > 0 && at.Status.ObservedGeneration != at.Generation:
 		return "the spec was changed later than that, or no operator was running"
 	}
 	return "no operator was running, or it was too busy"

@@ -35,7 +35,7 @@ type At struct {
 	// status is the observed state. Written by the operator.
 	// +optional
 	// +structType=atomic
-	// +kubebuilder:default={phase: "PENDING"}
+	// +kubebuilder:default:={"observedGeneration":-1,"phase":"PENDING"}
 	Status AtStatus `json:"status,omitempty"`
 }
 
@@ -238,7 +238,7 @@ type AtStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the metadata.generation that this status describes; -1 until the operator has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

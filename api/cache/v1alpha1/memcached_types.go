@@ -35,6 +35,7 @@ type Memcached struct {
 
 	// status is the observed state. Written by the operator.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status MemcachedStatus `json:"status,omitempty"`
 }
 
@@ -312,7 +313,7 @@ type DisruptionSpec struct {
 
 // MemcachedStatus is the observed state of a pool.
 type MemcachedStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the metadata.generation that this status describes; -1 until the operator has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -35,7 +35,7 @@ type At struct {
 	// status is the observed state. Written by the operator.
 	// +optional
 	// +structType=atomic
-	// +kubebuilder:default={phase: "PENDING"}
+	// +kubebuilder:default:={"observedGeneration":-1,"phase":"PENDING"}
 	Status atv1alpha1.AtStatus `json:"status,omitempty"`
 }
 

@@ -26,6 +26,7 @@ type EtcdBackup struct {
 
 	// status is the observed state. Written by the operator.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status BackupStatus `json:"status,omitempty"`
 }
 
@@ -154,7 +155,7 @@ type BackupPolicy struct {
 
 // BackupStatus is the observed state of an EtcdBackup.
 type BackupStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 until the operator has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -41,6 +41,7 @@ type EtcdCluster struct {
 
 	// status is the observed state. Written by the operator.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status EtcdClusterStatus `json:"status,omitempty"`
 }
 
@@ -332,7 +333,7 @@ const (
 
 // EtcdClusterStatus is the observed state of a cluster.
 type EtcdClusterStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 until the operator has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

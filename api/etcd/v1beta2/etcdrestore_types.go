@@ -27,6 +27,7 @@ type EtcdRestore struct {
 
 	// status is the observed state. Written by the operator.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RestoreStatus `json:"status,omitempty"`
 }
 
@@ -117,7 +118,7 @@ const (
 
 // RestoreStatus is the observed state of an EtcdRestore.
 type RestoreStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 until the operator has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -34,6 +34,7 @@ type WebServer struct {
 
 	// status is the observed state. Written by the operator.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status WebServerStatus `json:"status,omitempty"`
 }
 

@@ -43,6 +43,9 @@ func phase(p atv1alpha1.Phase) func(*atv1alpha1.At) {
 	return func(at *atv1alpha1.At) { at.Status.Phase = p }
 }
 
+// unseen is the default of an At's status.
+func unseen(at *atv1alpha1.At) { at.Status.Phase, at.Status.ObservedGeneration = "PENDING", -1 }
+
 func command(c string) func(*atv1alpha1.At) {
 	return func(at *atv1alpha1.At) { at.Spec.Command = &c }
 }
@@ -75,11 +78,11 @@ func TestAdmit(t *testing.T) {
 	}{
 		"created": {
 			obj:  anAt(),
-			want: anAt(phase("PENDING")),
+			want: anAt(unseen),
 		},
 		"created with a status": {
 			obj:  anAt(phase("DONE")),
-			want: anAt(phase("PENDING")),
+			want: anAt(unseen),
 		},
 		"a bad schedule": {
 			obj:     anAt(func(at *atv1alpha1.At) { at.Spec.Schedule = "tomorrow" }),
@@ -177,7 +180,7 @@ func TestAdmitDefaults(t *testing.T) {
 	want := map[string]any{
 		"apiVersion": "at.example.com/v1alpha1", "kind": "At", "metadata": map[string]any{"name": "a"},
 		"spec":   map[string]any{"schedule": "2031-01-06T08:00:00Z", "command": "x"},
-		"status": map[string]any{"phase": "PENDING"},
+		"status": map[string]any{"observedGeneration": int64(-1), "phase": "PENDING"},
 	}
 	if diff := cmp.Diff(want, got.(*unstructured.Unstructured).Object); diff != "" {
 		t.Errorf("admit (-want +got):\n%s", diff)
