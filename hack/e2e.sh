@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys operators, each by itself, into the cluster of $KUBECONFIG, and runs
-# their end-to-end tests.
+# Deploys operators, each by itself and under its admission policy, into the
+# cluster of $KUBECONFIG, and runs their end-to-end tests.
 #
 # If $LOCALCLUSTER_DIR names the local cluster, all tests run. On any other
 # cluster those that need the local one are skipped and counted, and what was
@@ -23,6 +23,7 @@ trap 'rm -f "$log"' EXIT
 
 undeploy() {
 	for operator in $operators; do
+		kubectl delete --ignore-not-found -k "operators/$operator/config/policy" >/dev/null || true
 		kubectl delete --ignore-not-found -k "operators/$operator/config/default" >/dev/null || true
 	done
 	rm -f "$log"
@@ -37,6 +38,7 @@ if [[ -z ${LOCALCLUSTER_DIR:-} ]]; then
 	trap undeploy EXIT
 fi
 for operator in $operators; do
+	kubectl apply -k "operators/$operator/config/policy" >/dev/null
 	hack/deploy.sh "$operator"
 done
 

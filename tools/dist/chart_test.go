@@ -49,6 +49,7 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 					"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true",
 					"--show-only", "templates/prometheus.yaml",
 				},
+				"policy": {"--set", "admissionPolicy.enabled=true", "--show-only", "templates/policy.yaml"},
 				"namespaced": {
 					"--set", "watchNamespaces={" + namespace + "}",
 					"--set", "metrics.enabled=false", "--set", "userRoles=false", "--set", "crds.install=false",
@@ -61,8 +62,8 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 					}
 					args := append([]string{"template", "release", chart, "--namespace", namespace}, values...)
 					want := inChart(t, built, texts.Chart, namespace, r.version)
-					if overlay == "prometheus" {
-						delete(want, "Lease/"+texts.Chart+"-leader") // not in that template
+					if overlay == "prometheus" || overlay == "policy" {
+						delete(want, "Lease/"+texts.Chart+"-leader") // not in those templates
 					}
 					sameObjects(t, objectsByName(t, helm(t, args...)), want)
 				})
@@ -114,6 +115,15 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 		case "ServiceMonitor":
 			labels(object)
 			set(object, selector, "spec", "selector", "matchLabels")
+		case "ValidatingAdmissionPolicy": // for the release's account, and no other's of that name
+			labels(object)
+			object.SetName(object.GetName() + "-" + namespace)
+			condition := "request.userInfo.?username.orValue('') == 'system:serviceaccount:" + namespace + ":" + chart + "-controller-manager'"
+			set(object, []any{map[string]any{"name": "by-the-operator", "expression": condition}}, "spec", "matchConditions")
+		case "ValidatingAdmissionPolicyBinding":
+			labels(object)
+			object.SetName(object.GetName() + "-" + namespace)
+			set(object, object.GetName(), "spec", "policyName")
 		case "PrometheusRule": // in kustomize's, the name is of the operator that it is about
 			labels(object)
 			setLabel(object, "app.kubernetes.io/name", chart)

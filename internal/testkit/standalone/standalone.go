@@ -14,10 +14,15 @@ import (
 )
 
 // Start runs an operator for one namespace until the context ends, as
-// testkit.Sweep wants it.
+// testkit.Sweep wants it: as its service account, which the admission policy lets
+// write only objects of its own.
 func Start(operator run.Operator) func(ctx context.Context, cfg *rest.Config, namespace string) error {
 	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
 		base := context.WithoutCancel(ctx) // what comes by the context, such as the calls outside
+		cfg, err := AsAccount(base, cfg, operator, namespace)
+		if err != nil {
+			return err
+		}
 		mgr, err := run.New(cfg, run.Options{
 			Namespaces:  []string{namespace},
 			BaseContext: func() context.Context { return base },

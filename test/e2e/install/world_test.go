@@ -31,11 +31,15 @@ var ways = []way{
 	{
 		name: "yaml",
 		install: func(t *testing.T, v *version, operator string) {
+			if v == current {
+				kubectl(t, "apply", "-k", policyOf(operator))
+			}
 			kubectl(t, "apply", "-f", v.yaml(operator))
 			rolledOut(t, operator)
 		},
 		uninstall: func(t *testing.T, v *version, operator string) {
 			kubectl(t, "delete", "-f", v.yaml(operator), "-l", notCRDs)
+			kubectl(t, "delete", "-k", policyOf(operator))
 		},
 	},
 	byHelm("helm", helmProgram),
@@ -46,14 +50,26 @@ func byHelm(name, helm string) way {
 	return way{
 		name: name,
 		install: func(t *testing.T, v *version, operator string) {
-			must(t, helm, "upgrade", "--install", nameOf(operator), v.chart(operator), "--namespace", namespaceOf(operator),
-				"--create-namespace", "--wait", "--timeout", "10m")
+			args := []string{"upgrade", "--install", nameOf(operator), v.chart(operator), "--namespace", namespaceOf(operator),
+				"--create-namespace", "--wait", "--timeout", "10m"}
+			if v == current {
+				args = append(args, "--set", "admissionPolicy.enabled=true")
+			}
+			must(t, helm, args...)
 			rolledOut(t, operator)
 		},
 		uninstall: func(t *testing.T, _ *version, operator string) {
 			must(t, helm, "uninstall", nameOf(operator), "--namespace", namespaceOf(operator), "--wait")
 		},
 	}
+}
+
+// policyOf is the folder with the admission policy of an operator, or of all.
+func policyOf(operator string) string {
+	if operator == "all" {
+		operator = ""
+	}
+	return filepath.Join(root, "operators", operator, "config", "policy")
 }
 
 // rolledOut waits until the manager runs, leads and works.
@@ -242,8 +258,10 @@ func clean(t *testing.T, installed ...string) {
 	t.Cleanup(func() {
 		for _, operator := range installed {
 			_, _ = try("", helmProgram, "uninstall", nameOf(operator), "--namespace", namespaceOf(operator), "--wait", "--ignore-not-found")
-			if out, err := try("", "kubectl", "delete", "-f", current.yaml(operator), "--ignore-not-found", "--timeout=10m"); err != nil {
-				t.Errorf("clean up: %v\n%s", err, out)
+			for flag, what := range map[string]string{"-k": policyOf(operator), "-f": current.yaml(operator)} {
+				if out, err := try("", "kubectl", "delete", flag, what, "--ignore-not-found", "--timeout=10m"); err != nil {
+					t.Errorf("clean up: %v\n%s", err, out)
+				}
 			}
 		}
 	})

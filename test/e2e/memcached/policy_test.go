@@ -1,0 +1,18 @@
+//go:build e2e
+
+package memcached
+
+import (
+	"testing"
+
+	"example.com/fairlead/test/e2e"
+)
+
+// TestOnlyOwnObjects: the operator's role allows more than it needs, because Kubernetes' rules know no owners; the
+// admission policy takes the rest away.
+func TestOnlyOwnObjects(t *testing.T) {
+	e2e.OnlyOwn(t, "memcached", "cache.example.com/v1alpha1/Memcached",
+		[]string{"pod", "secret", "service", "deployment"},
+		[]string{"pod", "secret", "service", "deployment"},
+		[]string{"pod", "secret", "deployment"})
+}
