@@ -197,7 +197,7 @@ func (o *create) send(cmd *cobra.Command, at *atv1alpha1.At) error {
 // explain says what to do about an error that does not.
 func explain(err error) error {
 	if apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource") {
-		return fmt.Errorf("%w: is the operator for Ats installed in this cluster? See docs/install.md", err)
+		return fmt.Errorf("%w: is its operator installed in this cluster? See docs/install.md", err)
 	}
 	return err
 }

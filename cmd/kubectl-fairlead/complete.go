@@ -38,15 +38,20 @@ func (c *cli) completeAts(cmd *cobra.Command, given []string, begun string) ([]c
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeObjects completes KIND/, and then names of that kind.
+// completeObjects completes the one object that a command takes.
 func (c *cli) completeObjects(cmd *cobra.Command, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	kindName, _, hasKind := strings.Cut(begun, "/")
-	var found []cobra.Completion
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return c.completeKinds(cmd, kinds(), nil, begun)
+}
+
+// completeKinds completes KIND/, and then names of that kind, each once.
+func (c *cli) completeKinds(cmd *cobra.Command, of []kind, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	kindName, _, hasKind := strings.Cut(begun, "/")
+	var found []cobra.Completion
 	if !hasKind {
-		for _, k := range kinds() {
+		for _, k := range of {
 			if strings.HasPrefix(k.name(), begun) {
 				found = append(found, k.name()+"/")
 			}
@@ -61,7 +66,7 @@ func (c *cli) completeObjects(cmd *cobra.Command, given []string, begun string) 
 		return nil, cobra.ShellCompDirectiveError
 	}
 	_ = meta.EachListItem(kind.list, func(o runtime.Object) error {
-		if name := kindName + "/" + o.(client.Object).GetName(); strings.HasPrefix(name, begun) {
+		if name := kindName + "/" + o.(client.Object).GetName(); strings.HasPrefix(name, begun) && !slices.Contains(given, name) {
 			found = append(found, name)
 		}
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,16 @@ type kind struct {
 
 // name is what kubectl get calls it.
 func (k kind) name() string { return strings.ToLower(k.Kind) }
+
+// get reads an object of the kind.
+func (k kind) get(ctx context.Context, c client.Reader, key client.ObjectKey) (client.Object, error) {
+	made, err := newScheme().New(k.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	object := made.(client.Object)
+	return object, explain(c.Get(ctx, key, object))
+}
 
 // kinds are all, in the order in which they are shown.
 func kinds() []kind {

@@ -92,21 +92,16 @@ func (o *status) look(ctx context.Context, screen io.Writer, args []string) (boo
 	if len(args) == 0 {
 		return o.overview(ctx, k, screen, namespace, now)
 	}
-	kindName, name, isBoth := strings.Cut(args[0], "/")
-	if !isBoth || namespace == "" {
-		return false, fmt.Errorf("%s: name one object, as KIND/NAME, without -A", args[0])
-	}
-	kind, err := kindCalled(kindName)
+	kind, name, err := objectCalled(args[0])
 	if err != nil {
 		return false, err
 	}
-	object, err := newScheme().New(kind.GroupVersionKind)
+	if namespace == "" {
+		return false, fmt.Errorf("%s: name one object, without -A", args[0])
+	}
+	one, err := kind.get(ctx, k, client.ObjectKey{Namespace: namespace, Name: name})
 	if err != nil {
 		return false, err
-	}
-	one := object.(client.Object)
-	if err := k.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, one); err != nil {
-		return false, explain(err)
 	}
 	h := healthOf(kind, one)
 	return h.isWell, o.detail(screen, h, one, now)
@@ -158,6 +153,11 @@ func (o *status) overview(ctx context.Context, k client.Client, screen io.Writer
 		_, err := fmt.Fprintln(screen, "There is nothing of Fairlead's here.")
 		return true, err
 	}
+	return o.table(screen, all, now)
+}
+
+// table is a line for each, those that are not well first. It says whether all are.
+func (o *status) table(screen io.Writer, all []health, now time.Time) (bool, error) {
 	slices.SortStableFunc(all, func(a, b health) int {
 		return map[bool]int{true: 1}[a.isWell] - map[bool]int{true: 1}[b.isWell]
 	})

@@ -117,8 +117,8 @@ func (v *verb) change(ctx context.Context, k client.Client, key client.ObjectKey
 	if err := k.Get(ctx, key, &at); err != nil {
 		return err
 	}
-	if phase := at.Status.Phase; phase != "" && phase != atv1alpha1.Pending {
-		return fmt.Errorf("%s is %s: create a new At for another run", key.Name, phase)
+	if !isWaiting(&at) {
+		return fmt.Errorf("%s is %s: create a new At for another run", key.Name, at.Status.Phase)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": at.UID}, "spec": spec})
 	if err != nil || v.isClient() {
