@@ -95,7 +95,7 @@ func fairleadCommand(c *cli) *cobra.Command {
 	at := atCommand(c)
 	at.Use = strings.Replace(at.Use, "kubectl-at", "at", 1)
 	at.Annotations = nil
-	cmd.AddCommand(at, statusCommand(c), pauseCommand(c), resumeAnyCommand(c))
+	cmd.AddCommand(at, statusCommand(c), pauseCommand(c), resumeAnyCommand(c), reportCommand(c))
 	return cmd
 }
 

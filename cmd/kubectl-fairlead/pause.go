@@ -41,7 +41,8 @@ type pausing struct {
 
 var pausings = map[string]pausing{
 	"etcdcluster": {"paused",
-		"Nothing of the cluster is changed until it is resumed: a lost member is not replaced, certificates are not renewed, changes and restores wait.",
+		"Nothing of the cluster is changed until it is resumed: a lost member is not replaced, certificates are not renewed, " +
+			"changes and restores wait.",
 		"The operator repairs what has changed, and carries on with what waited."},
 	"etcdbackup": {"paused",
 		"No backup is begun, proved or removed until it is resumed. A step under way is finished.",
@@ -70,11 +71,12 @@ func resumeAnyCommand(c *cli) *cobra.Command {
 
 func (o *pause) command(use, short, long string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     use + " KIND/NAME...",
-		Short:   short,
-		Long:    long,
-		Example: fmt.Sprintf("  kubectl fairlead %[1]s etcdcluster/db\n  kubectl fairlead %[1]s etcdbackup/nightly at/report --dry-run=server", use),
-		Args:    cobra.MinimumNArgs(1),
+		Use:   use + " KIND/NAME...",
+		Short: short,
+		Long:  long,
+		Example: fmt.Sprintf("  kubectl fairlead %[1]s etcdcluster/db\n"+
+			"  kubectl fairlead %[1]s etcdbackup/nightly at/report --dry-run=server", use),
+		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return o.completeKinds(cmd, slices.DeleteFunc(kinds(), func(k kind) bool { return pausings[k.name()].field == "" }), given, begun)
 		},
