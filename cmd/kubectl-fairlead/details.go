@@ -38,11 +38,7 @@ func detailsOf(o client.Object, now time.Time) *page {
 		p.add("phase", "%s", o.Status.Phase)
 		p.add("backup", "%s", o.Status.Key)
 	case *cachev1alpha1.Memcached:
-		p.add("servers", "%d ready of %d", o.Status.ReadyReplicas, o.Status.Replicas)
-		p.add("version", "%s, %s of memory each", o.Status.Version, o.Status.Memory)
-		if u := o.Status.Upgrade; u != nil {
-			p.add("change", "%s, %d changed so far: %s", u.Kind, u.Updated, u.Message)
-		}
+		ofPool(p, o)
 	case *webv1.WebServer:
 		ofWebServer(p, o, now)
 	case *atv1alpha1.At:
@@ -55,6 +51,23 @@ func detailsOf(o client.Object, now time.Time) *page {
 	return p
 }
 
+func ofPool(p *page, o *cachev1alpha1.Memcached) {
+	p.add("servers", "%d ready of %d", o.Status.ReadyReplicas, o.Status.Replicas)
+	for _, server := range o.Status.Servers {
+		p.add("", "%s", server)
+	}
+	p.add("version", "%s", o.Status.Version)
+	if o.Status.Memory != "" {
+		p.add("memory", "%s for items, each", o.Status.Memory)
+	}
+	if u := o.Status.Upgrade; u != nil {
+		p.add("change", "%s, %d changed so far: %s", u.Kind, u.Updated, u.Message)
+		if f := u.FailedPull; f != nil {
+			p.add("", "image %s on node %s: %s", f.Image, f.Node, f.Message)
+		}
+	}
+}
+
 func ofCluster(p *page, o *etcdv1beta2.EtcdCluster) {
 	p.add("members", "%d ready of %d", o.Status.ReadyMembers, o.Spec.Size)
 	version := o.Status.CurrentVersion
@@ -63,6 +76,10 @@ func ofCluster(p *page, o *etcdv1beta2.EtcdCluster) {
 	}
 	p.add("version", "%s", version)
 	p.add("leader", "%s", o.Status.Leader)
+	if quorum := o.Status.QuorumLoss; quorum != nil {
+		p.add("quorum lost", "loss %s: %d members lost, %d survive: docs/etcd.md says how to answer",
+			quorum.ID, len(quorum.Lost), len(quorum.Surviving))
+	}
 	p.add("adding", "%s", o.Status.Adding)
 	p.add("changing", "%s", o.Status.Changing)
 	for _, m := range o.Status.MemberList {
@@ -103,6 +120,10 @@ func ofWebServer(p *page, o *webv1.WebServer, now time.Time) {
 	p.add("image", "%s", o.Status.Image)
 	if o.Spec.Image != o.Status.Image {
 		p.add("wanted", "%s", o.Spec.Image)
+	}
+	p.add("revision", "%s", o.Status.Revision)
+	if t := o.Status.LastGoodTime; t != nil {
+		p.add("last good", "%s of image %s, healthy %s", o.Status.LastGoodRevision, o.Status.LastGoodImage, timed(t, now))
 	}
 	if f := o.Status.FailedRollout; f != nil {
 		p.add("rolled back", "from %s, %s: %s: %s", f.Image, timed(&f.Time, now), f.Reason, f.Message)

@@ -211,7 +211,7 @@ func (o *report) status(g *gathering) (string, error) {
 			h := healthOf(kind, object)
 			all = append(all, h)
 			_, _ = fmt.Fprintf(&details, "\nnamespace %s\n", h.namespace)
-			if err := s.detail(&details, h, object, now); err != nil {
+			if err := s.detail(&details, h, &page{}, now); err != nil {
 				return "", err
 			}
 		}
@@ -220,7 +220,8 @@ func (o *report) status(g *gathering) (string, error) {
 	if len(all) == 0 {
 		return "There is nothing of Fairlead's here.\n", nil
 	}
-	_, err := s.table(&screen, all, now)
+	sortByHealth(all)
+	err := s.table(&screen, all, now)
 	return screen.String() + details.String(), err
 }
 

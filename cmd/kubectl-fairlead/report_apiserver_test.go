@@ -14,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -93,6 +94,12 @@ func (r *rig) between(log string, forbidden string) []string {
 				`"code": 403, "message": "you may not"}`)
 		case strings.HasSuffix(q.URL.Path, "/log"):
 			_, _ = fmt.Fprintf(w, "container %s, previous %q\n%s", q.URL.Query().Get("container"), q.URL.Query().Get("previous"), log)
+		case strings.HasSuffix(q.URL.Path, "/proxy/metrics"):
+			said, hasSaid := scraped[path.Base(path.Dir(path.Dir(q.URL.Path)))]
+			if !hasSaid {
+				w.WriteHeader(http.StatusBadGateway)
+			}
+			_, _ = io.WriteString(w, said)
 		default:
 			proxy.ServeHTTP(w, q)
 		}

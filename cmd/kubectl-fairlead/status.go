@@ -11,45 +11,54 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const statusLong = `Say whether what Fairlead keeps running is well, and if not, what it waits for.
 
-Without a name it is a line for each object, those that are not Ready first.
+Without a name it is a line for each object, those that are not Ready first. With a name it is a
+screen about that object: also what is beside it, such as an etcdcluster's backups, certificates and
+PodDisruptionBudget, and what its servers say. What you may not read of that is named, and left out.
 
 The exit code is 0 if all are Ready, 2 if one is not, and 1 if that is unknown.`
 
 // status is `kubectl fairlead status`.
 type status struct {
 	*cli
+	printing             *genericclioptions.PrintFlags
 	allNamespaces, watch bool
 }
 
 func statusCommand(c *cli) *cobra.Command {
-	o := &status{cli: c}
+	o := &status{cli: c, printing: genericclioptions.NewPrintFlags("").WithTypeSetter(newScheme())}
 	cmd := &cobra.Command{
 		Use:   "status [KIND/NAME]",
 		Short: "Say what is well, and what is not and why",
 		Long:  statusLong,
 		Example: "  kubectl fairlead status -A\n  kubectl fairlead status etcdcluster/example\n" +
-			"  kubectl fairlead status memcached/cache --watch",
+			"  kubectl fairlead status memcached/cache --watch\n  kubectl fairlead status -A -o name",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeObjects,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Look at the objects of all namespaces")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Look again every two seconds, until Ctrl-C")
+	o.addPrinting(cmd, o.printing)
 	addTimeZone(cmd, c)
 	return cmd
 }
 
 func (o *status) run(ctx context.Context, args []string) error {
+	if o.watch && *o.printing.OutputFormat != "" {
+		return errors.New("--watch draws a screen: leave out --output")
+	}
 	for {
 		var screen bytes.Buffer
 		isWell, err := o.look(ctx, &screen, args)
@@ -104,12 +113,20 @@ func (o *status) look(ctx context.Context, screen io.Writer, args []string) (boo
 		return false, err
 	}
 	h := healthOf(kind, one)
-	return h.isWell, o.detail(screen, h, one, now)
+	if *o.printing.OutputFormat != "" {
+		return h.isWell, o.print(screen, one)
+	}
+	beside, err := o.beside(k, now)
+	if err != nil {
+		return false, err
+	}
+	return h.isWell, o.detail(screen, h, beside.of(ctx, one), now)
 }
 
 // health is whether an object is well, and what is said of that.
 type health struct {
 	kind, namespace, name string
+	object                client.Object
 	isWell                bool
 	reason, message       string
 	since                 metav1.Time
@@ -117,7 +134,8 @@ type health struct {
 
 // healthOf goes by the condition Ready, if that is of what is wanted now.
 func healthOf(k kind, o client.Object) health {
-	h := health{kind: k.name(), namespace: o.GetNamespace(), name: o.GetName(), since: o.GetCreationTimestamp()}
+	o.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	h := health{kind: k.name(), namespace: o.GetNamespace(), name: o.GetName(), object: o, since: o.GetCreationTimestamp()}
 	ready := meta.FindStatusCondition(conditionsOf(o), "Ready")
 	switch {
 	case ready == nil:
@@ -129,6 +147,13 @@ func healthOf(k kind, o client.Object) health {
 		h.reason, h.message = ready.Reason, ready.Message
 	}
 	return h
+}
+
+// sortByHealth has those first that are not well.
+func sortByHealth(all []health) {
+	slices.SortStableFunc(all, func(a, b health) int {
+		return map[bool]int{true: 1}[a.isWell] - map[bool]int{true: 1}[b.isWell]
+	})
 }
 
 // overview is a line for each object. Kinds that the cluster does not have are left out.
@@ -149,18 +174,47 @@ func (o *status) overview(ctx context.Context, k client.Client, screen io.Writer
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
+	sortByHealth(all)
+	if *o.printing.OutputFormat != "" {
+		return len(all) == 0 || all[0].isWell, o.printAll(screen, all)
+	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(screen, "There is nothing of Fairlead's here.")
 		return true, err
 	}
-	return o.table(screen, all, now)
+	return all[0].isWell, o.table(screen, all, now)
 }
 
-// table is a line for each, those that are not well first. It says whether all are.
-func (o *status) table(screen io.Writer, all []health, now time.Time) (bool, error) {
-	slices.SortStableFunc(all, func(a, b health) int {
-		return map[bool]int{true: 1}[a.isWell] - map[bool]int{true: 1}[b.isWell]
-	})
+// print prints objects, as kubectl get does.
+func (o *status) print(screen io.Writer, objects ...runtime.Object) error {
+	printer, err := o.printing.ToPrinter()
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := printer.PrintObj(object, screen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printAll prints a list, or what is called for of each.
+func (o *status) printAll(screen io.Writer, all []health) error {
+	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	var objects []runtime.Object
+	for _, h := range all {
+		objects = append(objects, h.object)
+		list.Items = append(list.Items, runtime.RawExtension{Object: h.object})
+	}
+	if *o.printing.OutputFormat == "name" { // of which the printer takes no list
+		return o.print(screen, objects...)
+	}
+	return o.print(screen, list)
+}
+
+// table is a line for each.
+func (o *status) table(screen io.Writer, all []health, now time.Time) error {
 	w := printers.GetNewTabWriter(screen)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) }
 	where := func(namespace string) string {
@@ -177,7 +231,7 @@ func (o *status) table(screen io.Writer, all []health, now time.Time) (bool, err
 		}
 		row(where(h.namespace)+h.kind+"/"+h.name, o.state(h), span(max(now.Sub(h.since.Time), 0).Truncate(time.Second)), why)
 	}
-	return all[0].isWell, w.Flush()
+	return w.Flush()
 }
 
 func (o *status) state(h health) string {
@@ -187,8 +241,8 @@ func (o *status) state(h health) string {
 	return o.colour(red, h.reason)
 }
 
-// detail is a screen about one object.
-func (o *status) detail(screen io.Writer, h health, object client.Object, now time.Time) error {
+// detail is a screen about one object, and what is beside it.
+func (o *status) detail(screen io.Writer, h health, beside *page, now time.Time) error {
 	word := "well"
 	if !h.isWell {
 		word = "not well"
@@ -196,8 +250,9 @@ func (o *status) detail(screen io.Writer, h health, object client.Object, now ti
 	p := &page{}
 	p.add(h.kind+"/"+h.name, "%s: %s, since %s", word, o.state(h), span(max(now.Sub(h.since.Time), 0).Truncate(time.Second)))
 	p.add("", "%s", h.message)
-	p.lines = append(p.lines, detailsOf(object, now).lines...)
-	for _, c := range conditionsOf(object) {
+	p.lines = append(p.lines, detailsOf(h.object, now).lines...)
+	p.lines = append(p.lines, beside.lines...)
+	for _, c := range conditionsOf(h.object) {
 		isSaid := slices.Contains([]string{"Ready", "Available", "Complete", "Reconciling", "Stalled"}, c.Type)
 		if c.Status == metav1.ConditionTrue && !isSaid {
 			p.add(c.Type, "%s: %s", c.Reason, c.Message)
