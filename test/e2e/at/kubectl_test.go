@@ -3,8 +3,6 @@
 package at
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +13,7 @@ import (
 
 // TestKubectlAt has kubectl find the plugin, and its completion, in PATH, as docs/kubectl.md installs them.
 func TestKubectlAt(t *testing.T) {
-	program, err := filepath.Abs(filepath.Join(e2e.Root, "bin", "kubectl-fairlead"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	for _, name := range []string{"kubectl-at", "kubectl_complete-at", "kubectl-fairlead"} {
-		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	e2e.InstallPlugin(t)
 	ns := e2e.NewNamespace(t)
 	kubectlAt := func(want string, args ...string) {
 		t.Helper()
