@@ -1,23 +1,16 @@
 package agent
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
@@ -26,123 +19,6 @@ import (
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-
-// database looks like one of bbolt: its first page, and more.
-func database(pages int) []byte {
-	data := bytes.Repeat([]byte("etcd"), pages*1024)
-	binary.LittleEndian.PutUint32(data[magicAt:], boltMagic)
-	return data
-}
-
-// withHash is a snapshot of a database.
-func withHash(data []byte) []byte {
-	sum := sha256.Sum256(data)
-	return append(slices.Clone(data), sum[:]...)
-}
-
-func TestCheck(t *testing.T) {
-	good := withHash(database(3))
-	changed := slices.Clone(good)
-	changed[5000]++
-	for name, tc := range map[string]struct {
-		data []byte
-		want error
-	}{
-		"good":                       {good, nil},
-		"empty":                      {nil, errEmpty},
-		"short":                      {[]byte("hello"), errForeign},
-		"a text":                     {bytes.Repeat([]byte("hello\n"), 4000), errForeign},
-		"a database without hash":    {database(3), errTruncated},
-		"truncated":                  {good[:8000], errTruncated},
-		"truncated by the last byte": {good[:len(good)-1], errTruncated},
-		"truncated by a page":        {good[:len(good)-4096], errHash},
-		"a byte is another":          {changed, errHash},
-		"something behind":           {append(slices.Clone(good), 0), errTruncated},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, size := range []int{1, 31, 33, 4096, 1 << 20} {
-				c := newCheck()
-				for part := range slices.Chunk(tc.data, size) {
-					_, _ = c.Write(part)
-				}
-				if err := c.end(); !errors.Is(err, tc.want) || err == nil && c.size != int64(len(tc.data)) {
-					t.Errorf("in parts of %d bytes: %v, want %v", size, err, tc.want)
-				}
-			}
-		})
-	}
-}
-
-// stream gives data in parts, and then ends with an error.
-func stream(data []byte, end error) func() (*pb.SnapshotResponse, error) {
-	parts := slices.Collect(slices.Chunk(data, 1000))
-	return func() (*pb.SnapshotResponse, error) {
-		if len(parts) == 0 {
-			return nil, end
-		}
-		part := parts[0]
-		parts = parts[1:]
-		return &pb.SnapshotResponse{Blob: part}, nil
-	}
-}
-
-func TestSnapshotIsCompleteOrAnError(t *testing.T) {
-	good, broken := withHash(database(2)), errors.New("broken")
-	for name, tc := range map[string]struct {
-		data []byte
-		end  error
-		want error
-	}{
-		"complete":          {good, io.EOF, nil},
-		"another hash":      {withHash(append(database(2), 1))[:len(good)], io.EOF, errHash},
-		"ends early":        {good[:5000], io.EOF, errTruncated},
-		"breaks":            {good[:5000], broken, broken},
-		"breaks at the end": {good, broken, broken},
-		"nothing":           {nil, io.EOF, errEmpty},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSnapshot(stream(tc.data, tc.end), func(error) {}, time.Minute)
-			err := s.begin()
-			var got []byte
-			if err == nil {
-				got, err = io.ReadAll(iotest.OneByteReader(s))
-			}
-			if !errors.Is(err, tc.want) || (err == nil) != (s.err == nil) {
-				t.Fatalf("%v, want %v; known as %v", err, tc.want, s.err)
-			}
-			if err == nil && !bytes.Equal(got, tc.data) {
-				t.Error("other bytes came out")
-			}
-		})
-	}
-}
-
-// A member that hangs is given up, and one that is slow, or whose reader is, is not.
-func TestSnapshotHangs(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	good := withHash(database(1))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	recv := stream(good[:1000], nil)
-	s := newSnapshot(func() (*pb.SnapshotResponse, error) {
-		if got, _ := recv(); got != nil {
-			return got, nil
-		}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}, cancel, timeout)
-	if _, err := io.ReadAll(s); err == nil || !strings.Contains(err.Error(), "no byte of the snapshot within 50ms") {
-		t.Errorf("a member that hangs: %v", err)
-	}
-
-	s = newSnapshot(stream(good, io.EOF), func(err error) { t.Errorf("cancelled: %v", err) }, timeout)
-	if err := s.begin(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(2 * timeout)
-	if _, err := io.ReadAll(s); err != nil {
-		t.Errorf("a slow reader: %v", err)
-	}
-}
 
 func TestOrder(t *testing.T) {
 	const cluster = members.ID(7)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"example.com/fairlead/operators/etcd/snapshot"
 	"example.com/fairlead/operators/etcd/store"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -151,15 +152,15 @@ func download(ctx context.Context, from *store.Store, place task.Place, path str
 	if err != nil {
 		return err
 	}
-	c := newCheck()
+	c := snapshot.NewCheck()
 	_, err = io.Copy(io.MultiWriter(c, file), r)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	made.Size, made.SHA256 = c.size, hex.EncodeToString(c.sum())
+	made.Size, made.SHA256 = c.Size, hex.EncodeToString(c.Sum())
 	object := capitalized(place.Of(made.Key))
-	switch err := c.end(); {
-	case errors.Is(err, errForeign):
+	switch err := c.End(); {
+	case errors.Is(err, snapshot.ErrForeign):
 		return &task.Problem{Reason: task.ReasonObjectForeign, Message: fmt.Sprintf("%s is no snapshot of etcd: name another one", object)}
 	case err != nil:
 		return &task.Problem{Reason: task.ReasonObjectDamaged, Message: fmt.Sprintf("%s is damaged: %v. Restore an earlier backup", object, err)}

@@ -13,6 +13,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/snapshot"
 	"example.com/fairlead/operators/etcd/store"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -122,7 +123,7 @@ func (s *saving) save(ctx context.Context) (saved *v1beta2.StoredBackup, err err
 		}
 		defer begun.end()
 		saved, err = s.write(ctx, begun)
-		if err != nil && begun.snapshot.err == nil {
+		if err != nil && begun.snapshot.Err == nil {
 			ofStorage = err
 		}
 		return err
@@ -139,7 +140,7 @@ func (s *saving) save(ctx context.Context) (saved *v1beta2.StoredBackup, err err
 // begun is a snapshot that has begun.
 type begun struct {
 	maintenance pb.MaintenanceClient
-	snapshot    *snapshot
+	snapshot    *snapshot.Reader
 	end         context.CancelFunc
 	// before and after are the member's status right before the snapshot was requested, and right
 	// after its first bytes came: its revision is not smaller than the one, nor greater than the other.
@@ -175,8 +176,8 @@ func (s *saving) beginOnce(ctx context.Context, maintenance pb.MaintenanceClient
 		b.end()
 		return nil, err
 	}
-	b.snapshot = newSnapshot(stream.Recv, cancel, s.task.Timeout)
-	if err := b.snapshot.begin(); err != nil {
+	b.snapshot = snapshot.NewReader(stream.Recv, cancel, s.task.Timeout)
+	if err := b.snapshot.Begin(); err != nil {
 		b.end()
 		return nil, err
 	}
@@ -211,13 +212,13 @@ func (s *saving) write(ctx context.Context, b *begun) (*v1beta2.StoredBackup, er
 	}, b.snapshot)
 	hashed := hash(err == nil)
 	if err != nil {
-		if b.snapshot.err != nil {
-			err = b.snapshot.err
+		if b.snapshot.Err != nil {
+			err = b.snapshot.Err
 		}
 		return nil, err
 	}
 	saved := &v1beta2.StoredBackup{
-		Key: key, Revision: revision, Size: b.snapshot.size, EtcdVersion: b.before.GetVersion(), Member: s.from.url,
+		Key: key, Revision: revision, Size: b.snapshot.Size, EtcdVersion: b.before.GetVersion(), Member: s.from.url,
 		StartTime: &metav1.Time{Time: b.from}, Duration: &metav1.Duration{Duration: s.agent.now().Sub(b.from).Round(time.Millisecond)},
 	}
 	if hashed != nil {

@@ -41,7 +41,7 @@ func TestSave(t *testing.T) {
 	if want := "etcd/backup_v20_2026-01-02-12:00:00"; saved.Key != want {
 		t.Errorf("the key is %s, want %s", saved.Key, want)
 	}
-	if size := w.files()[saved.Key]; size != saved.Size || size%sector != 32 {
+	if size := w.files()[saved.Key]; size != saved.Size || size%512 != 32 {
 		t.Errorf("the file has %d bytes, and %d are reported", size, saved.Size)
 	}
 

@@ -1,4 +1,5 @@
-package agent
+// Package snapshot reads snapshots of etcd, and ends with an error unless all is there and the hash is right.
+package snapshot
 
 import (
 	"bytes"
@@ -14,21 +15,23 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// check reads along what is said to be a snapshot: a database of bbolt, in pages, and after it the
+// Check reads along what is said to be a snapshot: a database of bbolt, in pages, and after it the
 // SHA-256 of that.
-type check struct {
-	size int64
+type Check struct {
+	// Size is how many bytes there were so far.
+	Size int64
 	head []byte
 	// tail are the last bytes so far, which may be the hash, and hash is of those before.
 	tail []byte
 	hash hash.Hash
 }
 
-func newCheck() *check { return &check{hash: sha256.New()} }
+// NewCheck has read nothing yet.
+func NewCheck() *Check { return &Check{hash: sha256.New()} }
 
 // Write never fails: what is wrong is said at the end.
-func (c *check) Write(p []byte) (int, error) {
-	c.size += int64(len(p))
+func (c *Check) Write(p []byte) (int, error) {
+	c.Size += int64(len(p))
 	if missing := headSize - len(c.head); missing > 0 {
 		c.head = append(c.head, p[:min(missing, len(p))]...)
 	}
@@ -49,59 +52,61 @@ const (
 	sector = 512
 )
 
+// What is wrong with what is no whole snapshot.
 var (
-	errEmpty     = errors.New("it is empty")
-	errForeign   = errors.New("it is no snapshot of etcd")
-	errTruncated = errors.New("its end is missing: a snapshot ends with its SHA-256")
-	errHash      = errors.New("its SHA-256 is not the one at its end")
+	ErrEmpty     = errors.New("it is empty")
+	ErrForeign   = errors.New("it is no snapshot of etcd")
+	ErrTruncated = errors.New("its end is missing: a snapshot ends with its SHA-256")
+	ErrHash      = errors.New("its SHA-256 is not the one at its end")
 )
 
-// end says what is wrong with all that was read.
-func (c *check) end() error {
+// End says what is wrong with all that was read.
+func (c *Check) End() error {
 	switch {
-	case c.size == 0:
-		return errEmpty
+	case c.Size == 0:
+		return ErrEmpty
 	case len(c.head) < headSize:
-		return errForeign
+		return ErrForeign
 	case binary.LittleEndian.Uint32(c.head[magicAt:]) != boltMagic && binary.BigEndian.Uint32(c.head[magicAt:]) != boltMagic:
-		return errForeign
-	case c.size%sector != sha256.Size:
-		return errTruncated
+		return ErrForeign
+	case c.Size%sector != sha256.Size:
+		return ErrTruncated
 	case !bytes.Equal(c.tail, c.hash.Sum(nil)):
-		return errHash
+		return ErrHash
 	}
 	return nil
 }
 
-// sum is the hash at the end.
-func (c *check) sum() []byte { return c.tail }
+// Sum is the hash at the end.
+func (c *Check) Sum() []byte { return c.tail }
 
-// snapshot reads the stream of one, and ends with an error unless it is complete.
-type snapshot struct {
+// Reader reads the stream of a snapshot, and ends with an error unless it is complete.
+type Reader struct {
 	recv    func() (*pb.SnapshotResponse, error)
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
 
-	*check
+	*Check
 	rest []byte
-	// err is why it ended, if it was not complete.
-	err error
+	// Err is why it ended, if it was not complete.
+	Err error
 }
 
-func newSnapshot(recv func() (*pb.SnapshotResponse, error), cancel context.CancelCauseFunc, timeout time.Duration) *snapshot {
-	return &snapshot{recv: recv, cancel: cancel, timeout: timeout, check: newCheck()}
+// NewReader reads what recv gives, and calls cancel if there is no byte within the timeout.
+func NewReader(recv func() (*pb.SnapshotResponse, error), cancel context.CancelCauseFunc, timeout time.Duration) *Reader {
+	return &Reader{recv: recv, cancel: cancel, timeout: timeout, Check: NewCheck()}
 }
 
-// begin waits for the first bytes.
-func (s *snapshot) begin() error {
+// Begin waits for the first bytes.
+func (s *Reader) Begin() error {
 	if len(s.rest) == 0 {
-		s.rest, s.err = s.next()
+		s.rest, s.Err = s.next()
 	}
-	return s.err
+	return s.Err
 }
 
 // next are the next bytes. Nobody waits for ever: a member that hangs keeps its connection.
-func (s *snapshot) next() ([]byte, error) {
+func (s *Reader) next() ([]byte, error) {
 	hangs := fmt.Errorf("no byte of the snapshot within %s", s.timeout)
 	var isLate bool
 	late := make(chan struct{})
@@ -114,28 +119,28 @@ func (s *snapshot) next() ([]byte, error) {
 	case isLate:
 		return nil, hangs
 	case errors.Is(err, io.EOF):
-		if err := s.end(); err != nil {
+		if err := s.End(); err != nil {
 			return nil, fmt.Errorf("the snapshot is not complete: %w", err)
 		}
 		return nil, io.EOF
 	case err != nil:
 		return nil, err
 	}
-	_, _ = s.Write(got.GetBlob()) // of check
+	_, _ = s.Write(got.GetBlob()) // of Check
 	return got.GetBlob(), nil
 }
 
 // Read returns [io.EOF] if all is there, and the hash is right.
-func (s *snapshot) Read(p []byte) (int, error) {
+func (s *Reader) Read(p []byte) (int, error) {
 	for len(s.rest) == 0 {
-		if s.err != nil {
-			return 0, s.err
+		if s.Err != nil {
+			return 0, s.Err
 		}
 		rest, err := s.next()
 		if errors.Is(err, io.EOF) {
 			return 0, io.EOF
 		}
-		s.rest, s.err = rest, err
+		s.rest, s.Err = rest, err
 	}
 	n := copy(p, s.rest)
 	s.rest = s.rest[n:]
