@@ -96,7 +96,7 @@ func fairleadCommand(c *cli) *cobra.Command {
 	at.Use = strings.Replace(at.Use, "kubectl-at", "at", 1)
 	at.Annotations = nil
 	cmd.AddCommand(at, statusCommand(c), pauseCommand(c), resumeAnyCommand(c), reportCommand(c))
-	cmd.AddCommand(webCommand(c), etcdCommand(c))
+	cmd.AddCommand(webCommand(c), etcdCommand(c), memcachedCommand(c))
 	return cmd
 }
 

@@ -187,7 +187,7 @@ func isCurrent(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, 
 	return nil
 }
 
-func observePods(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) error {
+func observePods(ctx context.Context, r client.Reader, mc *v1alpha1.Memcached, seen *observation) error {
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
 		return err

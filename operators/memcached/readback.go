@@ -125,8 +125,7 @@ func containerID(pod *corev1.Pod) string {
 	return ""
 }
 
-// askLimit queries the statistics of a server, logged in as its first user. With TLS the
-// server must show the very certificate that it was given.
+// askLimit queries the statistics of a server.
 func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -143,31 +142,41 @@ func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, p
 			return 0, err
 		}
 	}
-	if mc.Spec.TLS != nil {
-		data, err := contentOf(ctx, live, mc, "tls")
-		if err != nil {
-			return 0, err
-		}
-		pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
-		if err != nil {
-			return 0, err
-		}
-		conn = tls.Client(conn, onlyThis(pair))
+	conn, login, err := Secure(ctx, live, mc, conn)
+	if err != nil {
+		return 0, err
 	}
-	request := "stats\r\nquit\r\n"
-	if mc.Spec.Auth != nil {
-		data, err := contentOf(ctx, live, mc, "auth")
-		if err != nil {
-			return 0, err
-		}
-		line, _, _ := bytes.Cut(data[usersFile], []byte("\n"))
-		login := strings.Replace(string(line), ":", " ", 1)
-		request = fmt.Sprintf("set login 0 0 %d\r\n%s\r\n%s", len(login), login, request)
-	}
+	request := login + "stats\r\nquit\r\n"
 	if _, err := io.WriteString(conn, request); err != nil {
 		return 0, err
 	}
 	return limitIn(conn)
+}
+
+// Secure prepares a connection to a server. With TLS the server must show the very certificate that it
+// was given. With users, the command is returned that logs in the first of them.
+func Secure(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, conn net.Conn) (net.Conn, string, error) {
+	if mc.Spec.TLS != nil {
+		data, err := contentOf(ctx, live, mc, "tls")
+		if err != nil {
+			return nil, "", err
+		}
+		pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+		if err != nil {
+			return nil, "", err
+		}
+		conn = tls.Client(conn, onlyThis(pair))
+	}
+	if mc.Spec.Auth == nil {
+		return conn, "", nil
+	}
+	data, err := contentOf(ctx, live, mc, "auth")
+	if err != nil {
+		return nil, "", err
+	}
+	line, _, _ := bytes.Cut(data[usersFile], []byte("\n"))
+	login := strings.Replace(string(line), ":", " ", 1)
+	return conn, fmt.Sprintf("set login 0 0 %d\r\n%s\r\n", len(login), login), nil
 }
 
 // onlyThis trusts a server with this certificate, whatever its names and issuer.

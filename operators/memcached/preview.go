@@ -1,0 +1,52 @@
+package memcached
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
+)
+
+// Preview is what the operator would do to the servers that are there.
+type Preview struct {
+	// Upgrade is what status.upgrade would say first; nil if no server is changed.
+	Upgrade *v1alpha1.UpgradeStatus
+	// Servers are the pods of the servers that are there, by name.
+	Servers []corev1.Pod
+	// Changed are the names of those that the change is made to, in the order of the names.
+	Changed []string
+}
+
+// PreviewOf is the preview for a Memcached as it would be after a change. It is decided by the code that
+// the operator decides with, from what is read now; resizes says whether the cluster can resize running pods.
+func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, resizes bool) (Preview, error) {
+	seen := observation{now: time.Now(), resizes: resizes, children: loop.Children{}}
+	for child, name := range map[client.Object]string{&appsv1.Deployment{}: childName(mc), &appsv1.StatefulSet{}: poolName(mc)} {
+		if err := k.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, child); client.IgnoreNotFound(err) != nil {
+			return Preview{}, err
+		}
+		seen.children = seen.children.With(child)
+	}
+	if err := observePods(ctx, k, mc, &seen); err != nil {
+		return Preview{}, err
+	}
+	t, err := nextTemplate(mc, seen)
+	if err != nil {
+		return Preview{}, err
+	}
+	p := Preview{Upgrade: plannedUpgrade(mc, seen, t), Servers: seen.pods}
+	for _, pod := range seen.pods {
+		if p.Upgrade != nil && pod.DeletionTimestamp == nil && !isUpdated(&pod, t) {
+			p.Changed = append(p.Changed, pod.Name)
+		}
+	}
+	return p, nil
+}
+
+// PortOf is where the server of a pod serves, which may be another port than the one requested now.
+func PortOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 { return portOf(mc, pod) }
