@@ -23,29 +23,27 @@ import (
 // and of those that have not started yet.
 func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
 	p.startStopped(ec, wanted)
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		switch {
 		case m.wasStopped():
-		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m.name, wanted).String()):
-			p.setImage(ec, m.pod, p.versionFor(ec, m.name, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
+		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m, wanted).String()):
+			p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
 		case m.pod != nil && isOver(m.pod):
 			p.delete(m.pod, "it has ended")
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
 			p.delete(m.pod, "the members have changed before it started")
-		case m.neverRan(ec) && (m.pod == nil || m.data == ""):
-			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), foundingOf(ec))
-		case m.pod != nil && pods.IsGated(m.pod, gate) && m.recorded != "" && m.recorded == m.data:
+		case m.neverRan() && (m.pod == nil || m.data == ""):
+			p.create(ec, seen, m, p.versionFor(ec, m, wanted), foundingOf(ec))
+		case m.pod != nil && pods.IsGated(m.pod, gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
 			p.letGo(m.pod)
 		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
 			s := p.joining(ec)
 			s.isSealed = m.isStarted()
-			p.create(ec, seen, m.name, p.versionFor(ec, m.name, wanted), s)
+			p.create(ec, seen, m, p.versionFor(ec, m, wanted), s)
 		}
 	}
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
 			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}}
 			p.patch(m.pod, "sealed", "", change).IfCurrent = false // it is about this pod alone
@@ -64,9 +62,9 @@ func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 	if r := ec.Status.Restoring; r != nil && r.Phase == v1beta2.RestoreSwitching {
 		return
 	}
-	for i := range p.view.members {
-		if m := &p.view.members[i]; m.wasStopped() {
-			change := imageChange(ec, m.pod, p.versionFor(ec, m.name, wanted))
+	for _, m := range p.view.members {
+		if m.wasStopped() {
+			change := imageChange(ec, m.pod, p.versionFor(ec, m, wanted))
 			change["metadata"].(map[string]any)["resourceVersion"] = m.pod.ResourceVersion // not if anybody has done anything to it since
 			p.patch(m.pod, "start", "", change)
 		}
@@ -106,11 +104,9 @@ func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
 
 // versionFor is the version that a member is created with: the one that it had, or that the
 // others have.
-func (p *plan) versionFor(ec *v1beta2.EtcdCluster, name string, wanted versions.Version) versions.Version {
-	for _, known := range ec.Status.MemberList {
-		if v, err := versions.Parse(known.Version); known.Name == name && err == nil {
-			return v
-		}
+func (p *plan) versionFor(ec *v1beta2.EtcdCluster, m *member, wanted versions.Version) versions.Version {
+	if !m.version.IsZero() {
+		return m.version
 	}
 	if v, err := versions.Parse(ec.Status.CurrentVersion); err == nil {
 		return v
@@ -126,10 +122,10 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 	}
 	if m := p.view.find((*member).refuses); m != nil {
 		p.stall(reasonRefused, "%s", capitalized(m.answer.err.Error()))
-		p.later(seen)
+		p.later()
 		return true
 	}
-	p.soon(seen)
+	p.soon()
 	if ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready); p.view.mayHaveQuorum &&
 		ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation {
 		return true // what is not known for a moment is as it was
@@ -141,131 +137,96 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 
 // settleLearner promotes a learner that has caught up, and removes one that is lost. While there
 // is one, nothing else is changed of the members.
-func (p *plan) settleLearner(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) settleLearner(ec *v1beta2.EtcdCluster) bool {
 	m := p.view.find(func(m *member) bool { return !m.isForeign() && (m.IsLearner || !m.isStarted()) })
 	if m == nil {
 		return false
 	}
 	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.name)
-	p.soon(seen)
+	p.soon()
 	switch {
-	case p.isLost(ec, m):
-		p.remove(ec, seen, m, "its data is lost")
+	case m.isLost():
+		p.remove(ec, m, "its data is lost")
 	case len(p.view.members) > int(ec.Spec.Size):
-		p.remove(ec, seen, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+		p.remove(ec, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.isStarted() && p.downgrading() != "":
-		p.downgrade(ec, seen, "") // until then it cannot join: see mayBeSent
+		p.downgrade(ec, "") // until then it cannot join: see mayBeSent
 	case m.IsLearner && m.follows:
-		p.askLeader(ec, seen, "", members.Request{What: members.Promote, ID: m.ID})
-	case m.pod != nil && !p.repairImage(ec, seen, m):
-		p.later(seen)
+		p.askLeader(ec, "", members.Request{What: members.Promote, ID: m.ID})
+	case m.pod != nil && !p.repairImage(ec, m):
+		p.later()
 	}
 	return true
 }
 
-// isLost says whether the data of a member is gone: with its pod, where that had no volume, with
-// its volume, or by a defect of the disk. That it cannot be reached says nothing.
-func (p *plan) isLost(ec *v1beta2.EtcdCluster, m *member) bool {
-	switch {
-	case m.isForeign() || !m.isStarted():
-		return false
-	case m.claim != nil && isEnding(m.claim) && m.pod == nil:
-		return true
-	case m.pod == nil && m.claim == nil:
-		return !m.neverRan(ec)
-	case m.recorded != "" && m.data != m.recorded:
-		return true // what is there is not what had its data
-	case m.pod == nil:
-		return false
-	case isOver(m.pod) && !hasVolumes(ec):
-		return true
-	}
-	return isCorrupt(p.view, m) || saysLost(m.pod)
-}
-
-// isCorrupt says whether etcd has found that a member's data is not that of the others.
-func isCorrupt(v view, m *member) bool {
-	for i := range v.members {
-		if other := &v.members[i]; other.follows {
-			for _, alarm := range other.answer.status.Alarms {
-				if alarm.Type == members.Corrupt && alarm.Member == m.ID {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // removeLost removes a member whose data is lost, if the others are a quorum. Its replacement is
 // added later, as one that is missing.
-func (p *plan) removeLost(ec *v1beta2.EtcdCluster, seen observation) bool {
-	m := p.view.find(func(m *member) bool { return p.isLost(ec, m) })
+func (p *plan) removeLost(ec *v1beta2.EtcdCluster) bool {
+	m := p.view.find((*member).isLost)
 	if m == nil {
 		return false
 	}
 	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.name)
-	p.soon(seen)
+	p.soon()
 	if p.view.survivesWithout(m, true) {
-		p.remove(ec, seen, m, "its data is lost")
+		p.remove(ec, m, "its data is lost")
 	}
 	return true
 }
 
 // remove removes a member from the cluster. Its pod and its volume are deleted once the cluster
 // does not have it any more.
-func (p *plan) remove(ec *v1beta2.EtcdCluster, seen observation, m *member, why string) {
+func (p *plan) remove(ec *v1beta2.EtcdCluster, m *member, why string) {
 	switch {
 	case !p.view.isCurrent:
 	case m.ID == p.view.leader:
-		p.moveLeader(ec, seen)
+		p.moveLeader(ec)
 	default:
 		r := members.Request{What: members.Remove, ID: m.ID, Listed: p.view.ids()}
-		p.askLeader(ec, seen, fmt.Sprintf("member %s removed: %s", m.name, why), r)
+		p.askLeader(ec, fmt.Sprintf("member %s removed: %s", m.name, why), r)
 	}
 }
 
 // moveLeader has the leader hand over to the voter that has applied the most.
-func (p *plan) moveLeader(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) moveLeader(ec *v1beta2.EtcdCluster) bool {
 	var to *member
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		if m.isVoter() && m.follows && m.ID != p.view.leader && (to == nil || m.answer.status.Applied > to.answer.status.Applied) {
 			to = m
 		}
 	}
-	if to == nil || p.askLeader(ec, seen, "", members.Request{What: members.MoveLeader, ID: to.ID}) == nil {
+	if to == nil || p.askLeader(ec, "", members.Request{What: members.MoveLeader, ID: to.ID}) == nil {
 		return false
 	}
-	p.soon(seen)
+	p.soon()
 	return true
 }
 
 // removeSurplus removes a member if there are more than the spec requests: the one that is
 // missed least.
-func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster) bool {
 	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
 	if ours <= int(ec.Spec.Size) {
 		return false
 	}
 	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
-	p.soon(seen)
+	p.soon()
 	victim := p.view.find(func(m *member) bool { return !m.isForeign() && !m.follows })
 	for i := len(p.view.members) - 1; i >= 0 && victim == nil; i-- {
-		if m := &p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
+		if m := p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
 			victim = m
 		}
 	}
 	if victim != nil && p.view.survivesWithout(victim, true) {
-		p.remove(ec, seen, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+		p.remove(ec, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	}
 	return true
 }
 
 // addMissing adds a member if there are fewer than the spec requests: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
-func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
-	if ec.Status.Adding != "" && p.view.isCurrent && p.view.byName(ec.Status.Adding) != nil {
+func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
+	if ec.Status.Adding != "" && p.view.isCurrent && p.view.of(ec.Status.Adding).isMember {
 		p.memory.adding = "" // done
 	}
 	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
@@ -276,20 +237,20 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if p.activity == "" {
 		p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
 	}
-	p.soon(seen)
+	p.soon()
 	if !p.view.isWhole() || !p.view.isCurrent {
 		return false // etcd refuses it, and rightly
 	}
 	if p.memory.adding == "" {
-		p.memory.adding = p.nextName(ec, seen)
+		p.memory.adding = p.nextName(ec)
 		p.claim("member")
 		return true
 	}
 	if p.downgrading() != "" {
-		p.downgrade(ec, seen, "") // it could not join: see mayBeSent
+		p.downgrade(ec, "") // it could not join: see mayBeSent
 		return true
 	}
-	r := p.askLeader(ec, seen, fmt.Sprintf("member %s added", p.memory.adding), members.Request{
+	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.adding), members.Request{
 		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.adding)}, Learner: p.lowest().HasLearners(), Listed: p.view.ids(),
 	})
 	if r != nil {
@@ -301,20 +262,17 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster, seen observation) bool {
 // removeStrays deletes pods and volumes that are no member's: what is left of those that were
 // removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
 // then somebody is wrong about who is a member.
-func (p *plan) removeStrays(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) {
 	if !p.view.isCurrent {
 		return
 	}
-	for _, name := range p.view.strays {
-		a, pod := seen.answers[name], seen.pods[name]
-		if isEnding(pod) || a.isOf(members.ParseID(ec.Status.ClusterID)) && a.hasList() && a.status.Leader != 0 {
-			continue
-		}
-		p.delete(pod, "it is no member of the cluster any more")
-	}
-	for _, name := range p.view.unused {
-		if claim := seen.claims[name]; !isEnding(claim) && seen.pods[name] == nil && !isKept(ec, name) {
-			p.delete(claim, "its member is no member of the cluster any more").IfSame = true // it may have been set aside
+	for _, m := range p.view.strays {
+		isOfCluster := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.hasList() && m.answer.status.Leader != 0
+		switch {
+		case m.pod != nil && !isEnding(m.pod) && !isOfCluster:
+			p.delete(m.pod, "it is no member of the cluster any more")
+		case m.pod == nil && !isEnding(m.claim) && !isKept(ec, m.name):
+			p.delete(m.claim, "its member is no member of the cluster any more").IfSame = true // it may have been set aside
 		}
 	}
 }

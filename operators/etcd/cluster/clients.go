@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
@@ -14,7 +13,7 @@ import (
 func ClientURLs(ec *v1beta2.EtcdCluster) []string {
 	var all []string
 	for _, m := range ec.Status.MemberList {
-		if m.Name != "" && strings.HasPrefix(m.Name, ec.Name+"-") {
+		if isOurs(ec, m.Name) {
 			all = append(all, fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, m.Name), members.ClientPort))
 		}
 	}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/json"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,19 +81,19 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	case next.recoverQuorum(ec, seen, wanted):
 	default:
 		next.restore(ec, seen, wanted)
-		next.removeStrays(ec, seen)
+		next.removeStrays(ec)
 		_ = next.awaitQuorum(ec, seen) ||
-			next.makeSpace(ec, seen) ||
-			next.settleLearner(ec, seen) ||
-			next.removeLost(ec, seen) ||
-			next.disarmOld(ec, seen) ||
-			next.removeSurplus(ec, seen) ||
-			next.addMissing(ec, seen) ||
+			next.makeSpace(ec) ||
+			next.settleLearner(ec) ||
+			next.removeLost(ec) ||
+			next.disarmOld(ec) ||
+			next.removeSurplus(ec) ||
+			next.addMissing(ec) ||
 			next.rollOut(ec, seen, wanted) ||
-			next.keepUp(ec, seen)
+			next.keepUp(ec)
 	}
 	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
-		next.later(seen)
+		next.later()
 	}
 	next.Wake(seen.now.Add(next.view.rests()))
 	return next
@@ -113,7 +112,7 @@ func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
 	for _, s := range seen.certs.stale {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: s.seen, Want: s.want, Private: true})
 	}
-	p.growVolumes(ec, seen)
+	p.growVolumes(ec)
 }
 
 // budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
@@ -135,14 +134,14 @@ func (p *plan) remark(ec *v1beta2.EtcdCluster, seen observation) {
 	for _, obj := range seen.unmarked {
 		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
-			if !haveStopped(ec, seen, r) {
+			if !p.haveStopped(ec, r) {
 				continue // the Services must not lead to both
 			}
 			why = "it is a member of the restored cluster"
 		}
 		p.mark(ec, obj, why)
 	}
-	for _, obj := range seen.hiddenSeeds(ec) {
+	for _, obj := range p.view.hiddenSeed() {
 		p.patch(obj, "marks", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": seedLabels(ec)}})
 	}
 }
@@ -180,25 +179,17 @@ func (p *plan) delete(obj client.Object, why string) *loop.Write {
 func (p *plan) claim(name string) { p.Claim = name }
 
 // soon looks again soon, because what is under way brings no event.
-func (p *plan) soon(seen observation) { p.Wake(seen.now.Add(busyWake)) }
+func (p *plan) soon() { p.Wake(p.view.now.Add(busyWake)) }
 
 // later looks again a little later.
-func (p *plan) later(seen observation) { p.Wake(seen.now.Add(waitingWake)) }
+func (p *plan) later() { p.Wake(p.view.now.Add(waitingWake)) }
 
 // create creates the pod of a member, with its volume.
-func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, name string, version versions.Version, s start) {
-	if hasVolumes(ec) && seen.claims[name] == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, name), IfCurrent: true})
+func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, m *member, version versions.Version, s start) {
+	if hasVolumes(ec) && m.claim == nil {
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, m.name), IfCurrent: true})
 	}
-	if seen.pods[name] == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, name, version.String(), s, seen.certs), IfCurrent: true})
+	if m.pod == nil {
+		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, m.name, version.String(), s, seen.certs), IfCurrent: true})
 	}
 }
-
-// isOver says that a pod has ended, and does not start again: it was evicted, for example.
-func isOver(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
-// isEnding says that an object is being deleted.
-func isEnding(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil }

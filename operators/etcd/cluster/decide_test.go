@@ -137,6 +137,7 @@ func TestDecide(t *testing.T) {
 		"nobody is trusted, and no CA was replaced": {world: distrusting(distrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
 		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
+		"nobody answers: those elsewhere not lost":  {world: healthy(anEtcd(size(1)), 1).hasForeign().remembers("elsewhere", "2a").silences(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decide(tc.world.ec, tc.world.seen)
@@ -350,6 +351,15 @@ func (w *world) isAdded(n int64) *world {
 
 func (w *world) hasForeign() *world {
 	return w.joins(members.Member{ID: 99, Name: "elsewhere", PeerURLs: []string{"http://192.0.2.7:2380"}})
+}
+
+// remembers has status have members that the operator does not run, and only the first of its own.
+func (w *world) remembers(foreign ...string) *world {
+	w.ec.Status.MemberList = w.ec.Status.MemberList[:1]
+	for i, name := range foreign {
+		w.ec.Status.MemberList = append(w.ec.Status.MemberList, v1beta2.MemberStatus{Name: name, ID: members.ID(99 + i).String()})
+	}
+	return w
 }
 
 func (w *world) joins(m members.Member) *world {

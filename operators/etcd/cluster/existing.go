@@ -147,9 +147,8 @@ func named(all []client.Object) string {
 // user wants that, until a member that has a leader says which cluster it is of.
 func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
 	var cluster members.ID
-	for _, name := range sortedKeys(seen.answers) {
-		a := seen.answers[name]
-		switch {
+	for _, m := range p.view.present {
+		switch a := m.answer; {
 		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
 		case cluster != 0:
 			p.stall(reasonForgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
@@ -158,7 +157,7 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions
 			cluster = a.status.ClusterID
 		}
 	}
-	p.soon(seen)
+	p.soon()
 	if cluster != 0 {
 		p.memory.clusterID = cluster.String()
 		p.claim("cluster")
@@ -170,9 +169,9 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions
 			"To start members for the volumes that have no pod, set spec.adoptExisting to true")
 		return
 	}
-	for _, name := range sortedKeys(seen.claims) {
-		if !isEnding(seen.claims[name]) {
-			p.create(ec, seen, name, wanted, start{isSealed: true, token: string(ec.UID)})
+	for _, m := range p.view.present {
+		if m.claim != nil && !isEnding(m.claim) {
+			p.create(ec, seen, m, wanted, start{isSealed: true, token: string(ec.UID)})
 		}
 	}
 	p.report(problem{reason: reasonForgotten, passes: true, message: nobody + "Waiting for the members of the volumes that are there"})

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,15 +33,15 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	p.memory.quorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
-	case len(seen.pods)+len(seen.claims) > 0:
+	case len(p.view.present) > 0:
 		p.takeIn(ec, seen, wanted)
 		return
 	default:
-		p.nameFounders(ec, seen)
+		p.nameFounders(ec)
 		return
 	}
-	p.removeOthers(ec, seen)
-	if id := formedBy(ec, seen); id != 0 {
+	p.removeOthers(ec)
+	if id := p.formedBy(ec); id != 0 {
 		p.memory.clusterID = id.String()
 		p.claim("cluster")
 		return
@@ -50,31 +49,31 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	lost := p.createFounders(ec, seen, wanted)
 	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
-		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID && !p.recoverFrom(ec, seen) {
-			p.startAnew(ec, seen)
+		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID && !p.recoverFrom(ec) {
+			p.startAnew(ec)
 		}
 		p.startStopped(ec, wanted)
 		return
 	}
-	p.mend(ec, seen, wanted)
-	p.soon(seen)
+	p.mend(ec, wanted)
+	p.soon()
 }
 
 // nameFounders names the founders. Nothing is created before they are stored.
-func (p *plan) nameFounders(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
 	p.memory.founders = nil
 	for range ec.Spec.Size {
-		p.memory.founders = append(p.memory.founders, p.nextName(ec, seen))
+		p.memory.founders = append(p.memory.founders, p.nextName(ec))
 	}
 	p.claim("founders")
 }
 
 // nextName is a name that no member has had or, if status was emptied, that none has.
-func (p *plan) nextName(ec *v1beta2.EtcdCluster, seen observation) string {
+func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 	for {
 		p.memory.made++
 		name := memberName(ec, p.memory.made)
-		if seen.pods[name] == nil && seen.claims[name] == nil && p.view.byName(name) == nil {
+		if p.view.named[name] == nil {
 			return name
 		}
 	}
@@ -84,19 +83,19 @@ func (p *plan) nextName(ec *v1beta2.EtcdCluster, seen observation) string {
 // returns those that are lost: they were let go, or might have been, and their data is gone.
 func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) (lost []string) {
 	for _, name := range ec.Status.Founders {
-		counted := recordedData(ec, name)
-		pod, has := seen.pods[name], dataOf(ec, seen, name)
+		m := p.view.of(name)
+		counted := m.was.DataUID
 		switch {
-		case pod != nil && isOver(pod):
-			p.delete(pod, "it has ended")
-		case pod != nil && isEnding(pod):
+		case m.pod != nil && isOver(m.pod):
+			p.delete(m.pod, "it has ended")
+		case m.pod != nil && isEnding(m.pod):
 			// what becomes of it is seen when it is gone
-		case counted != "" && counted != has:
+		case counted != "" && counted != m.data:
 			lost = append(lost, name)
-		case pod != nil && pods.IsGated(pod, gate) && counted != "":
-			p.letGo(pod)
-		case pod == nil || has == "":
-			p.create(ec, seen, name, wanted, foundingOf(ec))
+		case m.pod != nil && pods.IsGated(m.pod, gate) && counted != "":
+			p.letGo(m.pod)
+		case m.pod == nil || m.data == "":
+			p.create(ec, seen, m, wanted, foundingOf(ec))
 		}
 	}
 	return lost
@@ -111,45 +110,17 @@ func foundingOf(ec *v1beta2.EtcdCluster) start {
 	return s
 }
 
-// neverRan says that a member is a founder that was not let go before the others formed the
-// cluster.
-func (m *member) neverRan(ec *v1beta2.EtcdCluster) bool {
-	return m.recorded == "" && slices.Contains(ec.Status.Founders, m.name)
-}
-
-// recordedData is the UID of what has the data of a member, as status has recorded it; empty if it
-// has not.
-func recordedData(ec *v1beta2.EtcdCluster, name string) string {
-	for _, m := range ec.Status.MemberList {
-		if m.Name == name {
-			return m.DataUID
-		}
-	}
-	return ""
-}
-
-// dataOf is the UID of what has the data of a member; empty if that is not there.
-func dataOf(ec *v1beta2.EtcdCluster, seen observation, name string) string {
-	switch pod, claim := seen.pods[name], seen.claims[name]; {
-	case hasVolumes(ec) && claim != nil:
-		return string(claim.UID)
-	case !hasVolumes(ec) && pod != nil:
-		return string(pod.UID)
-	}
-	return ""
-}
-
 // letGo removes the scheduling gate.
 func (p *plan) letGo(pod *corev1.Pod) {
 	p.patch(pod, "gate", "", map[string]any{"spec": pods.Ungated(gate)}).IfCurrent = false // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
-func formedBy(ec *v1beta2.EtcdCluster, seen observation) members.ID {
+func (p *plan) formedBy(ec *v1beta2.EtcdCluster) members.ID {
 	following := map[members.ID]int{}
 	for _, name := range ec.Status.Founders {
-		a, ok := seen.answers[name]
-		if !ok || !a.hasList() || a.status.Leader == 0 || len(a.list.Members) != len(ec.Status.Founders) {
+		a := p.view.of(name).answer
+		if !a.hasList() || a.status.Leader == 0 || len(a.list.Members) != len(ec.Status.Founders) {
 			continue
 		}
 		id := a.status.ClusterID
@@ -162,39 +133,38 @@ func formedBy(ec *v1beta2.EtcdCluster, seen observation) members.ID {
 
 // removeOthers removes what is left of an earlier try: pods and volumes of members that are no
 // founders. Nothing of them is kept, because the user has accepted that.
-func (p *plan) removeOthers(ec *v1beta2.EtcdCluster, seen observation) {
-	for _, name := range sortedKeys(seen.pods) {
-		if pod := seen.pods[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(pod) {
-			p.delete(pod, "it is no member of the cluster")
+func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
+	for _, m := range p.view.present {
+		if m.isFounder {
+			continue
 		}
-	}
-	for _, name := range sortedKeys(seen.claims) {
-		if claim := seen.claims[name]; !slices.Contains(ec.Status.Founders, name) && !isEnding(claim) && !isKept(ec, name) {
-			p.delete(claim, "its member is no member of the cluster").IfSame = true // it may have been set aside
+		if m.pod != nil && !isEnding(m.pod) {
+			p.delete(m.pod, "it is no member of the cluster")
+		}
+		if m.claim != nil && !isEnding(m.claim) && !isKept(ec, m.name) {
+			p.delete(m.claim, "its member is no member of the cluster").IfSame = true // it may have been set aside
 		}
 	}
 }
 
 // startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user
 // has accepted that.
-func (p *plan) startAnew(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
 	p.memory.clusterID, p.memory.adding, p.memory.changing, p.memory.prepared = "", "", "", ""
-	p.memory.recovered = &v1beta2.Recovered{ID: p.memory.quorumLoss.ID, Time: timeOf(seen.now)}
+	p.memory.recovered = &v1beta2.Recovered{ID: p.memory.quorumLoss.ID, Time: timeOf(p.view.now)}
 	p.memory.quorumLoss = nil
-	p.nameFounders(ec, seen)
+	p.nameFounders(ec)
 	p.claim("anew")
 }
 
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
 // scheduled as they are: none of them has run.
-func (p *plan) mend(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+func (p *plan) mend(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 	image := imageOf(ec, wanted.String())
 	for _, name := range ec.Status.Founders {
-		pod := seen.pods[name]
-		if pod == nil || isEnding(pod) || seen.answers[name].err == nil {
-			continue
-		}
-		switch {
+		m := p.view.of(name)
+		switch pod := m.pod; {
+		case pod == nil || isEnding(pod) || m.hasAnswered():
 		case imageIn(pod) != image:
 			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && pod.Annotations[templateAnnotation] != templateHash(ec):

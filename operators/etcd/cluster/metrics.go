@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -70,21 +69,21 @@ func noteFigure(ec *v1beta2.EtcdCluster, seen observation) {
 
 // next is the figure after another step.
 func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
-	cluster := members.ParseID(ec.Status.ClusterID)
+	cluster, v := members.ParseID(ec.Status.ClusterID), viewOf(ec, seen)
 	is := figure{members: map[string]int{}, reign: f.reign, isLeaderless: f.isLeaderless, filled: map[string]float64{}, expires: f.expires}
-	for _, m := range ec.Status.MemberList {
-		is.members[stateOf(m)]++
-		if a, ok := seen.answers[m.Name]; !ok || !a.isOf(cluster) {
-			if last, known := f.filled[m.Name]; known {
-				is.filled[m.Name] = last
+	for _, known := range ec.Status.MemberList {
+		is.members[stateOf(known)]++
+		if m := v.of(known.Name); !m.answer.isOf(cluster) {
+			if last, known := f.filled[m.name]; known {
+				is.filled[m.name] = last
 			}
-		} else if quota := quotaOf(seen.pods[m.Name], a.status); quota > 0 {
-			is.filled[m.Name] = float64(a.status.DBSize) / float64(quota)
+		} else if quota := m.quota(); quota > 0 {
+			is.filled[m.name] = float64(m.answer.status.DBSize) / float64(quota)
 		}
 	}
 	if seen.answers != nil { // the members were asked
-		now := reignOf(cluster, seen)
-		is.isLeaderless = cluster != 0 && now.leader == 0 && !seen.isRefused()
+		now := v.reign(cluster)
+		is.isLeaderless = cluster != 0 && now.leader == 0 && v.find((*member).refuses) == nil
 		// A member that is cut off may still believe in an earlier leader.
 		if now.cluster != f.reign.cluster || now.leader != 0 && now.term >= f.reign.term {
 			is.reign = now
@@ -109,22 +108,11 @@ func stateOf(m v1beta2.MemberStatus) string {
 	return stateNotReady
 }
 
-// isRefused says that a member does not tell the operator anything, because users are on.
-func (o observation) isRefused() bool {
-	for _, a := range o.answers {
-		if errors.Is(a.err, members.ErrAuth) {
-			return true
-		}
-	}
-	return false
-}
-
-// reignOf is who leads a cluster now; nobody, if no member knows.
-func reignOf(cluster members.ID, seen observation) reign {
-	leader, _ := choose(seen, cluster)
-	r := reign{cluster: cluster, leader: leader}
-	for _, a := range seen.answers {
-		if leader != 0 && a.isOf(cluster) && a.status.Leader == leader {
+// reign is who leads the cluster now; nobody, if no member knows.
+func (v *view) reign(cluster members.ID) reign {
+	r := reign{cluster: cluster, leader: v.leader}
+	for _, m := range v.present {
+		if a := m.answer; v.leader != 0 && a.isOf(cluster) && a.status.Leader == v.leader {
 			r.term = max(r.term, a.status.RaftTerm)
 		}
 	}

@@ -28,7 +28,8 @@ type observation struct {
 	peers, clients *corev1.Service
 	// reached are the pods that the Service for clients leads to.
 	reached services.Targets
-	// pods and claims are those of the cluster, by name, also those that are ending.
+	// pods and claims are those of the cluster, by name, also those that are ending, and of the seed of the restore
+	// that is under way.
 	pods   map[string]*corev1.Pod
 	claims map[string]*corev1.PersistentVolumeClaim
 	// budgets are PodDisruptionBudgets of others that select pods, too.
@@ -39,9 +40,7 @@ type observation struct {
 	// existing are pods and claims that may be of a cluster of which nothing is known yet, and are not this
 	// EtcdCluster's.
 	existing []client.Object
-	// seed is the one of the restore that is under way, and seeds are pods and claims of all that there
-	// were, as far as they are there.
-	seed  seed
+	// seeds are pods and claims of all seeds that there were, as far as they are there.
 	seeds []client.Object
 	// restores are the EtcdRestores that name the cluster, and restore is the one that is next.
 	restores []*v1beta2.EtcdRestore
@@ -107,24 +106,19 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
-	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeSeed, observeBudgets} {
+	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *observation) error{observeRestores, observeBudgets, observeSeed} {
 		if err := observe(ctx, r, ec, &seen); err != nil {
 			return seen, err
 		}
 	}
-	running := seen.pods
-	if seen.seed.pod != nil {
-		running = maps.Clone(seen.pods)
-		running[seen.seed.pod.Name] = seen.seed.pod
-	}
-	if seen.certs, err = o.observeCertificates(ctx, r, ec, running); err != nil {
+	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
 		return seen, err
 	}
 	if ec.Spec.TLS == nil || seen.certs.client != nil {
 		if err = o.asker.renew(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		answered := o.asker.ask(ctx, ec, running, seen.now)
+		answered := o.asker.ask(ctx, ec, seen.pods, seen.now)
 		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
 		seen.answers, seen.space = answered.answers, answered.space
 	}
@@ -236,7 +230,7 @@ func observeNamed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 func remembered(ec *v1beta2.EtcdCluster) []string {
 	var all []string
 	for _, m := range ec.Status.MemberList {
-		if m.Name != "" && isOurs(ec, m.Name) {
+		if isOurs(ec, m.Name) {
 			all = append(all, m.Name)
 		}
 	}

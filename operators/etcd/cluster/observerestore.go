@@ -127,26 +127,21 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		}
 	}
 	under := ec.Status.Restoring
-	if under == nil {
-		return nil
+	if under == nil || under.Phase == v1beta2.RestoreCompleting {
+		return nil // there is none, or it is a member
 	}
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
 	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", pod, seen); err != nil {
 		return err
 	} else if found {
-		seen.seed.pod = pod
+		seen.pods[under.Seed] = pod
 	}
 	if !hasVolumes(ec) {
 		return nil
 	}
 	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", claim, seen)
 	if found {
-		seen.seed.claim = claim
+		seen.claims[under.Seed] = claim
 	}
 	return err
-}
-
-// isRemembered says whether status has a member of that name.
-func isRemembered(ec *v1beta2.EtcdCluster, name string) bool {
-	return slices.ContainsFunc(ec.Status.MemberList, func(m v1beta2.MemberStatus) bool { return m.Name == name })
 }

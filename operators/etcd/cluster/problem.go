@@ -106,8 +106,12 @@ func lastWords(c corev1.ContainerStatus, otherwise string) string {
 // slowBinding is for how long a volume that is not bound is no problem.
 const slowBinding = 10 * time.Second
 
-// problemStarting is the problem of a member with which nothing is wrong.
-const problemStarting = "its pod is starting"
+// obstacle is what keeps a member from serving, in words that do not change with every try; none if nothing does.
+type obstacle struct {
+	words string
+	// isStarting says that nothing is wrong with it so far, and isCrash that etcd ends each time that it is started.
+	isStarting, isCrash bool
+}
 
 // problemOfOther is what keeps a container from starting that admission has added: etcd may wait for it.
 func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) string {
@@ -124,65 +128,103 @@ func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) st
 	return ""
 }
 
-// problemOfContainers is what keeps the containers of a member from running, and whether that is etcd, which ends
-// each time that it is started.
-func problemOfContainers(m *member, now time.Time) (problem string, isCrash bool) {
+// problemOfContainers is what keeps the containers of a member from running.
+func problemOfContainers(m *member, now time.Time) obstacle {
 	for _, c := range pods.Statuses(m.pod) {
 		crash, loops := pods.CrashLoop(c, now)
 		switch wait := c.State.Waiting; {
 		case c.Name != containerName:
-			if problem := problemOfOther(m.pod, c, now); problem != "" && !m.follows {
-				return problem, false
+			if words := problemOfOther(m.pod, c, now); words != "" && !m.follows {
+				return obstacle{words: words}
 			}
 		case loops:
 			// Not how often: what stays as it is, is not written again and again.
 			if words := lastWords(c, crash.LastWords); words != "" {
-				return "etcd is crash-looping: " + words, true
+				return obstacle{words: "etcd is crash-looping: " + words, isCrash: true}
 			}
-			return "etcd is crash-looping", true
+			return obstacle{words: "etcd is crash-looping", isCrash: true}
 		case pods.ObstacleOf(c) == pods.NoImage:
-			return fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod)), false
+			return obstacle{words: fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod))}
 		case pods.ObstacleOf(c) == pods.NoStart:
-			return fmt.Sprintf("its container cannot start: %s", status.Shortened(wait.Message)), false
+			return obstacle{words: "its container cannot start: " + status.Shortened(wait.Message)}
 		}
 	}
-	return "", false
+	return obstacle{}
 }
 
-// problemOf is what keeps a member from serving, in words that do not change with every try.
-func problemOf(m *member, seen observation) string {
-	if m.isForeign() {
-		return ""
-	}
+// problemOfPod is what keeps the pod of a member from running, or that it is starting.
+func problemOfPod(m *member, now time.Time) obstacle {
 	if m.pod == nil {
-		return "it has no pod"
+		return obstacle{words: "it has no pod"}
 	}
-	if problem, _ := problemOfContainers(m, seen.now); problem != "" {
+	if problem := problemOfContainers(m, now); problem.words != "" {
 		return problem
 	}
 	for _, condition := range m.pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return "its pod cannot be scheduled: " + status.Shortened(condition.Message)
+			return obstacle{words: "its pod cannot be scheduled: " + status.Shortened(condition.Message)}
 		}
 	}
-	waits := m.pod.Spec.NodeName == "" && !pods.IsGated(m.pod, gate) && seen.now.Sub(m.pod.CreationTimestamp.Time) > slowBinding
-	if waits && m.claim != nil && m.claim.Status.Phase == corev1.ClaimPending {
-		return fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.claim.Name)
-	}
+	waits := m.pod.Spec.NodeName == "" && !pods.IsGated(m.pod, gate) && now.Sub(m.pod.CreationTimestamp.Time) > slowBinding
 	switch {
+	case waits && m.claim != nil && m.claim.Status.Phase == corev1.ClaimPending:
+		return obstacle{words: fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.claim.Name)}
 	case isEnding(m.pod):
-		return "its pod is ending"
+		return obstacle{words: "its pod is ending"}
+	}
+	return obstacle{words: "its pod is starting", isStarting: true}
+}
+
+// problemOf is what keeps a member from serving. doubt is what may be wrong with the certificates.
+func problemOf(m *member, doubt string) obstacle {
+	switch {
+	case m.isForeign():
+		return obstacle{}
+	case !m.podProblem.isStarting:
+		return m.podProblem
 	case m.follows:
-		return ""
-	case m.answer == nil || errors.Is(m.answer.err, errNoAddress):
-		return problemStarting
-	case m.answer.err != nil:
-		return "it does not answer: " + status.Shortened(m.answer.err.Error())
+		return obstacle{}
+	case errors.Is(m.answer.err, errNoAddress):
+		return m.podProblem
+	case !m.hasAnswered():
+		return obstacle{words: "it does not answer: " + status.Shortened(m.answer.err.Error())}
 	case m.ID != 0 && m.answer.status.ID != m.ID:
-		return fmt.Sprintf("it says that it is member %s of cluster %s, not member %s: its data is that of another member", m.answer.status.ID, m.answer.status.ClusterID, m.ID)
+		return obstacle{words: fmt.Sprintf("it says that it is member %s of cluster %s, not member %s: its data is that of another member", m.answer.status.ID, m.answer.status.ClusterID, m.ID)}
+	case doubt != "":
+		return obstacle{words: "it has no leader, or another one than the others; " + doubt}
 	}
-	if seen.certs.doubt != "" {
-		return "it has no leader, or another one than the others; " + seen.certs.doubt
+	return obstacle{words: "it has no leader, or another one than the others"}
+}
+
+// lostWords are what etcd says last when it cannot start because its data is not there, or is
+// not what it was.
+var lostWords = []string{
+	"couldn't find local name", // of a member that was sealed
+	"has already been bootstrapped",
+	"crc mismatch",
+	"walpb: crc",
+	"wal: crc",
+	"file is too small", // bbolt
+	"invalid database",
+	"failed to recover v3 backend from snapshot",
+}
+
+// saysLost says whether a container that cannot start says that its data is lost.
+func saysLost(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != containerName || c.State.Running != nil {
+			continue
+		}
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if state.Terminated == nil || state.Terminated.ExitCode == 0 {
+				continue
+			}
+			for _, words := range lostWords {
+				if strings.Contains(state.Terminated.Message, words) {
+					return true
+				}
+			}
+		}
 	}
-	return "it has no leader, or another one than the others"
+	return false
 }

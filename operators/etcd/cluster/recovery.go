@@ -43,13 +43,12 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	var lost []string
 	var surviving []*member
 	voters := 0
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		if !m.isVoter() || !m.isStarted() {
 			continue
 		}
 		voters++
-		if p.isLost(ec, m) {
+		if m.isLost() {
 			lost = append(lost, m.name)
 		} else if !m.isForeign() {
 			surviving = append(surviving, m)
@@ -61,20 +60,20 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	p.reportLoss(ec, lost, surviving)
 	p.restore(ec, seen, wanted) // what survives is needed, and may know more
 	if ec.Spec.AcceptDataLoss != p.memory.quorumLoss.ID {
-		p.later(seen)
+		p.later()
 		return true
 	}
-	if p.recoverFrom(ec, seen) {
+	if p.recoverFrom(ec) {
 		return true
 	}
-	p.soon(seen)
+	p.soon()
 	p.activity, p.doing = v1beta2.ConditionRecovering, "starting again from what survives"
 	if len(surviving) == 0 {
-		p.startAnew(ec, seen)
+		p.startAnew(ec)
 		return true
 	}
 	for _, m := range surviving {
-		if m.answer == nil || m.answer.err != nil {
+		if !m.hasAnswered() {
 			p.report(problem{reason: reasonQuorumLost, passes: true, message: fmt.Sprintf(
 				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.name)})
 			return true
@@ -87,15 +86,15 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 
 // recoverFrom answers the loss of quorum with a backup, if the user wants that: it is restored as
 // by an EtcdRestore (restoring.go).
-func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster) bool {
 	if ec.Spec.RecoverFrom == nil {
 		return false
 	}
 	if p.memory.restoring == nil {
-		p.begin(ec, seen, &v1beta2.Restoring{ID: p.memory.quorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
+		p.begin(ec, &v1beta2.Restoring{ID: p.memory.quorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
 		p.reportRestore()
 	}
-	p.later(seen)
+	p.later()
 	return true
 }
 
@@ -122,7 +121,7 @@ func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*m
 // compareProgress compares how far two members got.
 func compareProgress(a, b *member) int {
 	progress := func(m *member) []uint64 {
-		if m.answer == nil || m.answer.err != nil {
+		if !m.hasAnswered() {
 			return nil
 		}
 		return []uint64{m.answer.status.RaftIndex, m.answer.status.Applied}
@@ -133,49 +132,48 @@ func compareProgress(a, b *member) int {
 // startFrom starts the cluster again from the survivor that was named.
 func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta2.QuorumLoss, wanted versions.Version) {
 	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
-	p.soon(seen)
-	pod, a := seen.pods[loss.From], seen.answers[loss.From]
+	p.soon()
+	m := p.view.of(loss.From)
 	message := fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)
-	if pod != nil && a.err != nil {
-		message += "; " + problemOf(&member{name: loss.From, pod: pod, claim: seen.claims[loss.From], answer: &a}, seen)
+	if m.pod != nil && !m.hasAnswered() {
+		message += "; " + m.problem.words
 	}
 	p.report(problem{reason: reasonRecovering, passes: true, message: message})
 	others := false
-	for _, name := range sortedKeys(seen.pods) {
-		if name == loss.From {
+	for _, other := range p.view.present {
+		if other == m || other.pod == nil {
 			continue
 		}
 		others = true
-		if !isEnding(seen.pods[name]) {
-			p.delete(seen.pods[name], "the cluster starts again from member "+loss.From)
+		if !isEnding(other.pod) {
+			p.delete(other.pod, "the cluster starts again from member "+loss.From)
 		}
 	}
 	switch {
-	case pod == nil && !hasVolumes(ec) || hasVolumes(ec) && seen.claims[loss.From] == nil:
+	case m.data == "":
 		p.memory.quorumLoss = nil // it is lost as well: what is left is looked at anew
-	case pod == nil:
-		p.create(ec, seen, loss.From, p.versionFor(ec, loss.From, wanted), start{force: true, token: string(ec.UID), isSealed: true})
-	case others || isEnding(pod):
+	case m.pod == nil:
+		p.create(ec, seen, m, p.versionFor(ec, m, wanted), start{force: true, token: string(ec.UID), isSealed: true})
+	case others || isEnding(m.pod):
 		// they must not vote
-	case a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID:
-		p.recovered(seen, pod, loss, a)
-	case pod.Annotations[forceAnnotation] != "true":
-		p.patch(pod, "force", "started alone, with its data", stopping(pod, map[string]any{forceAnnotation: "true"}))
-	case imageIn(pod) == noImage && hasStopped(pod):
-		version := p.versionFor(ec, loss.From, wanted)
-		p.setImage(ec, pod, version, "")
+	case m.leadsAlone():
+		p.recovered(m, loss)
+	case m.pod.Annotations[forceAnnotation] != "true":
+		p.patch(m.pod, "force", "started alone, with its data", stopping(m.pod, map[string]any{forceAnnotation: "true"}))
+	case imageIn(m.pod) == noImage && hasStopped(m.pod):
+		p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "")
 	}
 }
 
 // recovered ends a recovery: from the next start on the member is one like any other.
-func (p *plan) recovered(seen observation, pod *corev1.Pod, loss *v1beta2.QuorumLoss, a answer) {
-	if pod.Annotations[forceAnnotation] == "true" {
-		p.patch(pod, "force", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
+func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
+	if m.pod.Annotations[forceAnnotation] == "true" {
+		p.patch(m.pod, "force", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
 		return
 	}
-	p.memory.clusterID = a.status.ClusterID.String()
+	p.memory.clusterID = m.answer.status.ClusterID.String()
 	p.memory.adding, p.memory.changing = "", ""
-	p.memory.recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: a.status.Revision, Time: timeOf(seen.now)}
+	p.memory.recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.status.Revision, Time: timeOf(p.view.now)}
 	p.memory.quorumLoss = nil
 	p.claim("recovered")
 }
@@ -218,56 +216,4 @@ func hasStopped(pod *corev1.Pod) bool {
 func timeOf(now time.Time) *metav1.Time {
 	t := metav1.NewTime(now.Truncate(time.Second))
 	return &t
-}
-
-// lostWords are what etcd says last when it cannot start because its data is not there, or is
-// not what it was.
-var lostWords = []string{
-	"couldn't find local name", // of a member that was sealed
-	"has already been bootstrapped",
-	"crc mismatch",
-	"walpb: crc",
-	"wal: crc",
-	"file is too small", // bbolt
-	"invalid database",
-	"failed to recover v3 backend from snapshot",
-}
-
-// saysLost says whether a container that cannot start says that its data is lost.
-func saysLost(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name != containerName || c.State.Running != nil {
-			continue
-		}
-		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
-			if state.Terminated == nil || state.Terminated.ExitCode == 0 {
-				continue
-			}
-			for _, words := range lostWords {
-				if strings.Contains(state.Terminated.Message, words) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// isOurs says whether a name is one that a member of the cluster can have.
-func isOurs(ec *v1beta2.EtcdCluster, name string) bool { return strings.HasPrefix(name, ec.Name+"-") }
-
-// alarmsOf are the alarms that are raised for a member.
-func alarmsOf(v view, m *member) []string {
-	var alarms []string
-	for i := range v.members {
-		if other := &v.members[i]; other.follows {
-			for _, alarm := range other.answer.status.Alarms {
-				if alarm.Member == m.ID && !slices.Contains(alarms, alarm.Type) {
-					alarms = append(alarms, alarm.Type)
-				}
-			}
-		}
-	}
-	slices.Sort(alarms)
-	return alarms
 }

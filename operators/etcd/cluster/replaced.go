@@ -24,10 +24,10 @@ func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 }
 
 // setAside takes the replaced volumes out of the operator's sight. It returns true when it has.
-func (p *plan) setAside(seen observation, r *v1beta2.Restoring) bool {
+func (p *plan) setAside(r *v1beta2.Restoring) bool {
 	all := true
 	for _, name := range r.Replaced {
-		if c := seen.claims[name]; c != nil && !isEnding(c) {
+		if c := p.view.of(name).claim; c != nil && !isEnding(c) {
 			all = false
 			p.patch(c, "kept", "kept: its member was replaced by a restored cluster", map[string]any{"metadata": map[string]any{
 				"labels":      map[string]any{clusterLabel: nil},

@@ -26,19 +26,19 @@ type request struct {
 }
 
 // ask requests a change from a member, after all other writes. What it returns may be changed.
-func (p *plan) ask(seen observation, why string, r members.Request) *request {
-	p.request = &request{Request: r, why: why, done: seen.space, failed: seen.space}
+func (p *plan) ask(why string, r members.Request) *request {
+	p.request = &request{Request: r, why: why, done: p.view.space, failed: p.view.space}
 	return p.request
 }
 
 // askLeader requests a change from the leader; nil if that does not answer.
-func (p *plan) askLeader(ec *v1beta2.EtcdCluster, seen observation, why string, r members.Request) *request {
+func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request) *request {
 	leader := p.view.leading()
 	if leader == nil {
 		return nil
 	}
 	r.At = endpointOf(ec, leader.pod)
-	return p.ask(seen, why, r)
+	return p.ask(why, r)
 }
 
 // decide is the next step, with its request as a write of the loop.

@@ -90,24 +90,24 @@ func (p *plan) beginRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
 		return false // first what is under way
 	}
-	p.begin(ec, seen, &v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
+	p.begin(ec, &v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
 	return true
 }
 
 // begin claims a restore, with its seed.
-func (p *plan) begin(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) {
-	r.StartTime = timeOf(seen.now)
+func (p *plan) begin(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
+	r.StartTime = timeOf(p.view.now)
 	p.memory.restoring = r
-	p.nameSeed(ec, seen, "")
+	p.nameSeed(ec, "")
 }
 
 // nameSeed claims another seed: the first, or one in place of that which was lost.
-func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, seen observation, why string) {
+func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
 	r := p.memory.restoring
-	r.Phase, r.Seed, r.SeedData, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec, seen), "", why
+	r.Phase, r.Seed, r.SeedData, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec), "", why
 	r.Key, r.Revision, r.ClusterID, r.LostRevision, r.Replaced, r.SwitchTime = "", 0, "", 0, nil, nil
 	p.claim("seed")
-	p.soon(seen)
+	p.soon()
 }
 
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
@@ -127,13 +127,13 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 	if p.cancel(ec, seen, r) {
 		return true
 	}
-	p.later(seen) // of the pod there are events
-	switch said := p.readSeed(ec, seen, r); {
+	p.later() // of the pod there are events
+	switch said := readSeed(p.view.seed); {
 	case said.isLost:
-		p.nameSeed(ec, seen, "the seed was lost")
+		p.nameSeed(ec, "the seed was lost")
 		return true
 	case said.failed != "" && r.Name != "":
-		p.fail(seen, r, said.failed)
+		p.fail(r, said.failed)
 		return true
 	case said.failed != "":
 		r.Problem = said.failed // another spec.recoverFrom ends it
@@ -141,13 +141,13 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 		r.Problem = said.problem
 		p.createSeed(ec, seen, r, wanted)
 		if said.fetched != nil {
-			p.soon(seen)
+			p.soon()
 		}
 	default:
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
-		p.soon(seen)
-		if r.Problem = p.keepsFromSwitch(ec, seen); r.Problem == "" {
-			p.startSwitch(ec, seen, r)
+		p.soon()
+		if r.Problem = p.keepsFromSwitch(ec); r.Problem == "" {
+			p.startSwitch(seen, r)
 			return true
 		}
 	}
@@ -158,14 +158,14 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 func (p *plan) cancel(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	switch {
 	case r.Name != "" && !seen.hasRestore(r.ID):
-		p.memory.restored = restoredOf(seen, r, "Cancelled: the EtcdRestore was deleted")
+		p.memory.restored = p.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
 	case r.Name == "" && !answersLoss(ec, r):
 	default:
 		return false
 	}
 	p.memory.restoring = nil
 	p.claim("restored")
-	p.soon(seen)
+	p.soon()
 	return true
 }
 
@@ -177,67 +177,68 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 }
 
 // fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
-func (p *plan) fail(seen observation, r *v1beta2.Restoring, why string) {
-	p.memory.restoring, p.memory.restored = nil, restoredOf(seen, r, why)
+func (p *plan) fail(r *v1beta2.Restoring, why string) {
+	p.memory.restoring, p.memory.restored = nil, p.restoredOf(r, why)
 	p.claim("restored")
-	p.soon(seen)
+	p.soon()
 }
 
 // restoredOf is what status says of a restore that came to its end.
-func restoredOf(seen observation, r *v1beta2.Restoring, failed string) *v1beta2.Restored {
+func (p *plan) restoredOf(r *v1beta2.Restoring, failed string) *v1beta2.Restored {
 	return &v1beta2.Restored{
 		ID: r.ID, Name: r.Name, Failed: failed, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
-		Time: timeOf(seen.now),
+		Time: timeOf(p.view.now),
 	}
 }
 
 // keepsFromSwitch is what the switch has to wait for; empty if for nothing. A member of which nobody
 // knows whether it runs could not be known to have stopped.
-func (p *plan) keepsFromSwitch(ec *v1beta2.EtcdCluster, seen observation) string {
+func (p *plan) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
 	switch loss := ec.Status.QuorumLoss; {
 	case loss != nil && loss.From != "":
 		return "waiting for the cluster to be started again from member " + loss.From
 	case ec.Status.ClusterID == "" && len(ec.Status.Founders) > 0 && loss == nil:
 		return "waiting for the cluster to be created"
 	}
-	for _, name := range sortedKeys(seen.pods) {
-		pod := seen.pods[name]
-		switch {
+	for _, m := range p.view.present {
+		switch pod := m.pod; {
+		case pod == nil:
 		case isEnding(pod):
-			return fmt.Sprintf("waiting for pod %s to end", name)
-		case isOver(pod) || hasStopped(pod) || seen.answers[name].err == nil:
+			return fmt.Sprintf("waiting for pod %s to end", m.name)
+		case isOver(pod) || hasStopped(pod) || m.hasAnswered():
 		default:
-			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", name)
+			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", m.name)
 		}
 	}
 	return ""
 }
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
-func (p *plan) startSwitch(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(seen.now), seen.revision
-	for _, m := range ec.Status.MemberList {
-		r.LostRevision = max(r.LostRevision, m.Revision)
+func (p *plan) startSwitch(seen observation, r *v1beta2.Restoring) {
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.now), seen.revision
+	for _, m := range p.view.named {
+		r.LostRevision = max(r.LostRevision, m.was.Revision)
 	}
 	p.claim("switching")
 }
 
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
 func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) {
-	p.soon(seen)
-	said := p.readSeed(ec, seen, r)
-	isLate := !seen.now.Before(r.SwitchTime.Add(switchPatience))
+	p.soon()
+	said := readSeed(p.view.seed)
+	isLate := !p.view.now.Before(r.SwitchTime.Add(switchPatience))
 	if said.isLost || said.failed != "" || isLate {
 		why := "the seed was lost"
 		if isLate {
 			why = "the members did not stop in time, or the seed did not answer"
 		}
-		p.nameSeed(ec, seen, why)
+		p.nameSeed(ec, why)
 		return
 	}
 	stopped := true
-	for _, name := range sortedKeys(seen.pods) {
-		switch pod := seen.pods[name]; {
+	for _, m := range p.view.present {
+		switch pod := m.pod; {
+		case pod == nil:
 		case isEnding(pod):
 			stopped = false
 		case isOver(pod):
@@ -254,19 +255,22 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 	case !said.serves:
 		p.createSeed(ec, seen, r, wanted)
 	case stopped && said.fetched.ClusterID == r.ClusterID && said.fetched.Key == r.Key:
-		p.switched(seen, r)
+		p.switched(r)
 	}
 }
 
 // switched claims that the cluster is the seed's.
-func (p *plan) switched(seen observation, r *v1beta2.Restoring) {
-	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", slices.Compact(slices.Sorted(slices.Values(slices.Concat(sortedKeys(seen.pods), sortedKeys(seen.claims)))))
+func (p *plan) switched(r *v1beta2.Restoring) {
+	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", nil
+	for _, m := range p.view.present {
+		r.Replaced = append(r.Replaced, m.name)
+	}
 	m := &p.memory
 	m.clusterID, m.founders, m.adding, m.changing, m.prepared, m.quorumLoss = r.ClusterID, nil, "", "", "", nil
 	if r.Name == "" {
-		m.recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(seen.now)}
+		m.recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.now)}
 	}
-	a := seen.answers[r.Seed]
+	a := p.view.seed.answer
 	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.status.ID.String(), DataUID: r.SeedData, Version: a.status.Version, Revision: a.status.Revision}
 	p.claim("switched")
 }
@@ -274,26 +278,26 @@ func (p *plan) switched(seen observation, r *v1beta2.Restoring) {
 // completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
 func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.hasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
-		if !p.setAside(seen, r) {
-			p.soon(seen)
+		if !p.setAside(r) {
+			p.soon()
 			return true // before anything begins that takes them for what is left of a failed try
 		}
-		p.fail(seen, r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
+		p.fail(r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
 		p.memory.restored.Kept = seen.kept
 		return true
 	}
 	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
-	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && len(p.view.strays) == 0 && p.memory.adding == "" &&
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && !slices.ContainsFunc(p.view.strays, (*member).hasPod) && p.memory.adding == "" &&
 		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
-	if !isComplete || r.KeepOld && !p.setAside(seen, r) {
+	if !isComplete || r.KeepOld && !p.setAside(r) {
 		return false
 	}
-	p.memory.restoring, p.memory.restored = nil, restoredOf(seen, r, "")
+	p.memory.restoring, p.memory.restored = nil, p.restoredOf(r, "")
 	if r.KeepOld {
 		p.memory.restored.Kept = seen.kept
 	}
 	p.claim("restored")
-	p.soon(seen)
+	p.soon()
 	return true
 }
 

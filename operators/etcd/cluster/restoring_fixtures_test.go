@@ -60,10 +60,10 @@ func (w *world) hasSeed(options ...seedOption) *world {
 		panic(err)
 	}
 	pod.UID, pod.Status.PodIP, pod.Spec.NodeName, pod.Spec.SchedulingGates = "pod-4", "10.0.0.4", "node", nil
-	w.seen.seed.pod = pod
+	w.seen.pods[pod.Name] = pod
 	if hasVolumes(w.ec) {
-		w.seen.seed.claim = seedClaim(w.ec, w.ec.Status.Restoring)
-		w.seen.seed.claim.UID = "pod-4"
+		w.seen.claims[pod.Name] = seedClaim(w.ec, w.ec.Status.Restoring)
+		w.seen.claims[pod.Name].UID = "pod-4"
 	}
 	w.ec.Status.Restoring.SeedData = "pod-4"
 	w.seen.answers[pod.Name] = answer{err: errors.New("refused")}
@@ -81,7 +81,7 @@ func gated(_ *world, pod *corev1.Pod) {
 
 func otherData(_ *world, pod *corev1.Pod) { pod.UID = "pod-99" }
 
-func gone(w *world, _ *corev1.Pod) { w.seen.seed = seed{} }
+func gone(w *world, _ *corev1.Pod) { w.loses(4) }
 
 func says(pod *corev1.Pod, code int32, r task.Result) {
 	text, _ := json.Marshal(r)
@@ -149,12 +149,7 @@ func (w *world) switched(options ...func(*world)) *world {
 	r.Phase, r.Replaced = v1beta2.RestoreCompleting, slices.Sorted(slices.Values([]string{w.name(1), w.name(2), w.name(3)}))
 	st.ClusterID, st.Founders = "5eed", nil
 	st.MemberList = []v1beta2.MemberStatus{{Name: r.Seed, ID: "4", DataUID: "pod-4", Version: "3.6.16"}}
-	pod := w.seen.seed.pod
-	w.seen.pods[r.Seed] = pod
-	if hasVolumes(w.ec) {
-		w.seen.claims[r.Seed] = w.seen.seed.claim
-	}
-	w.seen.unmarked = append(w.seen.unmarked, pod)
+	w.seen.unmarked = append(w.seen.unmarked, w.seen.pods[r.Seed])
 	for _, option := range options {
 		option(w)
 	}
@@ -169,7 +164,7 @@ func (w *world) isMember() *world {
 
 func (w *world) isOver() *world {
 	w.ec.Status.Restored = &v1beta2.Restored{ID: w.ec.Status.Restoring.ID, Name: "mine"}
-	w.ec.Status.Restoring, w.seen.seed = nil, seed{}
+	w.ec.Status.Restoring = nil
 	return w
 }
 

@@ -34,12 +34,11 @@ const (
 func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 	var cutOff []*member
 	renewed, proven, isLed := 0, 0, false
-	for i := range p.view.members {
-		m := &p.view.members[i]
-		if m.isForeign() || m.pod == nil || isEnding(m.pod) || m.answer == nil || errors.Is(m.answer.err, errNoAddress) {
+	for _, m := range p.view.members {
+		if m.isForeign() || m.pod == nil || isEnding(m.pod) || errors.Is(m.answer.err, errNoAddress) {
 			continue
 		}
-		if needsRestart(seen, m) {
+		if m.needsRestart {
 			if isCutOff(ec, m) {
 				cutOff = append(cutOff, m)
 			}
@@ -79,7 +78,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 // isCutOff says whether a member runs, and either it and the operator do not trust each other, or it has
 // no leader. The second says nothing where the CAs are the operator's own: it replaces them in steps.
 func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
-	if m.pod == nil || isEnding(m.pod) || m.answer == nil {
+	if m.pod == nil || isEnding(m.pod) {
 		return false
 	}
 	if m.answer.err != nil {

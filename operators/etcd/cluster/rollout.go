@@ -24,31 +24,31 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted version
 		p.stall(reasonVersionRefused, "%v", err)
 		step = p.lowest()
 	}
-	if (step != p.lowest() || step != p.highest()) && p.prepare(ec, seen, step) {
+	if (step != p.lowest() || step != p.highest()) && p.prepare(ec, step) {
 		return true
 	}
-	return p.changeOne(ec, seen, step) || p.settleDowngrade(ec, seen, step)
+	return p.changeOne(ec, seen, step) || p.settleDowngrade(ec, step)
 }
 
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
 func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
-	if m := p.view.byName(p.memory.changing); m == nil || p.isComplete(ec, seen, m, step) {
+	if m := p.view.of(p.memory.changing); !m.isMember || p.isComplete(ec, m, step) {
 		p.memory.changing = ""
 	}
-	next := p.nextToChange(ec, seen, step)
+	next := p.nextToChange(ec, step)
 	if next == nil {
-		return p.awaitChanged(seen, step)
+		return p.awaitChanged(step)
 	}
 	if wasEdited(next) {
-		p.later(seen) // a webhook may make the same of it again
+		p.later() // a webhook may make the same of it again
 	} else {
-		p.soon(seen)
+		p.soon()
 	}
-	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(seen, next, imageOf(ec, step.String()))))
+	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(next, imageOf(ec, step.String()))))
 	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !p.isSettled(m) })
 	if others != nil {
-		if needsRestart(seen, others) && isCutOff(ec, others) { // it is missed already, and this brings it back
+		if others.needsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
 			p.restart(seen, others, "to trust another CA: nobody can talk to it")
 			return true
 		}
@@ -60,12 +60,12 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 		p.claim("change")
 		return true
 	}
-	if next.ID == p.view.leader && p.moveLeader(ec, seen) {
+	if next.ID == p.view.leader && p.moveLeader(ec) {
 		return true
 	}
 	isSame := next.version == step
 	switch image := imageOf(ec, step.String()); {
-	case needsRestart(seen, next):
+	case next.needsRestart:
 		p.restart(seen, next, "to trust another CA")
 	case isStopping(next.pod):
 	case wasEdited(next):
@@ -91,12 +91,11 @@ func (p *plan) rolling(what string) {
 
 // nextToChange is the member that is being changed or, if none is, the next that is not as it is to
 // be: one that is down anyway is first, the leader last.
-func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) *member {
+func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *member {
 	var next *member
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		switch {
-		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, seen, m, step):
+		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, m, step):
 		case p.memory.changing != "" && p.memory.changing != m.name:
 		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
 			next = m
@@ -106,22 +105,22 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, seen observation, step vers
 }
 
 // isComplete says whether a member is as it is to be, and follows the leader.
-func (p *plan) isComplete(ec *v1beta2.EtcdCluster, seen observation, m *member, step versions.Version) bool {
-	return p.isSettled(m) && !p.differs(ec, seen, m, step)
+func (p *plan) isComplete(ec *v1beta2.EtcdCluster, m *member, step versions.Version) bool {
+	return p.isSettled(m) && !p.differs(ec, m, step)
 }
 
 // differs says whether a member's pod is not as it is to be.
-func (p *plan) differs(ec *v1beta2.EtcdCluster, seen observation, m *member, step versions.Version) bool {
-	if imageIn(m.pod) != imageOf(ec, step.String()) || needsRestart(seen, m) || wasEdited(m) {
+func (p *plan) differs(ec *v1beta2.EtcdCluster, m *member, step versions.Version) bool {
+	if imageIn(m.pod) != imageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
 		return true
 	}
 	return hasVolumes(ec) && m.claim != nil && m.pod.Annotations[templateAnnotation] != templateHash(ec)
 }
 
 // whyChanged says why a member's pod is not as it is to be, if its version is.
-func whyChanged(seen observation, m *member, image string) string {
+func whyChanged(m *member, image string) string {
 	switch {
-	case needsRestart(seen, m) || imageIn(m.pod) == noImage:
+	case m.needsRestart || imageIn(m.pod) == noImage:
 		return "it is restarted"
 	case imageIn(m.pod) != image || wasEdited(m):
 		return "its image is to be " + image
@@ -133,12 +132,6 @@ func whyChanged(seen observation, m *member, image string) string {
 // somebody has changed it in the pod. One that does is left as it is.
 func wasEdited(m *member) bool {
 	return imageOfContainer(m.pod) != imageIn(m.pod) && (lacksImage(m.pod) || m.follows && m.version.String() != m.pod.Annotations[versionAnnotation])
-}
-
-// needsRestart says whether a member has started with other CAs than there are now: etcd reads them
-// only then.
-func needsRestart(seen observation, m *member) bool {
-	return seen.certs.caHash != "" && m.pod.Annotations[caAnnotation] != seen.certs.caHash
 }
 
 // restart restarts the container of a member: it stops it here, and the next step has it start.
@@ -156,16 +149,16 @@ func (p *plan) isSettled(m *member) bool {
 }
 
 // awaitChanged waits for the member that was changed last.
-func (p *plan) awaitChanged(seen observation, step versions.Version) bool {
+func (p *plan) awaitChanged(step versions.Version) bool {
 	if p.memory.changing != "" {
-		p.soon(seen)
+		p.soon()
 		p.rolling("waiting for " + p.memory.changing)
 		return true
 	}
 	if p.view.find(func(m *member) bool { return !m.isForeign() && m.version != step }) == nil {
 		return false
 	}
-	p.soon(seen)
+	p.soon()
 	return true
 }
 
@@ -192,13 +185,13 @@ func withImage(image string, annotations map[string]any) map[string]any {
 }
 
 // repairImage gives a member that does not start the image that the others have.
-func (p *plan) repairImage(ec *v1beta2.EtcdCluster, seen observation, m *member) bool {
+func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *member) bool {
 	lowest := p.lowest()
 	if lowest.IsZero() || imageIn(m.pod) == imageOf(ec, lowest.String()) {
 		return false
 	}
 	p.setImage(ec, m.pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.name))
-	p.soon(seen)
+	p.soon()
 	return true
 }
 

@@ -33,23 +33,6 @@ const (
 	seedValue = "seed"
 )
 
-// seed is the pod and the volume of the seed that status names; nil where there is none.
-type seed struct {
-	pod   *corev1.Pod
-	claim *corev1.PersistentVolumeClaim
-}
-
-// data is the UID of what has the seed's data; empty if that is not there.
-func (s seed) data(ec *v1beta2.EtcdCluster) string {
-	switch {
-	case hasVolumes(ec) && s.claim != nil:
-		return string(s.claim.UID)
-	case !hasVolumes(ec) && s.pod != nil:
-		return string(s.pod.UID)
-	}
-	return ""
-}
-
 // seedLabels are those of a seed's pod and volume.
 func seedLabels(ec *v1beta2.EtcdCluster) map[string]string {
 	all := podtemplate.Labels(name, ec.Name)
@@ -142,9 +125,9 @@ func seedClaim(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) *corev1.Persistent
 // createSeed creates the seed, and lets it go once status has recorded what has its data: one that is
 // created again by somebody who does not know that does not run.
 func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) {
-	version := p.versionFor(ec, r.Seed, wanted).String()
-	pod, data := seen.seed.pod, seen.seed.data(ec)
-	if hasVolumes(ec) && seen.seed.claim == nil {
+	m := p.view.seed
+	version, pod := p.versionFor(ec, m, wanted).String(), m.pod
+	if m.isOnVolume && m.claim == nil {
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: seedClaim(ec, r), IfCurrent: true})
 	}
 	switch {
@@ -155,15 +138,15 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 			return
 		}
 		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: made, IfCurrent: true})
-	case isEnding(pod) || data == "":
+	case isEnding(pod) || m.data == "":
 	case isOver(pod):
 		p.delete(pod, "it has ended")
 	case r.SeedData == "":
-		r.SeedData = data
+		r.SeedData = m.data
 		p.claim("seeded")
 	case pods.IsGated(pod, gate):
 		p.letGo(pod)
-	case seen.answers[pod.Name].err != nil && (pod.Spec.NodeName == "" || lacksImage(pod)) &&
+	case !m.hasAnswered() && (pod.Spec.NodeName == "" || lacksImage(pod)) &&
 		(imageIn(pod) != imageOf(ec, version) || pod.Annotations[templateAnnotation] != templateHash(ec)):
 		p.delete(pod, "it could not be started, and the spec has changed")
 	}
@@ -178,7 +161,8 @@ func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster, seen observation) {
 	}
 	for _, obj := range seen.seeds {
 		name := obj.GetName()
-		isNamed := st.Restoring != nil && st.Restoring.Seed == name || p.view.byName(name) != nil || isRemembered(ec, name)
+		m := p.view.of(name)
+		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.isMember || m.was.Name != ""
 		if !isNamed && !isEnding(obj) {
 			p.delete(obj, "it is the seed of a restore that is over")
 		}
@@ -193,36 +177,30 @@ func sameSource(a, b v1beta2.RestoreSource) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// hiddenSeeds are the seed's pod and volume, as far as they have lost the label by which the cache shows
+// hiddenSeed are the seed's pod and volume, as far as they have lost the label by which the cache shows
 // them.
-func (o observation) hiddenSeeds(ec *v1beta2.EtcdCluster) []client.Object {
+func (v *view) hiddenSeed() []client.Object {
 	var all []client.Object
-	if isRemembered(ec, seedOf(ec)) {
-		return nil // it is a member
+	if v.seed == nil {
+		return nil
 	}
-	if pod := o.seed.pod; pod != nil && pod.Labels[apply.ManagedByLabel] != managedBy {
+	if pod := v.seed.pod; pod != nil && pod.Labels[apply.ManagedByLabel] != managedBy {
 		all = append(all, pod)
 	}
-	if c := o.seed.claim; c != nil && c.Labels[apply.ManagedByLabel] != managedBy {
+	if c := v.seed.claim; c != nil && c.Labels[apply.ManagedByLabel] != managedBy {
 		all = append(all, c)
 	}
 	return all
 }
 
-// seedOf is the name of the seed; empty if there is none.
-func seedOf(ec *v1beta2.EtcdCluster) string {
-	if ec.Status.Restoring == nil {
-		return ""
-	}
-	return ec.Status.Restoring.Seed
-}
-
 // haveStopped says whether no replaced member runs, or can be started again.
-func haveStopped(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
-	for name, pod := range seen.pods {
-		isOld := slices.Contains(r.Replaced, name) || !slices.Contains(remembered(ec), name)
-		isStopped := pod.Annotations[stoppedAnnotation] == r.Seed && imageIn(pod) == noImage && hasStopped(pod)
-		if isOld && !isOver(pod) && !isStopped {
+func (p *plan) haveStopped(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+	for _, m := range p.view.present {
+		isOld := slices.Contains(r.Replaced, m.name) || m.was.Name == "" && m.name != ec.Status.Adding
+		if m.pod == nil || !isOld || isOver(m.pod) {
+			continue
+		}
+		if m.pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(m.pod) != noImage || !hasStopped(m.pod) {
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
@@ -23,17 +22,16 @@ type seedWords struct {
 }
 
 // readSeed reads what the seed's pod says, and what its etcd answers.
-func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) seedWords {
+func readSeed(m *member) seedWords {
 	said := seedWords{}
-	pod, data := seen.seed.pod, seen.seed.data(ec)
-	if r.SeedData != "" && (data != r.SeedData || pod != nil && isOver(pod) && !hasVolumes(ec)) || seen.seed.claim != nil && isEnding(seen.seed.claim) {
+	if m.was.DataUID != "" && (m.data != m.was.DataUID || m.pod != nil && isOver(m.pod) && !m.isOnVolume) || m.claim != nil && isEnding(m.claim) {
 		said.isLost = true
 		return said
 	}
-	if pod == nil || isEnding(pod) {
+	if m.pod == nil || isEnding(m.pod) {
 		return said
 	}
-	out := job.ReadFetch(pod)
+	out := job.ReadFetch(m.pod)
 	if out.Problem != nil {
 		said.problem = wordsOf(out.Problem)
 		if !out.Problem.Passes {
@@ -42,23 +40,19 @@ func (p *plan) readSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Re
 		}
 	}
 	if out.State != job.Ended || out.Result == nil || out.Result.Fetched == nil {
-		if words := problemOf(&member{name: pod.Name, pod: pod, claim: seen.seed.claim}, seen); said.problem == "" && words != problemStarting {
-			said.problem = words
+		if said.problem == "" && !m.podProblem.isStarting {
+			said.problem = m.podProblem.words
 		}
 		return said
 	}
 	said.fetched = out.Result.Fetched
-	a, asked := seen.answers[pod.Name]
-	said.serves = asked && a.hasList() && len(a.list.Members) == 1 && a.status.Leader == a.status.ID &&
-		a.status.ClusterID.String() == said.fetched.ClusterID && a.status.Revision >= said.fetched.Revision
+	said.serves = m.leadsAlone() && m.answer.status.ClusterID.String() == said.fetched.ClusterID && m.answer.status.Revision >= said.fetched.Revision
 	if said.serves {
 		return said
 	}
-	m := &member{name: pod.Name, pod: pod, claim: seen.seed.claim, answer: &a}
-	said.problem = problemOf(m, seen)
-	_, isCrash := problemOfContainers(m, seen.now)
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && isCrash {
+	said.problem = m.problem.words
+	for _, c := range m.pod.Status.ContainerStatuses {
+		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.problem.isCrash {
 			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -55,43 +53,42 @@ func (s space) with(id members.ID) space {
 }
 
 // makeSpace resolves a full database.
-func (p *plan) makeSpace(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	alarms := p.alarms(members.NoSpace)
 	if len(alarms) == 0 || !p.view.isCurrent {
 		return false
 	}
-	s, revision := seen.space, p.view.leading().answer.status.Revision
-	if again := s.at.Add(emptyAgain); s.isOver && s.revision == revision && seen.now.Before(again) {
+	s, revision := p.view.space, p.view.leading().answer.status.Revision
+	if again := s.at.Add(emptyAgain); s.isOver && s.revision == revision && p.view.now.Before(again) {
 		p.Wake(again)
 		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return false
 	}
-	if again := s.failed.Add(othersFirst); seen.now.Before(again) {
+	if again := s.failed.Add(othersFirst); p.view.now.Before(again) {
 		p.Wake(again)
 		return false
 	}
-	p.soon(seen)
+	p.soon()
 	next := p.nextToDefragment(s)
 	switch {
-	case s.revision == 0 || s.isOver || !seen.now.Before(s.at.Add(stepsLast)):
-		p.askLeader(ec, seen, fmt.Sprintf("history up to revision %d dropped: the database is full", revision),
+	case s.revision == 0 || s.isOver || !p.view.now.Before(s.at.Add(stepsLast)):
+		p.askLeader(ec, fmt.Sprintf("history up to revision %d dropped: the database is full", revision),
 			members.Request{What: members.Compact, Revision: revision}).done = space{revision: revision}
 	case next != nil:
-		p.ask(seen, fmt.Sprintf("member %s defragmented: the database is full", next.name),
+		p.ask(fmt.Sprintf("member %s defragmented: the database is full", next.name),
 			members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)}).done = s.with(next.ID)
 	default:
-		p.askLeader(ec, seen, "alarm disarmed: there is room in the database again",
+		p.askLeader(ec, "alarm disarmed: there is room in the database again",
 			members.Request{What: members.Disarm, Alarm: alarms[0]}).done.isOver = len(alarms) == 1
 	}
-	p.request.done.at, p.request.done.failed, p.request.failed.failed = seen.now, time.Time{}, seen.now
+	p.request.done.at, p.request.done.failed, p.request.failed.failed = p.view.now, time.Time{}, p.view.now
 	return true
 }
 
 // nextToDefragment is the next member that is there, the leader last.
 func (p *plan) nextToDefragment(s space) *member {
 	var next *member
-	for i := range p.view.members {
-		m := &p.view.members[i]
+	for _, m := range p.view.members {
 		if m.isForeign() || !m.follows || slices.Contains(s.defragmented, m.ID) {
 			continue
 		}
@@ -104,9 +101,9 @@ func (p *plan) nextToDefragment(s space) *member {
 
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
 // than the leader's.
-func (p *plan) missedDefragmentation(seen observation, m *member) bool {
+func (p *plan) missedDefragmentation(m *member) bool {
 	leader := p.view.leading()
-	return seen.space.isOver && leader != nil && !slices.Contains(seen.space.defragmented, m.ID) &&
+	return p.view.space.isOver && leader != nil && !slices.Contains(p.view.space.defragmented, m.ID) &&
 		m.answer.status.DBSize >= worthFreeingPart*leader.answer.status.DBSize
 }
 
@@ -125,12 +122,11 @@ const (
 // by asking.
 func (v *view) rests() time.Duration {
 	rest := restingWake
-	for i := range v.members {
-		m := &v.members[i]
-		if m.answer == nil || m.answer.err != nil {
+	for _, m := range v.members {
+		if !m.hasAnswered() {
 			continue
 		}
-		if quota := quotaOf(m.pod, m.answer.status); quota > 0 {
+		if quota := m.quota(); quota > 0 {
 			free := max(quota-m.answer.status.DBSize, 0)
 			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
 		}
@@ -138,11 +134,11 @@ func (v *view) rests() time.Duration {
 	return rest
 }
 
-// quotaOf is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
-func quotaOf(pod *corev1.Pod, said members.Status) int64 {
-	quota := said.Quota
-	if quota == 0 && pod != nil {
-		quota, _ = strconv.ParseInt(environment(pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
+// quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
+func (m *member) quota() int64 {
+	quota := m.answer.status.Quota
+	if quota == 0 && m.pod != nil {
+		quota, _ = strconv.ParseInt(environment(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
 	}
 	if quota == 0 {
 		return defaultQuota

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,8 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	st.ControlPaused = ec.Spec.Paused
 	st.Selector = k8slabels.SelectorFromSet(selector(ec)).String()
 	st.ServiceName, st.ClientPort = clientServiceName(ec), members.ClientPort
-	st.MemberList = memberList(ec, seen, next)
+	list, starting := memberList(ec, next)
+	st.MemberList = list
 	st.Size, st.ReadyMembers = int32(len(st.MemberList)), 0
 	st.Members = v1beta2.MembersStatus{}
 	for _, m := range st.MemberList {
@@ -49,94 +51,69 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 		st.CurrentVersion = lowest.String()
 	}
 	st.TargetVersion = next.target
-	setConditions(ec, &st, seen, next, failure)
+	setConditions(ec, &st, seen, next, firstUnready(list, starting), failure)
 	return st
 }
 
-// shownName is the name that status has for a member: the pod's, or for one that the operator
-// does not run the name or ID that etcd has. A name that one of the operator's own could have would
-// be taken for one: its pod would be looked for again and again.
-func (m *member) shownName(ec *v1beta2.EtcdCluster) string {
-	switch {
-	case m.name != "":
-		return m.name
-	case m.Name != "" && !isOurs(ec, m.Name):
-		return m.Name
-	}
-	return m.ID.String()
-}
-
-// memberList is what is known of the members, in the order in which they were added.
-func memberList(ec *v1beta2.EtcdCluster, seen observation, next *plan) []v1beta2.MemberStatus {
+// memberList is what is known of the members, in the order in which they were added, and of which of them nothing is
+// known but that they are starting.
+func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatus, starting map[string]bool) {
 	if next.only != nil {
-		return []v1beta2.MemberStatus{*next.only}
+		return []v1beta2.MemberStatus{*next.only}, nil
 	}
-	known := map[string]v1beta2.MemberStatus{}
-	order := map[string]int{}
-	for i, m := range ec.Status.MemberList {
-		known[m.Name], order[m.Name] = m, i
-	}
-	var list []v1beta2.MemberStatus
+	starting = map[string]bool{}
 	if next.memory.clusterID == "" {
 		// Those that are there are counted: after that a founder is let go, and never created again.
 		for _, name := range next.memory.founders {
-			is := v1beta2.MemberStatus{Name: name, DataUID: known[name].DataUID}
-			if is.DataUID == "" {
-				is.DataUID = dataOf(ec, seen, name)
-			}
-			if pod := seen.pods[name]; pod != nil {
-				is.Problem = problemOf(&member{name: name, pod: pod, claim: seen.claims[name]}, seen)
+			m := next.view.of(name)
+			is := v1beta2.MemberStatus{Name: name, DataUID: cmp.Or(m.was.DataUID, m.data)}
+			if m.pod != nil {
+				is.Problem, starting[name] = m.podProblem.words, m.podProblem.isStarting
 			}
 			if is.DataUID != "" {
 				list = append(list, is)
 			}
 		}
-		return list
+		return list, starting
 	}
-	if len(next.view.members) == 0 {
-		return ec.Status.MemberList
+	order := map[string]int{}
+	for i, m := range ec.Status.MemberList {
+		order[m.Name] = i - len(ec.Status.MemberList) // before those that are new
 	}
-	for i := range next.view.members {
-		m := &next.view.members[i]
-		was := known[m.shownName(ec)]
-		is := v1beta2.MemberStatus{Name: m.shownName(ec), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner}
-		if m.isStarted() && m.ID != 0 {
-			is.ID = m.ID.String()
-		}
-		if is.DataUID == "" || next.view.isKnown && !m.isStarted() {
-			is.DataUID = m.data
-		}
-		is.Ready = (m.follows || m.isProbed() || m.mayFollow && was.Ready) && !m.IsLearner
-		if m.answer != nil && m.answer.err == nil {
-			is.Version = m.answer.status.Version
-			is.DBSize = rounded(m.answer.status.DBSize)
-		}
-		is.Alarms = alarmsOf(next.view, m)
-		if !is.Ready {
-			is.Problem = problemOf(m, seen)
-			if m.IsLearner && m.follows {
-				is.Problem = "it is a learner"
-			}
-		}
-		if m.answer != nil && m.answer.err == nil && !same(was, is) {
-			is.Revision = m.answer.status.Revision
-		}
+	for _, m := range next.view.members {
+		is := m.after(ec, next.view.isKnown)
+		starting[is.Name] = m.problem.isStarting
 		list = append(list, is)
 	}
-	slices.SortStableFunc(list, func(a, b v1beta2.MemberStatus) int {
-		i, isA := order[a.Name]
-		j, isB := order[b.Name]
-		switch {
-		case isA && isB:
-			return i - j
-		case isA:
-			return -1
-		case isB:
-			return 1
+	slices.SortStableFunc(list, func(a, b v1beta2.MemberStatus) int { return order[a.Name] - order[b.Name] })
+	return list, starting
+}
+
+// after is what status says of a member after a step.
+func (m *member) after(ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.MemberStatus {
+	was := m.was
+	is := v1beta2.MemberStatus{Name: m.shownName(ec), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner, Alarms: m.alarms}
+	if m.isStarted() && m.ID != 0 {
+		is.ID = m.ID.String()
+	}
+	if is.DataUID == "" || isKnown && !m.isStarted() {
+		is.DataUID = m.data
+	}
+	is.Ready = (m.follows || m.isProbed() || m.mayFollow && was.Ready) && !m.IsLearner
+	if !is.Ready {
+		is.Problem = m.problem.words
+		if m.IsLearner && m.follows {
+			is.Problem = "it is a learner"
 		}
-		return 0
-	})
-	return list
+	}
+	if !m.hasAnswered() {
+		return is
+	}
+	is.Version, is.DBSize = m.answer.status.Version, rounded(m.answer.status.DBSize)
+	if !same(was, is) {
+		is.Revision = m.answer.status.Revision
+	}
+	return is
 }
 
 // same says whether what is known of a member is the same but for its revision, which changes
@@ -147,9 +124,9 @@ func same(was, is v1beta2.MemberStatus) bool {
 }
 
 // setConditions sets the conditions, and the phase of the CoreOS operator's API.
-func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, failure error) {
+func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, waiting string, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
-	p := firstProblem(ec, next, st, failure)
+	p := firstProblem(ec, next, st, waiting, failure)
 	switch {
 	case p == nil:
 		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
@@ -201,16 +178,16 @@ func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, n
 
 // firstProblem goes through what may be wrong, the worst first. The list is the specification of
 // the condition Ready.
-func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, failure error) *problem {
+func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, waiting string, failure error) *problem {
 	for _, check := range []func() *problem{
 		func() *problem { return paused(ec) },
 		func() *problem { return lossProblem(next) },
 		func() *problem { return writeProblem(failure) },
 		func() *problem { return next.underWay },
 		func() *problem { return next.problem },
-		func() *problem { return activityProblem(next, st) },
+		func() *problem { return activityProblem(next, waiting) },
 		func() *problem { return full(next) },
-		func() *problem { return unavailable(st) },
+		func() *problem { return unavailable(st, waiting) },
 		func() *problem { return unreached(next, st) },
 	} {
 		if p := check(); p != nil {
@@ -239,7 +216,7 @@ func lossProblem(next *plan) *problem {
 }
 
 // activityProblem reports what is under way, with what it waits for.
-func activityProblem(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
+func activityProblem(next *plan, waiting string) *problem {
 	reasons := map[string]string{
 		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
 	}
@@ -247,14 +224,13 @@ func activityProblem(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
 		return nil
 	}
 	message := capitalized(next.doing)
-	if waiting := firstUnready(st); waiting != "" {
+	if waiting != "" {
 		message += "; " + waiting
 	}
 	return &problem{reason: reasons[next.activity], message: message, passes: true}
 }
 
-func unavailable(st *v1beta2.EtcdClusterStatus) *problem {
-	waiting := firstUnready(st)
+func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *problem {
 	if waiting == "" {
 		return nil
 	}
@@ -273,13 +249,13 @@ func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
 
 // firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
 // that does not come up by itself.
-func firstUnready(st *v1beta2.EtcdClusterStatus) string {
+func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string {
 	first := ""
-	for _, m := range st.MemberList {
+	for _, m := range list {
 		if m.Ready || m.Problem == "" {
 			continue
 		}
-		if said := fmt.Sprintf("member %s: %s", m.Name, m.Problem); m.Problem != problemStarting {
+		if said := fmt.Sprintf("member %s: %s", m.Name, m.Problem); !starting[m.Name] {
 			return said
 		} else if first == "" {
 			first = said

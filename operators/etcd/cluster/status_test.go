@@ -360,9 +360,6 @@ func TestObstacles(t *testing.T) {
 			w := phase.world()
 			pod, claim := w.seen.pods[w.name(phase.n)], w.seen.claims[w.name(phase.n)]
 			isSeed := strings.HasPrefix(what, "restor")
-			if isSeed {
-				pod, claim = w.seen.seed.pod, w.seen.seed.claim
-			}
 			says := put(w, pod, claim)
 			p := decide(w.ec, w.seen)
 			st := summarize(w.ec, w.seen, p, failure)

@@ -57,7 +57,7 @@ func (p *plan) highest() versions.Version {
 
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
-func (p *plan) prepare(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	highest := p.highest()
 	switch {
 	case p.view.leading() == nil:
@@ -65,22 +65,22 @@ func (p *plan) prepare(ec *v1beta2.EtcdCluster, seen observation, step versions.
 	case p.view.find(func(m *member) bool { return m.version == step }) != nil:
 		return false // it is under way
 	case step.Minor() < highest.Minor():
-		return p.enableDowngrade(ec, seen, step)
+		return p.enableDowngrade(ec, step)
 	case step.Minor() == 7 && p.lowest().Minor() == 6:
-		return p.writeOut(ec, seen)
+		return p.writeOut(ec)
 	}
 	return false
 }
 
 // enableDowngrade has etcd accept members of an earlier minor version. The first of them starts
 // once all members have the data in that version's format.
-func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	to := step.MinorString()
-	p.soon(seen)
+	p.soon()
 	if p.downgrading() != to {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
 		if p.view.isWhole() && p.isStoredAs(p.highest().MinorString()) {
-			p.downgrade(ec, seen, to)
+			p.downgrade(ec, to)
 		}
 		return true
 	}
@@ -90,9 +90,9 @@ func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, seen observation, step v
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
 // in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
 // makes them write out all their data, and to cancel it does so again.
-func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isWhole() {
-		p.soon(seen)
+		p.soon()
 		return true
 	}
 	p.doing += ", whose data is written out first"
@@ -100,21 +100,21 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster, seen observation) bool {
 	case isPrepared && downgrading == "" && p.isStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
-		p.downgrade(ec, seen, "")
+		p.downgrade(ec, "")
 	case isPrepared:
 		// the format is being changed back
 	case downgrading == "" && p.isStoredAs("3.6"):
-		p.downgrade(ec, seen, "3.5")
+		p.downgrade(ec, "3.5")
 	case downgrading == "3.5" && p.isStoredAs("3.5"):
 		p.memory.prepared = "3.7"
 		p.claim("prepared")
 	}
-	p.soon(seen)
+	p.soon()
 	return true
 }
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
-func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	if p.memory.prepared != "" && p.lowest().MinorString() == p.memory.prepared {
 		p.memory.prepared = ""
 	}
@@ -122,17 +122,17 @@ func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, seen observation, step v
 	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {
 		return false
 	}
-	p.downgrade(ec, seen, "")
-	p.soon(seen)
+	p.downgrade(ec, "")
+	p.soon()
 	return true
 }
 
-func (p *plan) downgrade(ec *v1beta2.EtcdCluster, seen observation, to string) {
+func (p *plan) downgrade(ec *v1beta2.EtcdCluster, to string) {
 	why := "downgrade to " + to + " enabled"
 	if to == "" {
 		why = "downgrade canceled"
 	}
-	p.askLeader(ec, seen, why, members.Request{What: members.Downgrade, Version: to})
+	p.askLeader(ec, why, members.Request{What: members.Downgrade, Version: to})
 }
 
 // downgrading is the version that a downgrade is enabled to; empty if none is.
@@ -146,6 +146,6 @@ func (p *plan) downgrading() string {
 // isStoredAs says whether all members have their data in the format of a minor version.
 func (p *plan) isStoredAs(minor string) bool {
 	return p.view.find(func(m *member) bool {
-		return m.answer == nil || m.answer.err != nil || versions.MinorOf(m.answer.status.StorageVersion) != minor
+		return !m.hasAnswered() || versions.MinorOf(m.answer.status.StorageVersion) != minor
 	}) == nil
 }

@@ -20,14 +20,13 @@ const (
 
 // keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
 // member at a time, the leader last, which hands over before.
-func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) keepUp(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isWhole() || p.view.leading() == nil {
 		return false
 	}
 	var next *member
-	for i := range p.view.members {
-		m := &p.view.members[i]
-		if m.isForeign() || !paysToDefragment(m.answer.status) && !p.missedDefragmentation(seen, m) {
+	for _, m := range p.view.members {
+		if m.isForeign() || !paysToDefragment(m.answer.status) && !p.missedDefragmentation(m) {
 			continue
 		}
 		if next == nil || next.ID == p.view.leader {
@@ -37,14 +36,14 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster, seen observation) bool {
 	if next == nil {
 		return false
 	}
-	p.soon(seen)
-	if next.ID == p.view.leader && p.moveLeader(ec, seen) {
+	p.soon()
+	if next.ID == p.view.leader && p.moveLeader(ec) {
 		return true
 	}
-	r := p.ask(seen, fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
+	r := p.ask(fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
 		members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)})
-	if p.missedDefragmentation(seen, next) { // once is enough, whatever comes of it
-		r.done = seen.space.with(next.ID)
+	if p.missedDefragmentation(next) { // once is enough, whatever comes of it
+		r.done = p.view.space.with(next.ID)
 		r.failed = r.done
 	}
 	return true
@@ -57,14 +56,14 @@ func paysToDefragment(s members.Status) bool {
 }
 
 // disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
-func (p *plan) disarmOld(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isCurrent {
 		return false
 	}
 	for _, alarm := range p.alarms(members.Corrupt) {
 		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
-			p.soon(seen)
-			p.askLeader(ec, seen, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
+			p.soon()
+			p.askLeader(ec, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
 			return true
 		}
 	}
@@ -86,7 +85,7 @@ func (p *plan) alarms(kind string) []members.Alarm {
 
 // growVolumes requests more storage for volumes that have less than the spec requests. Whether
 // that is possible is up to the storage class, and the API server says so.
-func (p *plan) growVolumes(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 	if !hasVolumes(ec) {
 		return
 	}
@@ -94,13 +93,16 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster, seen observation) {
 	if !ok {
 		return
 	}
-	for _, name := range sortedKeys(seen.claims) {
-		c := seen.claims[name]
-		has := c.Spec.Resources.Requests[corev1.ResourceStorage]
-		if isEnding(c) || c.Status.Phase != corev1.ClaimBound || has.Cmp(want) >= 0 {
+	for _, m := range p.view.present {
+		c := m.claim
+		if c == nil || isEnding(c) || c.Status.Phase != corev1.ClaimBound {
 			continue
 		}
-		p.patch(c, "grow", fmt.Sprintf("volume of member %s grows from %s to %s", name, &has, &want), map[string]any{
+		has := c.Spec.Resources.Requests[corev1.ResourceStorage]
+		if has.Cmp(want) >= 0 {
+			continue
+		}
+		p.patch(c, "grow", fmt.Sprintf("volume of member %s grows from %s to %s", m.name, &has, &want), map[string]any{
 			"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}},
 		}).IfCurrent = false // it never shrinks
 	}

@@ -1,25 +1,26 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // view is the cluster as its members describe it.
 type view struct {
 	// members are those of etcd's member list, or while nobody has one those that status
 	// remembers.
-	members []member
-	// strays are pods of the cluster that are no member's, and unused the volumes.
-	strays, unused []string
+	members []*member
+	// present are all that have a pod or a volume, members and others, sorted by their names: not the seed.
+	present []*member
+	// strays are those of them that are no member's.
+	strays []*member
+	// seed is that of the restore that is under way, until the cluster is the seed's; nil if there is none.
+	seed *member
+	// named are all of these by their names, and those that only status remembers.
+	named map[string]*member
 	// leader is the ID of the member that leads; 0 if nobody is known to.
 	leader members.ID
 	// isKnown says that the list is etcd's, and isCurrent that it is the leader's.
@@ -27,158 +28,56 @@ type view struct {
 	// hasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	hasQuorum, mayHaveQuorum bool
-}
-
-// member is a member, with its pod and volume and what it says, as far as there is any of it.
-type member struct {
-	members.Member
-	name   string // of its pod; empty for one that the operator does not run
-	pod    *corev1.Pod
-	claim  *corev1.PersistentVolumeClaim
-	answer *answer
-	// follows says that it answers, and follows or is the leader, and isReached that the Service for
-	// clients leads to it.
-	follows, isReached bool
-	// mayFollow says that it had a leader some seconds ago, and is only not heard, or heard at another
-	// moment of an election than the others.
-	mayFollow bool
-	// recorded is the UID of what had its data, and data that of what would have it now.
-	recorded, data string
-	// version is that of its etcd: what it says or, while it does not answer, said last.
-	version versions.Version
-}
-
-// isForeign says that the operator does not run the member: its peer URL is somewhere else.
-func (m *member) isForeign() bool { return m.name == "" }
-
-// isStarted says that the member has started once. Until then it has no data.
-func (m *member) isStarted() bool { return m.Name != "" }
-
-func (m *member) isVoter() bool { return !m.IsLearner }
-
-// hasSpoken says that it answers as the member that it is: so it has started, and has data. The list
-// has the names of founders from the beginning.
-func (m *member) hasSpoken() bool {
-	return m.isStarted() && m.answer != nil && m.answer.err == nil && m.answer.status.ID == m.ID
-}
-
-// refuses says that it does not tell the operator anything, because users are on.
-func (m *member) refuses() bool { return m.answer != nil && errors.Is(m.answer.err, members.ErrAuth) }
-
-// isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
-// The probe of the oldest versions says less.
-func (m *member) isProbed() bool {
-	return m.refuses() && m.isReached && servesMetrics(m.pod.Annotations[versionAnnotation])
+	// now is when it was looked at, and space how far the making of room in a full database was.
+	now   time.Time
+	space space
 }
 
 // viewOf puts together what the members say.
 func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
-	v := view{}
-	want := members.ParseID(ec.Status.ClusterID)
-	leader, best := choose(seen, want)
-	if best == nil {
-		for _, known := range ec.Status.MemberList {
-			m := members.Member{ID: members.ParseID(known.ID), IsLearner: known.Learner}
-			if known.ID != "" || known.DataUID != "" {
-				m.Name = known.Name // it may have started, so it counts as one that has
-			}
-			v.members = append(v.members, v.join(ec, seen, m, known.Name, 0))
+	v := view{named: map[string]*member{}, now: seen.now, space: seen.space}
+	leader, best := choose(seen, members.ParseID(ec.Status.ClusterID))
+	if best != nil {
+		v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader
+		for _, listed := range best.list.Members {
+			v.members = append(v.members, v.join(ec, seen, listed, nameIn(ec, listed)))
 		}
-		v.countVotes()
-		v.findStrays(ec, seen)
-		return v
 	}
-	v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader
-	for _, listed := range best.list.Members {
-		name := ""
-		for _, url := range listed.PeerURLs {
-			if host, ok := memberOfPeerURL(ec, url); ok {
-				name = host
-			}
+	for _, known := range ec.Status.MemberList {
+		name := known.Name
+		if !isOurs(ec, name) {
+			name = ""
 		}
-		v.members = append(v.members, v.join(ec, seen, listed, name, leader))
+		if !v.isKnown {
+			v.members = append(v.members, v.join(ec, seen, asListed(known), name))
+		} else if name != "" && v.named[name] == nil {
+			v.join(ec, seen, members.Member{}, name)
+		}
 	}
-	v.countVotes()
-	v.findStrays(ec, seen)
-	return v
-}
-
-// countVotes finds out whether there is a quorum.
-func (v *view) countVotes() {
+	for _, m := range v.members {
+		m.isMember, m.alarms = true, v.alarmsOf(m)
+	}
+	if r := ec.Status.Restoring; r != nil && r.Phase != v1beta2.RestoreCompleting {
+		v.seed = v.join(ec, seen, members.Member{}, r.Seed)
+		v.seed.was.DataUID = r.SeedData
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(sortedKeys(seen.pods), sortedKeys(seen.claims))))) {
+		m := v.named[name]
+		if m == nil {
+			m = v.join(ec, seen, members.Member{}, name)
+		}
+		if m == v.seed {
+			continue
+		}
+		v.present = append(v.present, m)
+		if !m.isMember && name != ec.Status.Adding {
+			v.strays = append(v.strays, m)
+		}
+	}
 	voters := v.voters()
 	v.hasQuorum = v.count(func(m *member) bool { return m.isVoter() && m.follows }) >= majority(voters)
 	v.mayHaveQuorum = v.count(func(m *member) bool { return m.isVoter() && (m.follows || m.mayFollow) }) >= majority(voters)
-}
-
-// join puts a member together with its pod, its volume and its answer.
-func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Member, name string, leader members.ID) member {
-	m := member{Member: listed, name: name}
-	if name == "" {
-		return m
-	}
-	m.pod, m.claim = seen.pods[name], seen.claims[name]
-	m.isReached = m.pod != nil && seen.reached[m.pod.UID]
-	m.version = knownVersion(ec, name)
-	m.recorded, m.data = recordedData(ec, name), dataOf(ec, seen, name)
-	if a, ok := seen.answers[name]; ok {
-		m.answer = &a
-		if said, err := versions.Parse(a.status.Version); a.err == nil && err == nil {
-			m.version = said
-		}
-		m.follows = leader != 0 && a.isOf(members.ParseID(ec.Status.ClusterID)) && a.status.ID == listed.ID && a.status.Leader == leader
-		m.mayFollow = !m.follows && m.followedLately(ec, seen)
-	}
-	return m
-}
-
-// lately is for how long what a member has said counts when it is not heard.
-const lately = 10 * time.Second
-
-// followedLately says whether a member that is not known to follow the leader had one a short time ago, and
-// neither it nor its node says otherwise.
-func (m *member) followedLately(ec *v1beta2.EtcdCluster, seen observation) bool {
-	if m.pod == nil || isEnding(m.pod) || !isReady(m.pod) || seen.now.Sub(seen.led[m.name]) >= lately {
-		return false
-	}
-	if m.answer.err != nil {
-		return errors.Is(m.answer.err, context.DeadlineExceeded)
-	}
-	return m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
-}
-
-// isReady says whether a pod's node finds that it serves.
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// knownVersion is the version that a member said last.
-func knownVersion(ec *v1beta2.EtcdCluster, name string) versions.Version {
-	for _, known := range ec.Status.MemberList {
-		if known.Name == name {
-			v, _ := versions.Parse(known.Version) // none, if it has said nothing yet
-			return v
-		}
-	}
-	return versions.Version{}
-}
-
-// findStrays finds the pods and volumes of no member.
-func (v *view) findStrays(ec *v1beta2.EtcdCluster, seen observation) {
-	isMember := func(name string) bool {
-		return name == ec.Status.Adding || slices.ContainsFunc(v.members, func(m member) bool { return m.name == name })
-	}
-	for _, name := range sortedKeys(seen.pods) {
-		if !isMember(name) {
-			v.strays = append(v.strays, name)
-		}
-	}
-	for _, name := range sortedKeys(seen.claims) {
-		if !isMember(name) {
-			v.unused = append(v.unused, name)
-		}
-	}
+	return v
 }
 
 // choose finds out who leads, and whose member list to believe: the leader's or, while that
@@ -233,8 +132,8 @@ func (v *view) voters() int { return v.count(func(m *member) bool { return m.isV
 
 func (v *view) count(is func(*member) bool) int {
 	n := 0
-	for i := range v.members {
-		if is(&v.members[i]) {
+	for _, m := range v.members {
+		if is(m) {
 			n++
 		}
 	}
@@ -243,16 +142,18 @@ func (v *view) count(is func(*member) bool) int {
 
 // find is the first member that is so; nil if none is.
 func (v *view) find(is func(*member) bool) *member {
-	for i := range v.members {
-		if is(&v.members[i]) {
-			return &v.members[i]
-		}
+	if i := slices.IndexFunc(v.members, is); i >= 0 {
+		return v.members[i]
 	}
 	return nil
 }
 
-func (v *view) byName(name string) *member {
-	return v.find(func(m *member) bool { return m.name == name })
+// of is what is known of a name: nothing, if nobody knows it.
+func (v *view) of(name string) *member {
+	if m := v.named[name]; m != nil {
+		return m
+	}
+	return &member{name: name, answer: answer{err: errNoAddress}}
 }
 
 // leading is the member that leads, if it answers.
@@ -274,8 +175,7 @@ func (v *view) isWhole() bool {
 // left when a member is taken away, for a while or for ever.
 func (v *view) survivesWithout(gone *member, forEver bool) bool {
 	voters, following := 0, 0
-	for i := range v.members {
-		m := &v.members[i]
+	for _, m := range v.members {
 		if !m.isVoter() || forEver && m.ID == gone.ID {
 			continue
 		}
