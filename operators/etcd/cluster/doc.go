@@ -20,10 +20,11 @@
 // The members know who is a member: etcd's member list is the truth, and the operator keeps
 // no other one (view.go). It asks all members, and believes the list of the one that the
 // others follow. Names join a member to its pod: the peer URL of a member is the name of its
-// pod's host. Status remembers what etcd cannot know (memory in decide.go): the cluster's ID,
-// so that members of another cluster are never taken for this one's; how many members were
-// ever named, so that no two have the same name; and decisions that were made, before anything
-// is done that depends on them.
+// pod's host. What the list, status, the pod, its volume and its answer say of a member is
+// joined once (member.go), and all steps read that. Status remembers what etcd cannot know
+// (memory in decide.go): the cluster's ID, so that members of another cluster are never taken
+// for this one's; how many members were ever named, so that no two have the same name; and
+// decisions that were made, before anything is done that depends on them.
 //
 // # How a cluster is formed
 //
@@ -37,27 +38,29 @@
 //
 // # The steps
 //
-// While there is a quorum, the first of these that has anything to do is done (decide.go):
+// The first of these that has anything to do is done (decide.go), but for restore and removeStrays, which leave the
+// others their turn:
 //
-//	make room in a full database            with those that are there, as nobody can write (space.go)
-//	promote a learner that has caught up    or remove one whose data is lost
-//	remove a member whose data is lost      if the rest has quorum
-//	end the alarm of one that was removed   nobody can write until then
-//	remove one if there are too many        one that is down first, the leader never: it hands
-//	                                        over before
-//	add one if there are too few            as a learner, when all members are there, and no
-//	                                        downgrade is enabled: nobody can join until then
-//	delete what is left of removed members  pods first, then volumes
-//	change versions and pods                one at a time, the leader last (upgrade.go,
-//	                                        rollout.go)
-//	free space in files                     one at a time, the leader last (upkeep.go)
-//
-// Before any of it, a restore is taken one step on, if one is under way: it replaces the cluster by
-// one that begins with a backup, once that serves (restoring.go).
-//
-// Without quorum, members that nobody trusts any more are restarted (retrust.go), pods of members
-// that have their data are created, and those whose image is gone get one: nothing else. What happens
-// when quorum is lost for good is in recovery.go.
+//	startStopped    start members that were stopped, and nothing else, while certificates are missing
+//	settleExisting  wait for the user's word on what may be of a cluster of this name (existing.go)
+//	restoreBackup   take a restore one step on: the cluster is replaced by one that begins with a backup, once
+//	                that serves (restoring.go)
+//	found           form a cluster that has no ID yet (form.go)
+//	recoverQuorum   report that quorum is lost for good, and do what the user decides (recovery.go)
+//	restore         create pods of members that have their data; without quorum, give those an image whose
+//	                own is gone (change.go)
+//	removeStrays    delete what is left of removed members: pods first, then volumes
+//	awaitQuorum     wait for a quorum, and restart members that nobody trusts any more (retrust.go)
+//	makeSpace       make room in a full database, with those that are there, as nobody can write (space.go)
+//	settleLearner   promote a learner that has caught up, or remove one whose data is lost (change.go)
+//	removeLost      remove a member whose data is lost, if the rest has quorum
+//	disarmOld       end the alarm of one that was removed: nobody can write until then (upkeep.go)
+//	removeSurplus   remove one if there are too many: one that is down first, the leader never, it hands over
+//	                before
+//	addMissing      add one if there are too few, as a learner, when all members are there, and no downgrade
+//	                is enabled: nobody can join until then
+//	rollOut         change versions and pods one at a time, the leader last (upgrade.go, rollout.go)
+//	keepUp          free space in files, one at a time, the leader last (upkeep.go)
 //
 // # Requests to members
 //
