@@ -12,6 +12,7 @@ build tools/prometheus tool
 alertmanager=github.com/prometheus/alertmanager
 version=$(go list -C tools/alertmanager -m -f '{{.Version}}' $alertmanager)
 [[ "$(go version -m bin/alertmanager 2>&1)" != *"$alertmanager	$version"* ]] || exit 0
+(cd tools/alertmanager && go mod download $alertmanager) # before that it is in no folder
 copy=$(mktemp -d)
 trap 'chmod -R u+w "$copy" && rm -rf "$copy"' EXIT
 cp -r "$(go list -C tools/alertmanager -m -f '{{.Dir}}' $alertmanager)" "$copy/alertmanager"
