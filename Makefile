@@ -132,7 +132,7 @@ generate: generators ## Generate Go code from the API types
 	$(BIN)/controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: generators ## Generate CRDs, RBAC, PrometheusRules, health checks for Argo CD, the API reference and the page of metrics
+manifests: generators ## Generate CRDs, RBAC, PrometheusRules, dashboards, health checks for Argo CD, the API reference and the page of metrics
 	hack/manifests.sh $(OPERATORS)
 	$(BIN)/crd-ref-docs --source-path=api --config=docs/reference.yaml --renderer=markdown --output-path=docs/reference.md --log-level=ERROR
 	go run ./hack/metrics > docs/metrics.md
@@ -140,6 +140,7 @@ manifests: generators ## Generate CRDs, RBAC, PrometheusRules, health checks for
 .PHONY: generators
 generators:
 	go build -C tools -o $(BIN)/ tool ./crdtrim
+	go build -C tools/dashboards -o $(BIN)/ .
 
 ##@ Tests
 
@@ -183,6 +184,7 @@ lint: ## go vet and golangci-lint
 	cd tools && $(BIN)/golangci-lint run --config ../.golangci.yml
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/olm && $(BIN)/golangci-lint run --config ../../.golangci.yml
+	cd tools/dashboards && $(BIN)/golangci-lint run --config ../../.golangci.yml
 
 .PHONY: vulncheck
 vulncheck: generators ## Name the known vulnerabilities that the code reaches; needs the Internet, and is no part of test

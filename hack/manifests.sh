@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates the CRDs, the role and the PrometheusRule of each operator that is named, and the health checks for Argo CD
-# of all kinds.
+# Generates the CRDs, the role and the PrometheusRule of each operator that is named, the dashboards, and the health
+# checks for Argo CD of all kinds.
 #
 # Usage: hack/manifests.sh OPERATOR...
 set -euo pipefail
@@ -20,6 +20,8 @@ for operator in "$@"; do
 		sed 's/^./  &/' "$config/prometheus/rules.yaml"
 	} > "$config/prometheus/prometheusrule.yaml"
 done
+
+bin/dashboards
 
 # kinds lists those of all operators, as Argo CD names them.
 kinds() {

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 found=0
-for module in . localcluster tools tools/dist tools/olm; do
+for module in . localcluster tools tools/dist tools/olm tools/dashboards; do
 	echo "== $module"
 	out=$(cd "$module" && "$OLDPWD/bin/govulncheck" ./... 2>&1)
 	case $? in

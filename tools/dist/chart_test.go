@@ -49,7 +49,8 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 					"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true",
 					"--show-only", "templates/prometheus.yaml",
 				},
-				"policy": {"--set", "admissionPolicy.enabled=true", "--show-only", "templates/policy.yaml"},
+				"policy":  {"--set", "admissionPolicy.enabled=true", "--show-only", "templates/policy.yaml"},
+				"grafana": {"--set", "metrics.dashboards.enabled=true", "--show-only", "templates/grafana.yaml"},
 				"namespaced": {
 					"--set", "watchNamespaces={" + namespace + "}",
 					"--set", "metrics.enabled=false", "--set", "userRoles=false", "--set", "crds.install=false",
@@ -62,8 +63,8 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 					}
 					args := append([]string{"template", "release", chart, "--namespace", namespace}, values...)
 					want := inChart(t, built, texts.Chart, namespace, r.version)
-					if overlay == "prometheus" || overlay == "policy" {
-						delete(want, "Lease/"+texts.Chart+"-leader") // not in those templates
+					if slices.Contains(values, "--show-only") {
+						delete(want, "Lease/"+texts.Chart+"-leader") // not in that template
 					}
 					sameObjects(t, objectsByName(t, helm(t, args...)), want)
 				})
@@ -124,7 +125,7 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 			labels(object)
 			object.SetName(object.GetName() + "-" + namespace)
 			set(object, object.GetName(), "spec", "policyName")
-		case "PrometheusRule": // in kustomize's, the name is of the operator that it is about
+		case "PrometheusRule", "ConfigMap": // in kustomize's, the name is of the operator that it is about
 			labels(object)
 			setLabel(object, "app.kubernetes.io/name", chart)
 		default:
