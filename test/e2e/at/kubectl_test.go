@@ -3,6 +3,9 @@
 package at
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +34,16 @@ func TestKubectlAt(t *testing.T) {
 	kubectlAt("soon is DONE: ", "wait", "soon", "--timeout=2m")
 	kubectlAt("hello world\n", "logs", "soon")
 
+	fairlead := func(want string, args ...string) {
+		t.Helper()
+		if out := e2e.Kubectl(t, append([]string{"fairlead", "-n", ns}, args...)...); !strings.Contains(out, want) {
+			t.Errorf("kubectl fairlead %s: %q, want %q in it", strings.Join(args, " "), out, want)
+		}
+	}
+	fairlead("friday paused\n", "pause", "at/friday")
+	fairlead("friday resumed\n", "resume", "at/friday")
+	report(t, ns)
+
 	kubectlAt("friday suspended\n", "suspend", "friday")
 	kubectlAt("friday runs now\n", "run-now", "friday")
 	out, err := e2e.TryKubectl("", "fairlead", "at", "-n", ns, "wait", "friday", "--timeout=2m")
@@ -39,4 +52,24 @@ func TestKubectlAt(t *testing.T) {
 	}
 	kubectlAt("it is friday\n", "logs", "friday")
 	kubectlAt("soon removed\nat.at.example.com/friday removed\n", "rm", "soon", "friday")
+}
+
+// report has an archive with a log of the operator, which needs a kubelet, and without what commands were given and printed.
+func report(t *testing.T, ns string) {
+	t.Helper()
+	folder := t.TempDir()
+	e2e.Kubectl(t, "fairlead", "-n", ns, "report", "--file", filepath.Join(folder, "report.tar.gz"))
+	if out, err := exec.Command("tar", "-C", folder, "-xzf", filepath.Join(folder, "report.tar.gz")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	logs, err := filepath.Glob(filepath.Join(folder, "*/namespaces/*/logs/*controller-manager*/manager.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no log of an operator is in the report: %v", err)
+	}
+	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), ns) {
+		t.Errorf("%s says nothing of namespace %s: %v", logs[0], ns, err)
+	}
+	if out, err := exec.Command("grep", "-r", "hello world", folder).CombinedOutput(); err == nil {
+		t.Errorf("the report has what a command was given: %s", out)
+	}
 }
