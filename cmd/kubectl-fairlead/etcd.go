@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +79,7 @@ func (c *cli) defragment(ctx context.Context, e *etcd, m member, patience time.D
 	if m.isLeader() {
 		role = ", the leader"
 	}
-	_, err = fmt.Fprintf(c.Out, "%s%s: from %s to %s in %s\n", m.name, role, bytesOf(before), bytesOf(m.DBSize), took)
+	_, err = fmt.Fprintf(c.Out, "%s%s: from %s to %s in %s\n", m.name, role, sizeText(float64(before)), sizeText(float64(m.DBSize)), took)
 	return err
 }
 
@@ -97,18 +96,6 @@ func (c *cli) again(ctx context.Context, e *etcd, m *member, isAsExpected func()
 		}
 	}
 	return cmp.Or(m.problem, errors.New("not within 30 s"))
-}
-
-// bytesOf is a number of bytes in a unit that people read.
-func bytesOf(n int64) string {
-	const kibi, mebi = 1 << 10, 1 << 20
-	switch {
-	case n >= mebi:
-		return fmt.Sprintf("%.1fMi", float64(n)/mebi)
-	case n >= kibi:
-		return fmt.Sprintf("%.1fKi", float64(n)/kibi)
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func etcdMoveLeaderCommand(c *cli) *cobra.Command {

@@ -193,7 +193,7 @@ func (o *backup) wait(ctx context.Context, b *etcdv1beta2.EtcdBackup) error {
 		case ready == nil:
 			return false, "", nil
 		case ready.Status == metav1.ConditionTrue && s.Last != nil:
-			text := fmt.Sprintf("Saved revision %d, %s, as %s", s.Last.Revision, bytesOf(s.Last.Size), s.Last.Key)
+			text := fmt.Sprintf("Saved revision %d, %s, as %s", s.Last.Revision, sizeText(float64(s.Last.Size)), s.Last.Key)
 			if s.LastProof != nil {
 				text += fmt.Sprintf("; an etcd that was started from it has revision %d", s.LastProof.Revision)
 			}

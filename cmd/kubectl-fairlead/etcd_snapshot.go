@@ -53,7 +53,7 @@ func etcdSnapshotCommand(c *cli) *cobra.Command {
 				return fmt.Errorf("the snapshot of member %s was not saved: %w", from.name, err)
 			}
 			_, err = fmt.Fprintf(c.Out, "%s: %s, revision %d or later, from %s, etcd %s, in %s\nSHA-256 of the database %x, as etcd has it\n", args[1],
-				bytesOf(size), from.Revision, from.name, from.Version, c.now().Sub(began).Round(time.Millisecond), sum)
+				sizeText(float64(size)), from.Revision, from.name, from.Version, c.now().Sub(began).Round(time.Millisecond), sum)
 			return err
 		},
 	}

@@ -82,9 +82,9 @@ func (b *beside) members(ctx context.Context, p *page, o *etcdv1beta2.EtcdCluste
 		}
 		text := fmt.Sprintf("%.0f of %.0f entries behind", max(committed-a.sum("etcd_server_proposals_applied_total"), 0), committed)
 		size, quota := a.sum("etcd_mvcc_db_total_size_in_bytes"), a.sum("etcd_server_quota_backend_bytes")
-		text += fmt.Sprintf("; database %s, %s of it used", bytesOf(size), bytesOf(a.sum("etcd_mvcc_db_total_size_in_use_in_bytes")))
+		text += fmt.Sprintf("; database %s, %s of it used", sizeText(size), sizeText(a.sum("etcd_mvcc_db_total_size_in_use_in_bytes")))
 		if quota > 0 {
-			text += fmt.Sprintf(", %.0f%% of the quota of %s", 100*size/quota, bytesOf(quota))
+			text += fmt.Sprintf(", %.0f%% of the quota of %s", 100*size/quota, sizeText(quota))
 		}
 		p.add(word, "%s: %s", m.Name, text)
 		word = ""
@@ -123,7 +123,7 @@ func (b *beside) items(ctx context.Context, p *page, o *cachev1alpha1.Memcached)
 		return sum
 	}
 	if len(answers) > 0 {
-		p.add("items", "%.0f, %s in all; evicted so far: %.0f", sum("memcached_current_items"), bytesOf(sum("memcached_current_bytes")),
+		p.add("items", "%.0f, %s in all; evicted so far: %.0f", sum("memcached_current_items"), sizeText(sum("memcached_current_bytes")),
 			sum("memcached_items_evicted_total"))
 	}
 	gets := func(status string) float64 {
@@ -138,8 +138,8 @@ func (b *beside) items(ctx context.Context, p *page, o *cachev1alpha1.Memcached)
 	}
 }
 
-// bytesOf is a size as people read it.
-func bytesOf(n float64) string {
+// sizeText is a size as people read it.
+func sizeText(n float64) string {
 	unit := 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for n >= 1024 && unit < len(units)-1 {
