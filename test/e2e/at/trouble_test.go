@@ -288,6 +288,8 @@ func TestAtLeavesAForeignPodAlone(t *testing.T) {
 func TestAtWaitsForQuota(t *testing.T) {
 	ns := e2e.NewNamespace(t)
 	e2e.Kubectl(t, "create", "quota", "none", "-n", ns, "--hard=pods=0")
+	// Until the controller has counted, it limits nothing.
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=jsonpath={.status.hard.pods}=0", "resourcequota/none", e2e.Patience)
 	at := newAt(ns, "at", func(*atv1alpha1.AtSpec) {})
 	create(t, at)
 	waitFor(t, at, atv1alpha1.Pending, "PodRefused", 10*time.Second)
