@@ -16,8 +16,8 @@ func ofObjects(kinds string) []*dashboard.QueryVariableBuilder {
 	}
 }
 
-// inRange is how often something happened in the time that the dashboard shows.
-func inRange(metric string) string { return "sum(increase(" + metric + "[$__range]))" }
+// inRange is how often something happened in the time that the dashboard shows. Prometheus extrapolates.
+func inRange(metric string) string { return "round(sum(increase(" + metric + "[$__range])))" }
 
 // often is how often something happened, by labels.
 func often(metric, by string) string {

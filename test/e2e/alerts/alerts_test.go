@@ -16,6 +16,8 @@ import (
 // patience is how long an alert may take: some are about the one object that is worst off, and wait for each other.
 const patience = 5 * time.Minute
 
+const needed = "Prometheus runs beside the cluster and reaches its pods"
+
 // TestMain lets all causes be there at once, however many processors there are: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -27,16 +29,21 @@ func TestMain(m *testing.M) {
 
 // Other tests kill operators, and so delay or cause alerts: these two have the cluster to themselves.
 
-// TestAloneAlertsAboutObjects causes the alerts about objects.
-func TestAloneAlertsAboutObjects(t *testing.T) { causeAll(t, objects) }
+// TestAloneAlertsAboutObjects causes the alerts about objects. By then each panel of the dashboards has something to show.
+func TestAloneAlertsAboutObjects(t *testing.T) {
+	e2e.NeedsLocalCluster(t, needed)
+	keepReading(t)
+	w := causeAll(t, objects)
+	w.checkDashboards(t)
+}
 
 // TestAloneAlertsAboutOperators causes those that take an operator from all others.
 func TestAloneAlertsAboutOperators(t *testing.T) { causeAll(t, managers) }
 
 // causeAll sets off all causes together.
-func causeAll(t *testing.T, causes map[string]cause) {
+func causeAll(t *testing.T, causes map[string]cause) *world {
 	t.Helper()
-	e2e.NeedsLocalCluster(t, "Prometheus runs beside the cluster and reaches its pods")
+	e2e.NeedsLocalCluster(t, needed)
 	w := newWorld(t)
 	t.Run("causes", func(t *testing.T) {
 		for name, c := range causes {
@@ -47,6 +54,7 @@ func causeAll(t *testing.T, causes map[string]cause) {
 		}
 	})
 	w.checkRules(t)
+	return w
 }
 
 // cause is how an alert, or several that have the same cause, come about.

@@ -29,6 +29,7 @@ var operators = []string{"at", "etcd", "memcached", "webserver"}
 // who gets its alerts.
 type world struct {
 	prometheus string
+	began      time.Time
 
 	mu sync.Mutex
 	// got has what was heard last of each alert, by its labels.
@@ -43,10 +44,11 @@ type notice struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{got: map[string]notice{}}
+	w := &world{got: map[string]notice{}, began: time.Now()}
 	receiver := httptest.NewServer(w)
 	t.Cleanup(receiver.Close)
 	folder := t.TempDir()
+	etcd, memcached := workloads(t, "etcd"), workloads(t, "memcached")
 	alertmanager, prometheus := free(t), free(t)
 	e2e.Serve(t, alertmanager, program(t, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=",
 		"--storage.path="+filepath.Join(folder, "alertmanager"), "--log.level=warn",
@@ -59,7 +61,7 @@ func newWorld(t *testing.T) *world {
 		"--rules.alert.resend-delay=2s", "--log.level=warn", "--config.file="+write(t, folder, "prometheus.yaml", map[string]any{
 			"global":         map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
 			"rule_files":     ruleFiles(t, folder),
-			"scrape_configs": scrapeConfigs(t, folder),
+			"scrape_configs": append(scrapeConfigs(t, folder), etcd, memcached),
 			"alerting":       map[string]any{"alertmanagers": []any{map[string]any{"static_configs": []any{map[string]any{"targets": []string{alertmanager}}}}}},
 		}))
 	w.prometheus = "http://" + prometheus
@@ -140,15 +142,20 @@ func scrapeConfigs(t *testing.T, folder string) []any {
 // exposed is a port of the node that leads to the metrics of an operator, whether or not it is ready.
 func exposed(t *testing.T, operator string) string {
 	t.Helper()
-	const name = "metrics-of-the-tests"
-	namespace := operator + "-operator-system"
-	e2e.Apply(t, namespace, `
+	return onNode(t, operator+"-operator-system", "control-plane: controller-manager", 8443)
+}
+
+// onNode is a port of the node that leads to pods, whether or not they are ready.
+func onNode(t *testing.T, namespace, labels string, port int) string {
+	t.Helper()
+	const name = "of-the-tests"
+	e2e.Apply(t, namespace, fmt.Sprintf(`
 apiVersion: v1
 kind: Service
-metadata: {name: `+name+`}
-spec: {type: NodePort, publishNotReadyAddresses: true, selector: {control-plane: controller-manager}, ports: [{port: 8443}]}
-`)
-	t.Cleanup(func() { _, _ = e2e.TryKubectl("", "delete", "service", name, "-n", namespace) })
+metadata: {name: %s}
+spec: {type: NodePort, publishNotReadyAddresses: true, selector: {%s}, ports: [{port: %d}]}
+`, name, labels, port))
+	t.Cleanup(func() { _, _ = e2e.TryKubectl("", "delete", "service", name, "-n", namespace, "--ignore-not-found") })
 	return net.JoinHostPort(e2e.Kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`),
 		e2e.Kubectl(t, "get", "service", name, "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}"))
 }
@@ -191,7 +198,7 @@ func (w *world) ask(t *testing.T, path string, answer any) error {
 func (w *world) scrapes(t *testing.T) error {
 	var targets struct {
 		Data struct {
-			ActiveTargets []struct{ Health, LastError, ScrapeURL string }
+			ActiveTargets []struct{ Health, LastError, ScrapeURL, ScrapePool string }
 		}
 	}
 	if err := w.ask(t, "/api/v1/targets?state=active", &targets); err != nil {
@@ -199,7 +206,7 @@ func (w *world) scrapes(t *testing.T) error {
 	}
 	up := 0
 	for _, target := range targets.Data.ActiveTargets {
-		if target.Health == "up" {
+		if target.ScrapePool == "fairlead" && target.Health == "up" {
 			up++
 		}
 	}
