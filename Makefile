@@ -166,6 +166,12 @@ rules-test: build-prometheus ## What alerts, and what does not: the tests of the
 build-prometheus: # promtool, Prometheus and Alertmanager (minutes once, seconds later)
 	hack/prometheus.sh
 
+.PHONY: pictures
+pictures: ## Draw the dashboards into docs/pictures, of what Prometheus answers in the end-to-end test of the alerts
+	$(MAKE) --no-print-directory e2e OPERATOR=all RUN='^TestAloneAlertsAboutObjects$$' KEEP_SERIES=$(BIN)/series.json
+	go build -C tools/dashboards -o $(BIN)/ ./picture
+	$(BIN)/picture $(BIN)/series.json docs/pictures
+
 HISTORIES = 1000000
 SEED = 1
 
