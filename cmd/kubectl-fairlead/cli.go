@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -164,6 +168,21 @@ func (d *dryRun) dry() []string {
 		return []string{"All"}
 	}
 	return nil
+}
+
+// patch changes the very object that was read, and not one of its name that was made since.
+func (d *dryRun) patch(ctx context.Context, k client.Client, o client.Object, changes map[string]any) error {
+	if d.isClient() {
+		return nil
+	}
+	if err := unstructured.SetNestedField(changes, string(o.GetUID()), "metadata", "uid"); err != nil {
+		return err
+	}
+	data, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	return k.Patch(ctx, o, client.RawPatch(types.MergePatchType, data), &client.PatchOptions{DryRun: d.dry()})
 }
 
 // done is what is said of what was done, as kubectl does.

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -127,16 +125,8 @@ func (o *pause) one(ctx context.Context, k client.Client, namespace, arg string)
 	if at, isAt := object.(*atv1alpha1.At); isAt && !isWaiting(at) {
 		return fmt.Errorf("%s is %s: only an At that waits for its time can be paused or resumed", arg, at.Status.Phase)
 	}
-	if !o.isClient() {
-		spec := map[string]any{how.field: !o.isResume}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID()}, "spec": spec})
-		if err != nil {
-			return err
-		}
-		err = k.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), &client.PatchOptions{DryRun: o.dry()})
-		if err != nil {
-			return err
-		}
+	if err := o.patch(ctx, k, object, map[string]any{"spec": map[string]any{how.field: !o.isResume}}); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintln(o.Out, named, o.done(verb))
 	_, _ = fmt.Fprintln(o.ErrOut, note)

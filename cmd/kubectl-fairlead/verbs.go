@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,9 +118,5 @@ func (v *verb) change(ctx context.Context, k client.Client, key client.ObjectKey
 	if !isWaiting(&at) {
 		return fmt.Errorf("%s is %s: create a new At for another run", key.Name, at.Status.Phase)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": at.UID}, "spec": spec})
-	if err != nil || v.isClient() {
-		return err
-	}
-	return k.Patch(ctx, &at, client.RawPatch(types.MergePatchType, patch), &client.PatchOptions{DryRun: v.dry()})
+	return v.patch(ctx, k, &at, map[string]any{"spec": spec})
 }

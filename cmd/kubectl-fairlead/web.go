@@ -1,16 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
 )
@@ -119,17 +116,9 @@ func webRetryCommand(c *cli) *cobra.Command {
 			if failed == nil {
 				return fmt.Errorf("webserver/%s: no rollout was rolled back, so there is nothing to retry", ws.Name)
 			}
-			if !dry.isClient() {
-				patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-					"uid": ws.UID, "annotations": map[string]any{webv1.AnnotationRetry: c.now().UTC().Format(time.RFC3339Nano)},
-				}})
-				if err != nil {
-					return err
-				}
-				patched := client.RawPatch(types.MergePatchType, patch)
-				if err := k.Patch(cmd.Context(), &ws, patched, &client.PatchOptions{DryRun: dry.dry()}); err != nil {
-					return err
-				}
+			annotation := map[string]any{webv1.AnnotationRetry: c.now().UTC().Format(time.RFC3339Nano)}
+			if err := dry.patch(cmd.Context(), k, &ws, map[string]any{"metadata": map[string]any{"annotations": annotation}}); err != nil {
+				return err
 			}
 			_, err = fmt.Fprintf(c.Out, "webserver.my.domain/%s %s\nRevision %s, image %s, is rolled out again. It was rolled back %s: %s: %s\n",
 				ws.Name, dry.done("retried"), failed.Revision, failed.Image, far(failed.Time.Time, c.now()), failed.Reason, failed.Message)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/pace"
 )
 
@@ -74,11 +75,15 @@ func enforce(ctx context.Context, admin, user *rest.Config, operator run.Operato
 
 // policyOf are the policy and its binding, as kustomizations change them for one operator.
 func policyOf(operator run.Operator) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding, error) {
-	text, err := read(policyFile)
+	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return nil, nil, err
 	}
-	first, second, _ := strings.Cut(text, "\n---\n")
+	text, err := os.ReadFile(filepath.Join(root, policyFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	first, second, _ := strings.Cut(string(text), "\n---\n")
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 	if err := errors.Join(yaml.UnmarshalStrict([]byte(first), policy), yaml.UnmarshalStrict([]byte(second), binding)); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", policyFile, err)
@@ -98,22 +103,4 @@ func policyOf(operator run.Operator) (*admissionv1.ValidatingAdmissionPolicy, *a
 	policy.Spec.Variables[1].Expression = "[" + strings.Join(kinds, ", ") + "]"
 	policy.Name, binding.Name, binding.Spec.PolicyName = managedBy, managedBy, managedBy
 	return policy, binding, nil
-}
-
-// read is a file of the repository, which is above the folder of any test.
-func read(file string) (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			content, err := os.ReadFile(filepath.Join(folder, file))
-			return string(content), err
-		}
-		if folder == filepath.Dir(folder) {
-			return "", errors.New("no folder above has a go.mod")
-		}
-		folder = filepath.Dir(folder)
-	}
 }
