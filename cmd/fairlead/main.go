@@ -13,6 +13,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"example.com/fairlead/internal/kit/authn"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/operators"
 	"example.com/fairlead/operators/etcd/task"
@@ -27,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, becomeAgent(args[1:]))
 		os.Exit(1)
 	}
-	os.Exit(run.Main(ctrl.SetupSignalHandler(), os.Args[1:], operators.All))
+	os.Exit(run.Main(ctrl.SetupSignalHandler(), os.Args[1:], operators.All, run.Options{MetricsFilter: authn.Filter}))
 }
 
 // becomeAgent runs the agent, which is beside this program, in place of it. It returns only if that fails.

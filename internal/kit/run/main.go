@@ -39,9 +39,9 @@ const (
 var errUsage = errors.New("usage")
 
 // Main is the program: it reads the command line, runs the operators that it
-// names until ctx ends, and returns the exit code.
-func Main(ctx context.Context, args []string, operators []Operator) int {
-	err := runCommand(ctx, args, operators)
+// names until ctx ends, and returns the exit code. options have what no flag sets.
+func Main(ctx context.Context, args []string, operators []Operator, options Options) int {
+	err := runCommand(ctx, args, operators, options)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
@@ -64,11 +64,10 @@ func logOptions(flags *flag.FlagSet) *zap.Options {
 	return logs
 }
 
-func runCommand(ctx context.Context, args []string, operators []Operator) error {
+func runCommand(ctx context.Context, args []string, operators []Operator, options Options) error {
 	flags := flag.NewFlagSet("fairlead", flag.ContinueOnError)
 	flags.Usage = func() { usage(flags, operators) }
 	flags.SetOutput(os.Stderr)
-	var options Options
 	options.bind(flags)
 	config.RegisterFlags(flags) // --kubeconfig
 	logs := logOptions(flags)

@@ -46,6 +46,9 @@ const (
 
 // New makes the manager that runs the given operators. Start it.
 func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Manager, error) {
+	if disabledIfEmpty(options.MetricsAddress) != "0" && options.MetricsFilter == nil {
+		return nil, errors.New("metrics need a filter, or everybody could read them")
+	}
 	cfg = rest.CopyConfig(cfg)
 	// The API server's priority and fairness sets the pace, not the client.
 	cfg.QPS = -1
@@ -75,7 +78,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		Metrics: metricsserver.Options{
 			BindAddress:    disabledIfEmpty(options.MetricsAddress),
 			SecureServing:  true,
-			FilterProvider: authenticated,
+			FilterProvider: options.MetricsFilter,
 		},
 		LeaderElection:                options.Election == Lease,
 		LeaderElectionID:              lockName(operators),

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // Election is how one of several replicas becomes the one that acts.
@@ -38,6 +41,8 @@ type Options struct {
 	// MetricsAddress is where metrics are served, such as ":8443"; "" or "0"
 	// for nowhere.
 	MetricsAddress string
+	// MetricsFilter decides who may read them. There are none without it.
+	MetricsFilter func(*rest.Config, *http.Client) (metricsserver.Filter, error)
 	// ProbeAddress is where /healthz and /readyz are served, such as ":8081";
 	// "" or "0" for nowhere.
 	ProbeAddress string

@@ -30,6 +30,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
+	"example.com/fairlead/internal/kit/authn"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/pace"
 )
@@ -191,7 +192,7 @@ func TestKindStartsWhenItsCRDAppears(t *testing.T) {
 func TestMetricsAreForWhoeverTheAPIServerLets(t *testing.T) {
 	server := testkit.Server(t)
 	address := freeAddress(t)
-	start(t, server.Config, Options{MetricsAddress: address}, recording(make(chan string, 2)))
+	start(t, server.Config, Options{MetricsAddress: address, MetricsFilter: authn.Filter}, recording(make(chan string, 2)))
 	c := newClient(t, server.Config)
 	namespace := server.NewNamespace(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "scraper"}}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -117,15 +118,28 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, version *apiex
 			return nil, err
 		}
 	}
-	spec, err := builder.BuildOpenAPIV3(crd, version.Name, builder.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if d.types, err = managedfields.NewTypeConverter(spec.Components.Schemas, false); err != nil {
+	if d.types, err = typesOf(d.kind, structural); err != nil {
 		return nil, err
 	}
 	d.rules = cel.NewValidator(d.schema, true, celconfig.PerCallLimit)
 	return d, nil
+}
+
+// typesOf is how server-side apply takes objects of a kind apart: by the schema of its CRD, and by that which metadata
+// has in all kinds. The API server has both in the OpenAPI document that it publishes.
+func typesOf(kind schema.GroupVersionKind, structural *structuralschema.Structural) (managedfields.TypeConverter, error) {
+	ref := func(name string) spec.Ref { return spec.MustCreateRef("#/components/schemas/" + name) }
+	schemas := map[string]*spec.Schema{}
+	for name, definition := range openapi.GetOpenAPIDefinitions(ref) {
+		schemas[name] = &definition.Schema
+	}
+	own := structural.ToKubeOpenAPI()
+	own.SetProperty("apiVersion", *spec.StringProperty())
+	own.SetProperty("kind", *spec.StringProperty())
+	own.SetProperty("metadata", spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(metav1.ObjectMeta{}.OpenAPIModelName())}})
+	own.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}})
+	schemas[kind.String()] = own
+	return managedfields.NewTypeConverter(schemas, false)
 }
 
 // admit returns obj as it would be stored in place of old (nil if it is created):

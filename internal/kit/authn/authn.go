@@ -1,4 +1,6 @@
-package run
+// Package authn decides who may read a manager's metrics. It is apart from package run because of what it is built
+// of: a fifth of what an operator is, and no operator's code needs it.
+package authn
 
 import (
 	"net/http"
@@ -10,10 +12,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// authenticated lets whoever the API server lets read the metrics. The filter of
+// Filter lets whoever the API server lets read the metrics. The filter of
 // controller-runtime answers a token that the API server does not know with 500,
 // as if the operator were at fault; here it is 401, as in Kubernetes itself.
-func authenticated(cfg *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+func Filter(cfg *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(cfg, client)
 	if err != nil {
 		return nil, err
