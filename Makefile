@@ -149,7 +149,7 @@ check: verify unit dist-test lint ## The quick answer: generated files, format, 
 
 .PHONY: unit
 unit: ## Tests that need nothing running
-	go test ./...
+	go test -timeout 60m ./...
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
 
@@ -226,7 +226,7 @@ sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, an
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
 	go test $(NEED_PROGRAMS)
-	$(if $(RACE),go test -run '$(SIMULATED)' ./internal/... ./operators/...)
+	$(if $(RACE),go test -timeout 60m -run '$(SIMULATED)' ./internal/... ./operators/...)
 	$(if $(RACE),$(RACE_TEST),$(APISERVER_TEST) -skip '$(LONG)') $$(go list ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
