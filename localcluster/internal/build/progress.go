@@ -135,8 +135,9 @@ func (p *progress) at(now time.Time) string {
 		return "linking " + p.program
 	}
 	line := fmt.Sprintf("compiled %d of %d packages", len(p.compiled), total)
-	const enough = 5 * time.Second // to know the speed
-	if took := now.Sub(p.since); took >= enough && done > 0 {
+	// How long, and what part of all has to be done before the speed is known.
+	const enough, part = 5 * time.Second, 50
+	if took := now.Sub(p.since); took >= enough && done > 0 && done*part >= done+left {
 		left := time.Duration(float64(took) * float64(left) / float64(done))
 		line += fmt.Sprintf(", about %s to go", max(left.Round(5*time.Second), 5*time.Second))
 	}

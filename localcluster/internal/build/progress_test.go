@@ -81,3 +81,25 @@ func TestProgressOfOtherCommands(t *testing.T) {
 		t.Errorf("of the error it keeps %q", got)
 	}
 }
+
+func TestProgressOfTooLittle(t *testing.T) {
+	p, start := &progress{}, time.Now()
+	list := ""
+	for i := range 60 {
+		list += fmt.Sprintf(`{"ImportPath": "example.test/%d", "Stale": true}`, i)
+	}
+	if err := p.expect([]byte(list), start); err != nil {
+		t.Fatal(err)
+	}
+	for compiled, want := range []string{
+		"compiled 0 of 60 packages", "compiled 1 of 60 packages", "compiled 2 of 60 packages, about 29m0s to go",
+	} {
+		if got := p.at(start.Add(time.Minute)); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		p.compiled = map[string]bool{}
+		for i := range compiled + 1 {
+			p.compiled[fmt.Sprintf("example.test/%d", i)] = true
+		}
+	}
+}
