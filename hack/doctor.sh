@@ -110,6 +110,7 @@ check_tools() {
 		fine "a C compiler"
 	fi
 	if has git; then fine git; else lacks "no git: apt-get install git"; fi
+	if has tmux; then fine tmux; else lacks "no tmux, the terminal of the tests of kubectl's plugin: apt-get install tmux"; fi
 	if has npm && has node; then
 		fine "node and npm"
 	else

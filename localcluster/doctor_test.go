@@ -18,7 +18,7 @@ func goodMachine() machine {
 	return machine{
 		programs: map[string]string{
 			"uname": "echo Linux", "id": "echo 0", "apt-get": "", "dpkg-deb": "", "mount": "", "git": "",
-			"gcc": "", "node": "", "npm": "", "ip": "", "nft": "", "iptables": "", "unshare": "",
+			"gcc": "", "node": "", "npm": "", "tmux": "", "ip": "", "nft": "", "iptables": "", "unshare": "",
 			"go":   `case $1 in version) echo go version go1.26.1 linux/amd64 ;; *) case $2 in GOCACHE) echo /tmp ;; *) echo auto ;; esac ;; esac`,
 			"df":   `printf 'Filesystem 1024-blocks Used Available Capacity Mounted\n/dev/vda 1 1 99999999 1%% /\n'`,
 			"stat": "echo ext2/ext3",

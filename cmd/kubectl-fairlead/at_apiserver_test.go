@@ -124,7 +124,7 @@ func TestVerbs(t *testing.T) {
 	for _, verb := range []string{"suspend", "resume", "run-now"} {
 		r.refused("x is RUNNING: create a new At for another run", verb, "x")
 	}
-	r.refused("x is running: to remove it stops its command; add --yes", "rm", "x")
+	r.refused("x is running: to remove it stops its command. Nothing was done: there is no terminal to ask on; add --yes", "rm", "x")
 	r.do("x removed (server dry run)", "rm", "x", "--yes", "--dry-run=server")
 	r.do("x removed (dry run)", "rm", "x", "--yes", "--dry-run=client")
 	r.do("x removed", "rm", "x", "--yes")

@@ -59,16 +59,19 @@ func (o *status) run(ctx context.Context, args []string) error {
 	if o.watch && *o.printing.OutputFormat != "" {
 		return errors.New("--watch draws a screen: leave out --output")
 	}
-	for {
+	for hasSeen := false; ; hasSeen = true {
 		var screen bytes.Buffer
 		isWell, err := o.look(ctx, &screen, args)
-		if err != nil {
+		switch {
+		case err != nil && hasSeen && ctx.Err() == nil: // the API server may be away for a while
+			screen.Reset()
+			_, _ = fmt.Fprintln(&screen, "error:", explain(err))
+		case err != nil:
 			return err
 		}
 		if o.watch && o.isTerminal {
-			_, _ = io.WriteString(o.Out, "\x1b[H\x1b[2J")
-		}
-		if _, err := screen.WriteTo(o.Out); err != nil {
+			o.draw(screen.String())
+		} else if _, err := screen.WriteTo(o.Out); err != nil {
 			return err
 		}
 		if !o.watch {

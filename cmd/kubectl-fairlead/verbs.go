@@ -18,7 +18,7 @@ import (
 type verb struct {
 	*cli
 	dryRun
-	isSure bool // --yes
+	sure consent
 }
 
 // perAt does it to one At, and says what was done.
@@ -60,19 +60,23 @@ func removeCommand(c *cli) *cobra.Command {
 	v := &verb{cli: c}
 	cmd := v.command("rm", "Remove Ats, as atrm does, with their pods and what these printed",
 		"  kubectl at rm at-x7k2p\n  kubectl at rm at-x7k2p --yes   # also while it runs", v.remove)
-	cmd.Flags().BoolVarP(&v.isSure, "yes", "y", false, "Remove an At that is running, which stops its command")
+	v.sure.addTo(cmd)
 	return cmd
 }
 
 // remove removes what it has seen: an At that has begun to run meanwhile is looked at again.
 func (v *verb) remove(ctx context.Context, k client.Client, key client.ObjectKey) (string, error) {
+	mayStop := false
 	return "removed", retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var at atv1alpha1.At
 		if err := k.Get(ctx, key, &at); err != nil {
 			return err
 		}
-		if at.Status.Phase == atv1alpha1.Running && !v.isSure {
-			return fmt.Errorf("%s is running: to remove it stops its command; add --yes if that is meant", key.Name)
+		if at.Status.Phase == atv1alpha1.Running && !mayStop {
+			if err := v.confirm(v.sure, key.Name+" is running: to remove it stops its command."); err != nil {
+				return err
+			}
+			mayStop = true
 		}
 		if v.isClient() {
 			return nil

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,8 +79,8 @@ func (c *cli) wait(ctx context.Context, name string) (*atv1alpha1.At, error) {
 
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	show := &display{cli: c}
-	defer show.clear()
+	shown := &progress{changing: changing{cli: c}}
+	defer shown.clear()
 	var at *atv1alpha1.At
 	for {
 		select {
@@ -92,7 +90,7 @@ func (c *cli) wait(ctx context.Context, name string) (*atv1alpha1.At, error) {
 			return at, err
 		}
 		if at != nil {
-			show.line(c.describe(at, c.now().In(now.Location())), at.Status)
+			shown.tell(c.describe(at, c.now().In(now.Location())), at.Status)
 		}
 	}
 }
@@ -133,47 +131,23 @@ func follow(ctx context.Context, k client.WithWatch, key client.ObjectKey, chang
 	return err
 }
 
-// display shows one line that changes, on a terminal; elsewhere a line for each phase and reason.
-type display struct {
-	*cli
-	said, shown string
+// progress shows one line that changes, on a terminal; elsewhere a line for each phase and reason.
+type progress struct {
+	changing
+	said string
 }
 
-func (d *display) line(text string, status atv1alpha1.AtStatus) {
-	if status.Phase.Finished() {
-		d.clear()
-		_, _ = fmt.Fprintln(d.Out, text)
-		return
-	}
-	if said := string(status.Phase) + status.Reason; !d.isTerminal && d.said != said {
-		d.said = said
-		_, _ = fmt.Fprintln(d.Out, text)
-	}
-	if d.isTerminal && d.shown != text {
-		d.clear()
-		d.shown = text
-		_, _ = fmt.Fprint(d.Out, d.cut(text))
-	}
-}
-
-// cut has the text fit in a line of the terminal, with which clear takes it away.
-func (d *display) cut(text string) string {
-	out, isFile := d.Out.(*os.File)
-	if !isFile {
-		return text
-	}
-	runes := []rune(text)
-	if width, _, err := term.GetSize(int(out.Fd())); err == nil && width > 0 && len(runes) >= width {
-		return string(runes[:width-1]) + d.colour(plain, "")
-	}
-	return text
-}
-
-// clear takes away the line that changes.
-func (d *display) clear() {
-	if d.shown != "" {
-		_, _ = fmt.Fprint(d.Out, "\r\x1b[K")
-		d.shown = ""
+func (p *progress) tell(text string, status atv1alpha1.AtStatus) {
+	said := string(status.Phase) + status.Reason
+	switch {
+	case status.Phase.Finished():
+		p.clear()
+		_, _ = fmt.Fprintln(p.Out, text)
+	case p.isTerminal:
+		p.show(text)
+	case p.said != said:
+		p.said = said
+		_, _ = fmt.Fprintln(p.Out, text)
 	}
 }
 
