@@ -42,7 +42,7 @@ COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)$(if $(shell gi
 # The programs to build: all, or those in the image.
 PROGRAMS ?= ./cmd/...
 IMAGE_PROGRAMS := ./cmd/fairlead ./cmd/fairlead-etcd-agent
-DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -operator $(OPERATOR) -platforms $(PLATFORMS) \
+DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -plugin-url '$(PLUGIN_URL)' -operator $(OPERATOR) -platforms $(PLATFORMS) \
 	$(if $(filter file,$(origin IMG)),,-image $(IMG))
 
 ##@ The two commands
@@ -254,6 +254,7 @@ soak: build build-dist ## 20 minutes of etcd under load while members and the op
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
 	go build -C tools/helm -o $(BIN)/ tool
 	go build -C tools/helm3 -o $(BIN)/helm3 tool
+	go build -C tools/krew -o $(BIN)/ sigs.k8s.io/krew/cmd/krew
 	go build -C tools/olm -tags containers_image_openpgp -ldflags '-s -w' -o $(BIN)/olm/ tool ./...
 	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 30m ./test/e2e/install/
 
@@ -343,6 +344,13 @@ catalog-build: build-dist ## The OLM catalog of all versions, and its image
 .PHONY: catalog-push
 catalog-push: build-dist ## Publish the catalog's image
 	$(DIST) push catalog
+
+# Where its archives will be downloaded from, unless it is https://fairlead.example.com/releases/v$(VERSION).
+PLUGIN_URL ?=
+
+.PHONY: plugins
+plugins: build-dist ## The plugin of kubectl for six platforms, and its manifests for Krew (minutes once)
+	$(DIST) plugins
 
 .PHONY: build-dist
 build-dist:

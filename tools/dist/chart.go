@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,19 +22,11 @@ func (r *release) writeCharts() error {
 		if err != nil {
 			return fmt.Errorf("chart of %s: %w", name, err)
 		}
-		archive, err := content.tar()
+		packed, err := content.tgz()
 		if err != nil {
 			return err
 		}
-		var packed bytes.Buffer
-		zip := gzip.NewWriter(&packed)
-		if _, err := zip.Write(archive); err != nil {
-			return err
-		}
-		if err := zip.Close(); err != nil {
-			return err
-		}
-		if err := r.write(fmt.Sprintf("charts/%s-%s.tgz", chart, r.version), packed.Bytes()); err != nil {
+		if err := r.write(fmt.Sprintf("charts/%s-%s.tgz", chart, r.version), packed); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,8 @@
 // Command dist makes what Fairlead is installed from: images without a
-// container engine, manifests for kubectl, Helm charts, and bundles and the
-// catalog for the Operator Lifecycle Manager. All of it comes from the charts and
-// kustomize folders of the operators; what they have to supply beside those is
-// in docs/adding-an-operator.md.
+// container engine, manifests for kubectl, Helm charts, bundles and the catalog
+// for the Operator Lifecycle Manager, and the plugin of kubectl for Krew. All
+// about operators comes from their charts and kustomize folders; what they have
+// to supply beside those is in docs/adding-an-operator.md.
 //
 // The same source gives the same bytes: nothing depends on the clock, on the
 // machine or on the folder.
@@ -23,6 +23,7 @@ const usage = `Usage: dist [flags] COMMAND
   bundles    OLM bundles, and their images
   catalog    the OLM catalog of all versions, its image, and manifests to install from it
   image      the manager's image, and its SBOMs
+  plugins    the plugin of kubectl as archives, and its manifests for Krew
   local      the manager's image as fairlead.tar, and manifests for kubectl apply, for a cluster that it is loaded into
   release    all of these, a changelog and checksums
   push image|bundles|catalog
@@ -54,11 +55,14 @@ func run(args []string) error {
 	flags.StringVar(&o.image, "image", "", "the manager's image (default <image-base>:v<version>)")
 	flags.StringVar(&o.operator, "operator", all, "one operator, or all")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "what the manager's image is for")
+	forPlugin := flags.String("plugin-platforms", pluginPlatforms, "what kubectl's plugin is for")
+	flags.StringVar(&o.pluginURL, "plugin-url", "", "where the plugin's archives will be downloaded from (default <repository>/releases/v<version>)")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return errors.New("see dist -h")
 	}
+	o.pluginPlatforms = strings.Split(*forPlugin, ",")
 	o.platforms = strings.Split(*platforms, ",")
 
 	command := strings.Join(flags.Args(), " ")
@@ -79,6 +83,8 @@ func run(args []string) error {
 			return r.writeCatalog()
 		case "image":
 			return r.writeImage()
+		case "plugins":
+			return r.writePlugins()
 		case "local":
 			return r.writeLocal()
 		case "release":

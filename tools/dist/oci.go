@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,6 +64,21 @@ func (f files) tar() ([]byte, error) {
 	}
 	err := out.Close() // writes the archive's end
 	return archive.Bytes(), err
+}
+
+// tgz is the tar file compressed.
+func (f files) tgz() ([]byte, error) {
+	archive, err := f.tar()
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(archive); err != nil {
+		return nil, err
+	}
+	err = zip.Close() // writes what is left
+	return packed.Bytes(), err
 }
 
 // readFiles reads a folder with all that is below it, also by links.

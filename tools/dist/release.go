@@ -21,7 +21,7 @@ func (r *release) writeAll() error {
 		return err
 	}
 	for _, step := range []func() error{
-		r.writeYAML, r.writeCharts, r.writeImage, r.writeBundles, r.writeCatalog, r.writeChangelog, r.writeChecksums,
+		r.writeYAML, r.writeCharts, r.writeImage, r.writeBundles, r.writeCatalog, r.writePlugins, r.writeChangelog, r.writeChecksums,
 	} {
 		if err := step(); err != nil {
 			return err

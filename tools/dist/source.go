@@ -28,6 +28,9 @@ const unknownCommit = "unknown"
 type options struct {
 	repo, out, version, base, image, operator string
 	platforms                                 []string
+	// pluginURL is where the plugin's archives will be downloaded from.
+	pluginURL       string
+	pluginPlatforms []string
 }
 
 // release is one version to be made, and where it is made from.
