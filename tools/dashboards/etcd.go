@@ -37,8 +37,8 @@ func etcd(runbooks []runbook) *classic {
 func backups(d *classic) *classic {
 	const success, proof = "time() - fairlead_etcd_backup_last_success_timestamp_seconds{" + chosen + "}", "time() - fairlead_etcd_backup_last_proof_timestamp_seconds{" + chosen + "}"
 	return d.WithRow(row("Backups and restores")).
-		WithPanel(figure("Oldest last backup", "Of the periodic EtcdBackup where it is longest ago. For daily backups there is an alert after 26 hours.", units.DurationSeconds, "no backups",
-			from(green).at(25*3600, yellow).at(26*3600, red), query{"max(" + success + ")", "ago"}).Span(6)).
+		WithPanel(figure("Most overdue backup", "How long a backup has been due, of the periodic EtcdBackup where that is longest. After 2 hours there is an alert.", units.DurationSeconds, "no backups",
+			from(green).at(3600, yellow).at(2*3600, red), query{"max(clamp_min(time() - fairlead_etcd_backup_due_timestamp_seconds{" + chosen + "}, 0))", "overdue"}).Span(6)).
 		WithPanel(figure("Oldest proof", "Of the periodic EtcdBackup with verify: Restore where it is longest ago. After 3 days there is an alert.", units.DurationSeconds, "no proofs",
 			from(green).at(2*day, yellow).at(3*day, orange), query{"max(" + proof + ")", "ago"}).Span(6)).
 		WithPanel(figure("Backups that fail", "EtcdBackups of which the last try has failed.", units.Short, "0", fewIsOK, query{"sum(fairlead_etcd_backup_failures)", "backups"}).Span(6)).

@@ -14,6 +14,9 @@ var (
 	lastSuccess = metrics.Gauge("fairlead_etcd_backup_last_success_timestamp_seconds",
 		"When the last backup was made and, with verify: Restore, proved, of the periodic EtcdBackup where that is longest ago (a Unix time); of one without a backup, when it was created. Paused ones are left out.",
 		"namespace", "name")
+	nextDue = metrics.Gauge("fairlead_etcd_backup_due_timestamp_seconds",
+		"When the backup after the last good one is due, or was, by the interval or schedule of the periodic EtcdBackup where that is earliest (a Unix time); of one without a backup, when its first was. Paused ones are left out.",
+		"namespace", "name")
 	lastProof = metrics.Gauge("fairlead_etcd_backup_last_proof_timestamp_seconds",
 		"When a backup was last proved, of the periodic EtcdBackup with verify: Restore where that is longest ago (a Unix time); of one without a proof, when it was created. Paused ones are left out.",
 		"namespace", "name")
@@ -28,12 +31,12 @@ var (
 )
 
 // figures are those of all EtcdBackups.
-var figures = metrics.NewBoard(sum, lastSuccess, lastProof, failing)
+var figures = metrics.NewBoard(sum, lastSuccess, nextDue, lastProof, failing)
 
 // figure is what counts of an EtcdBackup; a zero time is of one that does not.
 type figure struct {
-	success, proof time.Time
-	fails          bool
+	success, due, proof time.Time
+	fails               bool
 }
 
 // noteFigure keeps what the metrics say of an EtcdBackup.
@@ -48,6 +51,7 @@ func figureOf(b *v1beta2.EtcdBackup) figure {
 		if at := b.Status.LastSuccessDate; at != nil {
 			f.success = at.Time
 		}
+		f.due = dueAfter(b, f.success)
 		if isProved(b) {
 			f.proof = b.CreationTimestamp.Time
 			if proof := b.Status.LastProof; proof != nil {
@@ -58,11 +62,28 @@ func figureOf(b *v1beta2.EtcdBackup) figure {
 	return f
 }
 
+// dueAfter is when a periodic EtcdBackup is due again that had its last good backup, or began, at a time. One whose
+// schedule is wrong will not have another: it is due since then.
+func dueAfter(b *v1beta2.EtcdBackup, last time.Time) time.Time {
+	if every := interval(b); every > 0 {
+		if b.Status.LastSuccessDate == nil {
+			return last // the first is made at once
+		}
+		return last.Add(every)
+	}
+	next, err := nextTime(b.Spec.BackupPolicy.Schedule, b.Spec.BackupPolicy.TimeZone, last)
+	if err != nil {
+		return last
+	}
+	return next
+}
+
 func sum(all map[types.NamespacedName]figure, say metrics.Say) {
-	success, proof, fails := metrics.Worst{}, metrics.Worst{}, 0
+	success, next, proof, fails := metrics.Worst{}, metrics.Worst{}, metrics.Worst{}, 0
 	for object, f := range all {
 		if !f.success.IsZero() {
 			success.Note(object, float64(f.success.Unix()))
+			next.Note(object, float64(f.due.Unix()))
 		}
 		if !f.proof.IsZero() {
 			proof.Note(object, float64(f.proof.Unix()))
@@ -72,6 +93,7 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 		}
 	}
 	success.Say(say, lastSuccess)
+	next.Say(say, nextDue)
 	proof.Say(say, lastProof)
 	say(failing, float64(fails))
 }

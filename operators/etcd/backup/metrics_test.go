@@ -44,11 +44,11 @@ func TestMetrics(t *testing.T) {
 		noteFigure(b, observation{})
 	}
 	figures.Forget(at("gone"))
-	expect("failures 1", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default failing 100")
+	expect("due_timestamp_seconds default failing 160", "failures 1", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default failing 100")
 	noteFigure(named("failing", every(60), success(400)), observation{})
-	expect("failures 0", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default good 200")
+	expect("due_timestamp_seconds default good 260", "failures 0", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default good 200")
 	figures.Forget(at("good"))
-	expect("failures 0", "last_success_timestamp_seconds default better 300")
+	expect("due_timestamp_seconds default better 360", "failures 0", "last_success_timestamp_seconds default better 300")
 	for _, name := range []string{"better", "failing"} {
 		figures.Forget(at(name))
 	}
@@ -57,6 +57,28 @@ func TestMetrics(t *testing.T) {
 		figures.Forget(at(name))
 	}
 	expect()
+}
+
+// TestDueAfter: a backup is due by the interval or the schedule after the last good one, whatever was tried since.
+func TestDueAfter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		b    *v1beta2.EtcdBackup
+		want time.Time
+	}{
+		"interval, the first":          {aBackup(every(60)), noon.Add(-time.Hour)},
+		"interval":                     {aBackup(every(60), succeeded(noon)), noon.Add(time.Minute)},
+		"interval, tries failed since": {aBackup(every(60), succeeded(noon), hasFailed(save, 3, noon.Add(time.Hour))), noon.Add(time.Minute)},
+		"schedule, the first":          {aBackup(scheduled("30 11 * * *", "")), noon.Add(-30 * time.Minute)},
+		"schedule, once a week":        {aBackup(scheduled("0 3 * * 1", ""), succeeded(noon)), noon.AddDate(0, 0, 3).Add(-9 * time.Hour)},
+		"schedule in a time zone":      {aBackup(scheduled("0 14 * * *", "Europe/Berlin"), succeeded(noon)), noon.Add(time.Hour)},
+		"schedule that is wrong":       {aBackup(scheduled("often", ""), succeeded(noon)), noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := figureOf(tc.b).due; !got.Equal(tc.want) {
+				t.Errorf("due at %s, want %s", got, tc.want)
+			}
+		})
+	}
 }
 
 // TestBackupsAreCounted: a backup counts once, when status has it, and not again after a restart.
