@@ -50,6 +50,7 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 					"--show-only", "templates/prometheus.yaml",
 				},
 				"policy":  {"--set", "admissionPolicy.enabled=true", "--show-only", "templates/policy.yaml"},
+				"network": {"--set", "networkPolicy.enabled=true", "--show-only", "templates/networkpolicy.yaml"},
 				"grafana": {"--set", "metrics.dashboards.enabled=true", "--show-only", "templates/grafana.yaml"},
 				"namespaced": {
 					"--set", "watchNamespaces={" + namespace + "}",
@@ -116,6 +117,9 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 		case "ServiceMonitor":
 			labels(object)
 			set(object, selector, "spec", "selector", "matchLabels")
+		case "NetworkPolicy":
+			labels(object)
+			set(object, selector, "spec", "podSelector", "matchLabels")
 		case "ValidatingAdmissionPolicy": // for the release's account, and no other's of that name
 			labels(object)
 			object.SetName(object.GetName() + "-" + namespace)
