@@ -45,8 +45,8 @@ done
 # What takes very long has a target of its own.
 alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
-# The alerts are about all of them.
-[[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts"
+# The alerts and the network are about all of them.
+[[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts ./test/e2e/network"
 # run FLAG...: they mostly wait, so there are as many packages at a time as there are processors.
 run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0

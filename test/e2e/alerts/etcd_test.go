@@ -218,27 +218,20 @@ func (s *scene) issue(ca pki.KeyPair, name string, validFor time.Duration) {
 	}
 }
 
-const s3User, s3Password = "fairlead", "a-password-for-tests"
-
 // storage is a bucket "backups" with an object that is none. Credentials for it are not there yet.
 func (s *scene) storage() string {
 	s.Helper()
-	host, folder := e2e.Host(s), s.TempDir()
+	host := e2e.Host(s)
 	address := net.JoinHostPort(host, e2e.FreePort(s, host))
-	if err := os.Mkdir(filepath.Join(folder, "backups"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(e2e.ServeS3(s, address), "foreign"), []byte("no backup"), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "backups", "foreign"), []byte("no backup"), 0o600); err != nil {
-		s.Fatal(err)
-	}
-	e2e.Serve(s, address, program(s.T, "versitygw"), "--access", s3User, "--secret", s3Password, "--port", address, "posix", folder)
-	return `awsSecret: aws, forcePathStyle: true, endpoint: "http://` + address + `"`
+	return e2e.S3Lines(address)
 }
 
 func (s *scene) credentials() {
 	s.Helper()
-	s.kubectl("create", "secret", "generic", "aws",
-		"--from-literal=credentials=[default]\naws_access_key_id = "+s3User+"\naws_secret_access_key = "+s3Password+"\nregion = us-east-1\n")
+	s.kubectl("create", "secret", "generic", "aws", "--from-literal=credentials="+e2e.S3Credentials(e2e.S3Password))
 }
 
 func (s *scene) restore(name, cluster, storage string) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,10 +44,7 @@ func (e etcd) secretOf(name string, keys map[string]string) {
 	e2e.Apply(e.t, e.namespace, "apiVersion: v1\nkind: Secret\nmetadata: {name: "+name+"}\ndata:\n"+data.String())
 }
 
-const (
-	s3User, s3Password = "fairlead", "a-password-for-tests"
-	azureAccount       = "fairlead"
-)
+const azureAccount = "fairlead"
 
 // s3 is a bucket of versitygw, which listens at an address of this machine.
 func (e etcd) s3() storage {
@@ -59,17 +55,9 @@ func (e etcd) s3() storage {
 
 func (e etcd) s3At(address string) storage {
 	e.t.Helper()
-	folder := e.t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "backups"), 0o755); err != nil {
-		e.t.Fatal(err)
-	}
-	e2e.Serve(e.t, address, program("versitygw"), "--access", s3User, "--secret", s3Password, "--port", address, "posix", folder)
-	e.secretOf("aws", map[string]string{"credentials": credentials(s3Password)})
-	return storage{"S3", "s3", "awsSecret: aws, forcePathStyle: true, endpoint: \"http://" + address + "\"", "backups/", filepath.Join(folder, "backups")}
-}
-
-func credentials(password string) string {
-	return "[default]\naws_access_key_id = " + s3User + "\naws_secret_access_key = " + password + "\nregion = us-east-1\n"
+	folder := e2e.ServeS3(e.t, address)
+	e.secretOf("aws", map[string]string{"credentials": e2e.S3Credentials(e2e.S3Password)})
+	return storage{"S3", "s3", e2e.S3Lines(address), "backups/", folder}
 }
 
 // program is one that make build-storage builds.

@@ -26,7 +26,7 @@ func TestEtcdBackupTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	e.secretOf("wrong", map[string]string{"credentials": credentials("another password")})
+	e.secretOf("wrong", map[string]string{"credentials": e2e.S3Credentials("another password")})
 	at := func(change ...string) string {
 		return strings.NewReplacer(change...).Replace(s.at("storageType", "key"))
 	}
@@ -45,15 +45,15 @@ func TestEtcdBackupTrouble(t *testing.T) {
 			if b.Status.Succeeded || isTried && b.Status.Reason == "" || !strings.Contains(fmt.Sprint(b.Status.Conditions), tt.reason) {
 				return fmt.Errorf("%s: the backup says %+v, want %s", name, b.Status, tt.reason)
 			}
-			if strings.Contains(fmt.Sprint(b.Status), s3Password) || strings.Contains(fmt.Sprint(b.Status), "another password") {
+			if strings.Contains(fmt.Sprint(b.Status), e2e.S3Password) || strings.Contains(fmt.Sprint(b.Status), "another password") {
 				t.Errorf("%s: the status tells a password", name)
 			}
 			return nil
 		})
 	}
-	e.secretOf("absent", map[string]string{"credentials": credentials(s3Password)})
+	e.secretOf("absent", map[string]string{"credentials": e2e.S3Credentials(e2e.S3Password)})
 	e.backup("no-secret", isMade)
-	if logs := e2e.ManagerLogs(t, "etcd"); strings.Contains(logs, s3Password) {
+	if logs := e2e.ManagerLogs(t, "etcd"); strings.Contains(logs, e2e.S3Password) {
 		t.Error("the operator's log tells a password")
 	}
 }
