@@ -1,6 +1,9 @@
 package at
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/metrics"
+	"example.com/fairlead/internal/testkit/series"
 )
 
 func TestFigures(t *testing.T) {
@@ -17,9 +21,9 @@ func TestFigures(t *testing.T) {
 		return func(a *atv1alpha1.At) { a.Status.ScheduledTime = &metav1.MicroTime{Time: at} }
 	}
 	past, longPast, future := time.Now().Add(-time.Minute), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	all := map[figureKey]figure{}
+	board := metrics.NewBoard(sum, ats, due, longestDue)
 	note := func(name string, options ...atOption) {
-		all[figureKey{group, types.NamespacedName{Namespace: "default", Name: name}}] = figureOf(anAt(options...))
+		board.Note(figureKey{group, types.NamespacedName{Namespace: "default", Name: name}}, figureOf(anAt(options...)))
 	}
 	note("waits", scheduled(future))
 	note("due", scheduled(past))
@@ -29,21 +33,16 @@ func TestFigures(t *testing.T) {
 	note("runs", scheduled(longPast.Add(-time.Hour)), func(a *atv1alpha1.At) { a.Status.Phase = atv1alpha1.Running })
 	note("new")
 
-	got := map[string]float64{}
-	sum(all, func(f *metrics.Family, value float64, labels ...string) {
-		for _, label := range labels {
-			f := f.Name + "/" + label
-			got[f] = value
-		}
-	})
-	for series, want := range map[string]float64{
-		"fairlead_ats/PENDING":                      6,
-		"fairlead_ats/RUNNING":                      1,
-		"fairlead_at_due/at.example.com":            2,
-		"fairlead_at_due_timestamp_seconds/longest": float64(longPast.UnixMicro()) / 1e6,
+	got := series.Of(t, board)
+	for _, want := range []string{
+		`fairlead_ats{group="at.example.com",phase="PENDING"} 6`,
+		`fairlead_ats{group="at.example.com",phase="RUNNING"} 1`,
+		`fairlead_at_due{group="at.example.com"} 2`,
+		fmt.Sprintf(`fairlead_at_due_timestamp_seconds{name="longest",namespace="default"} %s`,
+			strconv.FormatFloat(float64(longPast.UnixMicro())/1e6, 'g', -1, 64)),
 	} {
-		if got[series] != want {
-			t.Errorf("%s is %v, want %v", series, got[series], want)
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s in %q", want, got)
 		}
 	}
 }

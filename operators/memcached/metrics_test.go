@@ -3,7 +3,7 @@ package memcached
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit/series"
 )
 
 // TestCountersBeginWithZero: also the one without labels, and so that a first failure is an
@@ -81,16 +82,6 @@ func TestChangesAreCounted(t *testing.T) {
 	}
 }
 
-// said are the series of a sum, sorted.
-func said(all map[types.NamespacedName]figure) []string {
-	var series []string
-	sum(all, func(f *metrics.Family, value float64, labels ...string) {
-		series = append(series, fmt.Sprintf("%s%q %v", f.Name, labels, value))
-	})
-	slices.Sort(series)
-	return series
-}
-
 // TestFiguresAreKept: from the first step to the end of the Memcached.
 func TestFiguresAreKept(t *testing.T) {
 	all := figures
@@ -122,12 +113,13 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	since := func(name string, since time.Duration) string {
-		return fmt.Sprintf(`fairlead_memcached_change_started_timestamp_seconds["shop" %q] %v`, name, float64(noon.Add(-since).Unix()))
+		return fmt.Sprintf(`fairlead_memcached_change_started_timestamp_seconds{name=%q,namespace="shop"} %s`, name,
+			strconv.FormatFloat(float64(noon.Add(-since).Unix()), 'g', -1, 64))
 	}
 	servers := func(stake, notReady, ready int) []string {
 		return []string{
-			fmt.Sprintf(`fairlead_memcached_servers["not_ready"] %d`, notReady), fmt.Sprintf(`fairlead_memcached_servers["ready"] %d`, ready),
-			fmt.Sprintf(`fairlead_memcached_servers_at_stake[] %d`, stake),
+			fmt.Sprintf(`fairlead_memcached_servers{state="not_ready"} %d`, notReady), fmt.Sprintf(`fairlead_memcached_servers{state="ready"} %d`, ready),
+			fmt.Sprintf(`fairlead_memcached_servers_at_stake %d`, stake),
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -145,11 +137,11 @@ func TestFigures(t *testing.T) {
 			"a": pool(3, 3, changing(v1alpha1.Warm, 1, time.Minute)), "b": pool(3, 2, changing(v1alpha1.Warm, 1, time.Hour)), "c": pool(3, 3),
 		}, append([]string{since("b", time.Hour)}, servers(0, 1, 8)...)},
 	} {
-		all := map[types.NamespacedName]figure{}
+		board := metrics.NewBoard(sum, serversByState, atStake, longestChange)
 		for name, mc := range tc.pools {
-			all[types.NamespacedName{Namespace: "shop", Name: name}] = figureOf(mc)
+			board.Note(types.NamespacedName{Namespace: "shop", Name: name}, figureOf(mc))
 		}
-		if diff := cmp.Diff(tc.want, said(all)); diff != "" {
+		if diff := cmp.Diff(tc.want, series.Of(t, board)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -3,7 +3,6 @@ package webserver
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/testkit/series"
 )
 
 // TestCountersBeginWithZero: all that can happen has a series, so that a first failure is an
@@ -120,17 +120,14 @@ func TestFigures(t *testing.T) {
 		"more than there should be":    {[]figure{web(3, 4)}, 3, 0},
 		"more of one, less of another": {[]figure{web(3, 4), web(2, 1)}, 4, 1},
 	} {
-		all := map[types.NamespacedName]figure{}
+		board := metrics.NewBoard(sum, replicasByState)
 		for i, f := range tc.all {
-			all[types.NamespacedName{Name: fmt.Sprint(i)}] = f
+			board.Note(types.NamespacedName{Name: fmt.Sprint(i)}, f)
 		}
-		var got []string
-		sum(all, func(f *metrics.Family, value float64, labels ...string) {
-			got = append(got, fmt.Sprintf("%s%v %v", f.Name, labels, value))
-		})
-		slices.Sort(got)
-		want := []string{fmt.Sprintf("fairlead_webserver_replicas[not_ready] %d", tc.notReady), fmt.Sprintf("fairlead_webserver_replicas[ready] %d", tc.ready)}
-		if diff := cmp.Diff(want, got); diff != "" {
+		want := []string{
+			fmt.Sprintf(`fairlead_webserver_replicas{state="not_ready"} %d`, tc.notReady), fmt.Sprintf(`fairlead_webserver_replicas{state="ready"} %d`, tc.ready),
+		}
+		if diff := cmp.Diff(want, series.Of(t, board)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

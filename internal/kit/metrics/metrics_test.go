@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/fairlead/internal/testkit/series"
 )
 
 var kind = schema.GroupKind{Group: "cache.example.com", Kind: "Memcached"}
@@ -23,33 +25,9 @@ func condition(kind string, status metav1.ConditionStatus, reason string, since 
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.Unix(since, 0)}
 }
 
-// gathered are the series of a collector, as "family{values of labels} value".
-func gathered(t testing.TB, c prometheus.Collector) []string {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(c); err != nil {
-		t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
-			all = append(all, fmt.Sprintf("%s%v %v", f.GetName(), labels, m.GetGauge().GetValue()))
-		}
-	}
-	return all
-}
-
 func TestObjects(t *testing.T) {
 	o := &Objects{kinds: map[schema.GroupKind]*kindOfObjects{}}
-	if got := gathered(t, o); len(got) != 0 {
+	if got := series.Of(t, o); len(got) != 0 {
 		t.Errorf("who knows no object says %v", got)
 	}
 	note := func(name string, conditions ...metav1.Condition) {
@@ -65,14 +43,14 @@ func TestObjects(t *testing.T) {
 	o.Forget(kind, object("gone"))
 	o.Forget(kind, object("never there"))
 	want := []string{
-		"fairlead_object_problemmap[available: group:cache.example.com kind:Memcached name:changing namespace:default reason:ReadFailed] 5",
-		"fairlead_object_problems_omittedmap[group:cache.example.com kind:Memcached] 0",
-		"fairlead_objectsmap[condition:Available group:cache.example.com kind:Memcached status:True] 2",
-		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:False] 1",
-		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:True] 2",
-		"fairlead_objectsmap[condition:Ready group:cache.example.com kind:Memcached status:Unknown] 1",
+		`fairlead_object_problem{available="",group="cache.example.com",kind="Memcached",name="changing",namespace="default",reason="ReadFailed"} 5`,
+		`fairlead_object_problems_omitted{group="cache.example.com",kind="Memcached"} 0`,
+		`fairlead_objects{condition="Available",group="cache.example.com",kind="Memcached",status="True"} 2`,
+		`fairlead_objects{condition="Ready",group="cache.example.com",kind="Memcached",status="False"} 1`,
+		`fairlead_objects{condition="Ready",group="cache.example.com",kind="Memcached",status="True"} 2`,
+		`fairlead_objects{condition="Ready",group="cache.example.com",kind="Memcached",status="Unknown"} 1`,
 	}
-	if got := gathered(t, o); !slices.Equal(got, want) {
+	if got := series.Of(t, o); !slices.Equal(got, want) {
 		t.Errorf("%q\nwant\n%q", got, want)
 	}
 }
@@ -92,16 +70,16 @@ func TestObjectsNamesTheWorst(t *testing.T) {
 	note("shortest", 12)
 	note("stalled", 20, condition("Stalled", "True", "Broken", 20))
 	note("down", 30, condition("Available", "False", "Broken", 30))
-	got := gathered(t, o)
+	got := series.Of(t, o)
 	has := func(name string) bool {
-		return slices.ContainsFunc(got, func(series string) bool { return strings.Contains(series, "name:"+name+" ") })
+		return slices.ContainsFunc(got, func(series string) bool { return strings.Contains(series, `name="`+name+`"`) })
 	}
 	for name, want := range map[string]bool{"longer": true, "stalled": true, "down": true, "shorter": false, "shortest": false} {
 		if has(name) != want {
 			t.Errorf("%s has a series: %t", name, !want)
 		}
 	}
-	if want := "fairlead_object_problems_omittedmap[group:cache.example.com kind:Memcached] 2"; !slices.Contains(got, want) {
+	if want := `fairlead_object_problems_omitted{group="cache.example.com",kind="Memcached"} 2`; !slices.Contains(got, want) {
 		t.Errorf("no %q", want)
 	}
 }
@@ -136,15 +114,15 @@ func TestBoardNamesTheWorst(t *testing.T) {
 		want []string
 	}{
 		{func() {}, nil},
-		{func() { b.Note(object("b"), 2); b.Note(object("c"), 2); b.Note(object("d"), 3) }, []string{"agemap[name:b namespace:default] 2"}},
-		{func() { b.Forget(object("b")) }, []string{"agemap[name:c namespace:default] 2"}},
-		{func() { b.Note(object("c"), 4) }, []string{"agemap[name:d namespace:default] 3"}},
-		{func() { b.Change(object("d"), func(before float64) float64 { return before - 2 }) }, []string{"agemap[name:d namespace:default] 1"}},
-		{func() { b.Change(object("e"), func(before float64) float64 { return before - 2 }) }, []string{"agemap[name:e namespace:default] -2"}},
+		{func() { b.Note(object("b"), 2); b.Note(object("c"), 2); b.Note(object("d"), 3) }, []string{`age{name="b",namespace="default"} 2`}},
+		{func() { b.Forget(object("b")) }, []string{`age{name="c",namespace="default"} 2`}},
+		{func() { b.Note(object("c"), 4) }, []string{`age{name="d",namespace="default"} 3`}},
+		{func() { b.Change(object("d"), func(before float64) float64 { return before - 2 }) }, []string{`age{name="d",namespace="default"} 1`}},
+		{func() { b.Change(object("e"), func(before float64) float64 { return before - 2 }) }, []string{`age{name="e",namespace="default"} -2`}},
 		{func() { b.Forget(object("c")); b.Forget(object("d")); b.Forget(object("e")) }, nil},
 	} {
 		step.do()
-		if got := gathered(t, b); !slices.Equal(got, step.want) {
+		if got := series.Of(t, b); !slices.Equal(got, step.want) {
 			t.Errorf("%q, want %q", got, step.want)
 		}
 	}
@@ -161,6 +139,6 @@ func BenchmarkScrape(b *testing.B) {
 		o.Note(kind, object(fmt.Sprint(i)), []metav1.Condition{ready, condition("Available", "True", "Serving", 1)}, nil)
 	}
 	for b.Loop() {
-		gathered(b, o)
+		series.Of(b, o)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/testkit/series"
 )
 
 // TestMetrics: each figure is of the EtcdBackup that is worst off, and says which that is.
@@ -35,7 +36,7 @@ func TestMetrics(t *testing.T) {
 	}
 	expect := func(want ...string) {
 		t.Helper()
-		if got := gathered(t, figures); !slices.Equal(got, want) {
+		if got := series.Of(t, figures); !slices.Equal(got, want) {
 			t.Errorf("%q\nwant %q", got, want)
 		}
 	}
@@ -44,15 +45,15 @@ func TestMetrics(t *testing.T) {
 		noteFigure(b, observation{})
 	}
 	figures.Forget(at("gone"))
-	expect("due_timestamp_seconds default failing 160", "failures 1", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default failing 100")
+	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="failing",namespace="default"} 160`, `fairlead_etcd_backup_failures 1`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="failing",namespace="default"} 100`)
 	noteFigure(named("failing", every(60), success(400)), observation{})
-	expect("due_timestamp_seconds default good 260", "failures 0", "last_proof_timestamp_seconds default good 50", "last_success_timestamp_seconds default good 200")
+	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="good",namespace="default"} 260`, `fairlead_etcd_backup_failures 0`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="good",namespace="default"} 200`)
 	figures.Forget(at("good"))
-	expect("due_timestamp_seconds default better 360", "failures 0", "last_success_timestamp_seconds default better 300")
+	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="better",namespace="default"} 360`, `fairlead_etcd_backup_failures 0`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="better",namespace="default"} 300`)
 	for _, name := range []string{"better", "failing"} {
 		figures.Forget(at(name))
 	}
-	expect("failures 0") // one that is made once, or paused, is never too old
+	expect(`fairlead_etcd_backup_failures 0`) // one that is made once, or paused, is never too old
 	for _, name := range []string{"once", "paused"} {
 		figures.Forget(at(name))
 	}
@@ -111,43 +112,15 @@ func TestBackupsAreCounted(t *testing.T) {
 	}
 }
 
-// gathered are the series of a collector, without the beginning of their names.
-func gathered(t *testing.T, c prometheus.Collector) []string {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(c); err != nil {
-		t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			words := []string{strings.TrimPrefix(f.GetName(), "fairlead_etcd_backup_")}
-			labels := m.GetLabel() // by name
-			slices.Reverse(labels) // namespace before name
-			for _, l := range labels {
-				words = append(words, l.GetValue())
-			}
-			value := m.GetGauge().GetValue()
-			if h := m.GetHistogram(); h != nil {
-				value = h.GetSampleSum()
-			}
-			all = append(all, strings.Join(append(words, fmt.Sprint(value)), " "))
-		}
-	}
-	return all
-}
-
 // sumOf is the sum of what a histogram has counted.
 func sumOf(t *testing.T, c prometheus.Collector) float64 {
 	t.Helper()
 	sum := 0.0
-	for _, series := range gathered(t, c) {
-		if _, err := fmt.Sscan(series[strings.LastIndex(series, " ")+1:], &sum); err != nil {
-			t.Fatal(err)
+	for _, one := range series.Of(t, c) {
+		if name, value, _ := strings.Cut(one, " "); strings.HasSuffix(name, "_sum") {
+			if _, err := fmt.Sscan(value, &sum); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return sum
