@@ -267,7 +267,13 @@ test-matrix: build build-storage ## API-server tests and walkthroughs on the rel
 
 .PHONY: bench
 bench: build bench-programs ## The benchmarks; see bench/README.md
-	$(LOCALCLUSTER) run -- go run ./bench
+	$(LOCALCLUSTER) run -- go run ./bench -charts $(BIN)/charts
+
+.PHONY: plots
+plots: ## Draw what the benchmarks measured last into bench/
+	go build -C tools/dashboards -o $(BIN)/ ./picture
+	$(BIN)/picture charts bench/growth.svg $(BIN)/charts/scale*.json
+	$(BIN)/picture charts bench/lateness.svg $(BIN)/charts/steady.json
 
 .PHONY: bench-programs
 bench-programs: # the S3 gateway, and what backups are measured against

@@ -31,6 +31,7 @@ import (
 type options struct {
 	rounds, burst, idle, scale, fleet, etcds, database int
 	manager, agent, localcluster, versitygw, s3pipe    string
+	charts                                             string
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.

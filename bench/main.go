@@ -53,7 +53,10 @@ var measures = []measure{
 	{"etcd-backup", etcdOperator, etcdImages, backUpEtcd},
 	{"etcd-restore", etcdOperator, etcdImages, restoreEtcd},
 	{"etcd-idle", etcdOperator, etcdImages, restingEtcds},
-	{"scale", atOperator, nil, scale},
+	{scaleEtcds.measure, etcdOperator, nil, scaleEtcds.take},
+	{scaleMemcacheds.measure, memcachedOperator, nil, scaleMemcacheds.take},
+	{scaleWebServers.measure, webServerOperator, nil, scaleWebServers.take},
+	{scaleAts.measure, atOperator, nil, scaleAts.take},
 }
 
 func main() {
@@ -77,10 +80,11 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.rounds, "rounds", 5, "how often the measures that are ratios are repeated; medians count")
 	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
-	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale")
+	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale at last; a tenth as many objects are there in the other measures scale-")
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
 	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters of one member are at rest in the measure etcd-idle")
 	flag.IntVar(&options.database, "database", 1024, "how large the database is, in MiB, in the measures etcd-backup and etcd-restore")
+	flag.StringVar(&options.charts, "charts", "", "the `folder` for what make plots draws, if any")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
 	flag.StringVar(&options.agent, "agent", "bin/fairlead-etcd-agent", "the `program` in the pods of backups")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +63,21 @@ func (b *bench) scaled(ctx context.Context, o operator, n string) error {
 	}
 	return b.ready(ctx, o)
 }
+
+// stopped stops an operator and waits until its process has ended.
+func (b *bench) stopped(ctx context.Context, o operator) error {
+	if err := b.scaled(ctx, o, "0"); err != nil {
+		return err
+	}
+	return eventually(ctx, time.Minute, "the end of the operator "+string(o), func() (bool, error) {
+		var pods corev1.PodList
+		err := b.client.List(ctx, &pods, client.InNamespace(o.namespace()), managerPods)
+		return len(pods.Items) == 0, err
+	})
+}
+
+// managerPods are those of an operator's manager, in its namespace.
+var managerPods = client.MatchingLabels{"control-plane": "controller-manager"}
 
 // as is an unthrottled client with a token of an operator's ServiceAccount.
 func (b *bench) as(ctx context.Context, o operator) (client.Client, error) {

@@ -14,29 +14,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// restart ends the manager, creates an At that is due already while it is down,
-// and returns how long it took from the end until that At's pod may run.
-func (b *bench) restart(ctx context.Context, how string, end func(context.Context) error) (time.Duration, error) {
+// restart ends or starts the manager, creates an object that there is something to do for
+// while none works, and returns how long it took until that is done. Of an At that is due,
+// its pod may run; any other object has a status.
+func (s scale) restart(ctx context.Context, b *bench, how string, do func(context.Context) error) (time.Duration, error) {
 	name := "due-" + how
-	pods, err := b.followPods(ctx, workload, name)
+	state, obj, follow := isObserved, s.object(name), s.follow
+	if s.operator == atOperator {
+		state, obj = mayRun, newAt(name, time.Now())
+		follow = func(ctx context.Context, b *bench, name string) (*sightings, error) {
+			return b.followPods(ctx, s.namespace, name)
+		}
+	}
+	seen, err := follow(ctx, b, name)
 	if err != nil {
 		return 0, err
 	}
-	defer pods.stop()
-	ended := time.Now()
-	if err := end(ctx); err != nil {
+	defer seen.stop()
+	began := time.Now()
+	if err := do(ctx); err != nil {
 		return 0, err
 	}
-	if err := b.client.Create(ctx, newAt(name, ended)); err != nil {
+	if err := s.create(ctx, b, obj); err != nil {
 		return 0, err
 	}
-	times, err := pods.wait(ctx, 5*time.Minute, mayRun, 1)
+	times, err := seen.wait(ctx, 5*time.Minute, state, 1)
 	if err != nil {
 		return 0, err
 	}
-	took := times[name].Sub(ended)
-	b.say("manager %s: an At that was due could run after %s", how, inSeconds(took))
-	return took, b.ready(ctx, atOperator)
+	took := times[name].Sub(began)
+	b.say("manager %s: at work after %s", how, inSeconds(took))
+	return took, b.ready(ctx, s.operator)
 }
 
 // deleteManager deletes the manager's pod by force: the kubelet ends the

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func steady(ctx context.Context, b *bench) ([]figure, error) {
 	}
 	defer func() { _ = b.cordon(context.WithoutCancel(ctx), false) }()
 
-	var p50, p99, most []time.Duration
+	var p50, p99, most, all []time.Duration
 	early := 0
 	for round := range min(steadyRounds, b.rounds) {
 		late, tooSoon, err := b.steadyRound(ctx)
@@ -33,7 +34,11 @@ func steady(ctx context.Context, b *bench) ([]figure, error) {
 		}
 		p50, p99, most = append(p50, percentile(late, 50)), append(p99, percentile(late, 99)), append(most, percentile(late, 100))
 		early += tooSoon
+		all = append(all, late...)
 		b.say("round %d: p50 %s, p99 %s, max %s, %d early", round+1, inMillis(p50[round]), inMillis(p99[round]), inMillis(most[round]), tooSoon)
+	}
+	if err := b.draw("steady", lateness(all)); err != nil {
+		return nil, err
 	}
 	what := fmt.Sprintf("steady, %d/s", steadyRate)
 	line := func(name string, d []time.Duration) figure {
@@ -45,6 +50,20 @@ func steady(ctx context.Context, b *bench) ([]figure, error) {
 		line("p50", p50), bounded, line("max", most),
 		{measure: what, what: "early", value: fmt.Sprint(early), spread: fmt.Sprintf("of %d", len(p50)*steadyRate*steadySeconds), bound: "0", missed: early > 0},
 	}, b.clear(ctx, workload)
+}
+
+// lateness is the part of the Ats that were at most so late.
+func lateness(late []time.Duration) chart {
+	var points []point
+	for i, d := range slices.Sorted(slices.Values(late)) {
+		points = append(points, point{X: d.Seconds(), Y: float64(i+1) / float64(len(late))})
+	}
+	return chart{
+		Title:  fmt.Sprintf("How late %d Ats were, %d a second", len(late), steadyRate),
+		X:      axis{Label: "from due until it may run", Unit: "s", Log: true, Mark: latenessBound.Seconds()},
+		Y:      axis{Label: "Ats that were not later", Unit: "percentunit"},
+		Series: []series{{Name: "Ats; dashed: the bound of their 99th percentile", Points: points}},
+	}
 }
 
 // steadyRound is how late each At was, and how many were early.

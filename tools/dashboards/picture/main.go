@@ -3,6 +3,8 @@
 //
 // Courses are over the whole test. Figures and tables are of the moment at which most objects had a problem, which is
 // the dashed line.
+//
+// It also draws the charts of the benchmarks, for bench/README.md: make plots.
 package main
 
 import (
@@ -69,11 +71,17 @@ type panel struct {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "Usage: picture SERIES FOLDER")
+	var err error
+	switch {
+	case len(os.Args) > 3 && os.Args[1] == "charts":
+		err = drawCharts(os.Args[2], os.Args[3:])
+	case len(os.Args) == 3:
+		err = run(os.Args[1], os.Args[2])
+	default:
+		fmt.Fprintln(os.Stderr, "Usage: picture SERIES FOLDER, or picture charts PICTURE CHARTS...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
