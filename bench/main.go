@@ -80,7 +80,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.rounds, "rounds", 5, "how often the measures that are ratios are repeated; medians count")
 	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
-	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale at last; a tenth as many objects are there in the other measures scale-")
+	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale at last; of the other kinds there are a tenth as many, and a thousandth of EtcdClusters")
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
 	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters of one member are at rest in the measure etcd-idle")
 	flag.IntVar(&options.database, "database", 1024, "how large the database is, in MiB, in the measures etcd-backup and etcd-restore")
