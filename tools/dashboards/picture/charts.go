@@ -137,12 +137,21 @@ func (o chart) draw(c vgdraw.Canvas, names []string) error {
 	return nil
 }
 
-// ticks have their unit. Those of a logarithmic axis are powers of ten, and of bytes the step is one of two.
+// ticks have their unit. Those of a logarithmic axis are powers of ten, and what is 2 and 5 times them if it is short; of bytes
+// the step is a power of two.
 func ticks(a axis) plot.TickerFunc {
 	return func(low, high float64) (ticks []plot.Tick) {
 		if a.Log {
-			for p := math.Ceil(math.Log10(low) - 1e-9); p <= math.Log10(high)+1e-9; p++ {
-				ticks = append(ticks, plot.Tick{Value: math.Pow(10, p), Label: human(math.Pow(10, p), a.Unit)})
+			digits := []float64{1}
+			if high < 100*low {
+				digits = []float64{1, 2, 5}
+			}
+			for p := math.Floor(math.Log10(low)); p <= math.Log10(high); p++ {
+				for _, digit := range digits {
+					if at := digit * math.Pow(10, p); at >= low*(1-1e-9) && at <= high*(1+1e-9) {
+						ticks = append(ticks, plot.Tick{Value: at, Label: human(at, a.Unit)})
+					}
+				}
 			}
 			return ticks
 		}
