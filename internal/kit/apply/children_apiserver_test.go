@@ -316,12 +316,28 @@ func TestApplyTakesBack(t *testing.T) {
 	}
 }
 
+// awaitGarbageCollector returns once it knows all Services that are there now: it orphans only those that it knows, and
+// deletes the others, because their owner is gone. It is told of Services in their order, and deletes one whose owner
+// never was.
+func (s *stage) awaitGarbageCollector() {
+	s.Helper()
+	last := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.owner.Namespace, Name: "last", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "never"},
+		}},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	s.must(s.Create(s.Context(), last))
+	s.eventually(func() bool { return apierrors.IsNotFound(s.Get(s.Context(), client.ObjectKeyFromObject(last), last)) })
+}
+
 // TestApplyTakesOverFromTheDeletedOwner: an owner that was deleted with
 // --cascade=orphan and created again has its children.
 func TestApplyTakesOverFromTheDeletedOwner(t *testing.T) {
 	s := newStage(t)
 	_, err := s.apply(&corev1.Service{}, s.service(80))
 	s.must(err)
+	s.awaitGarbageCollector()
 	s.must(s.Delete(t.Context(), s.owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	s.eventually(func() bool { // the garbage collector orphans the child, and then lets the owner go
 		return apierrors.IsNotFound(s.Get(t.Context(), client.ObjectKeyFromObject(s.owner), &corev1.ConfigMap{}))

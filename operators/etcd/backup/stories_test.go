@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -188,7 +189,15 @@ func isUnready(reason string) func(context.Context, *testkit.Run) error {
 	})
 }
 
+// isClaimed holds once a pod is claimed, and the kubelet may start it: what a user does then is no race with the operator.
 func isClaimed(ctx context.Context, r *testkit.Run) error {
+	pods, err := podsOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return len(p.Spec.SchedulingGates) > 0 }) {
+		return errors.New("a pod may not start yet")
+	}
 	return holds(func(b *v1beta2.EtcdBackup, _ *metav1.Condition) bool { return b.Status.Tries == 0 })(ctx, r)
 }
 
