@@ -187,7 +187,9 @@ spec: {size: 3, version: 1.6.18, identity: Stable, upgrade: Warm}
 			}
 			for i, a := range all {
 				if took := a[1].Sub(a[0]); took > pace.Scale(longestGap) {
-					t.Errorf("a server was away for %v", took)
+					t.Errorf("a server was away for %v; its containers and events:\n%s\n%s", took,
+						e2e.Kubectl(t, "get", "pods", "-n", ns, "-o", `jsonpath={range .items[*]}{.metadata.name}: {.metadata.annotations}{"\n"}{.status.containerStatuses}{"\n"}{end}`),
+						e2e.Kubectl(t, "get", "events", "-n", ns, "--sort-by=.lastTimestamp"))
 				}
 				for _, b := range all[:i] {
 					if a[0].Before(b[1]) && b[0].Before(a[1]) {
