@@ -274,6 +274,7 @@ plots: ## Draw what the benchmarks measured last into bench/
 	go build -C tools/dashboards -o $(BIN)/ ./picture
 	$(BIN)/picture charts bench/growth.svg $(BIN)/charts/scale*.json
 	$(BIN)/picture charts bench/lateness.svg $(BIN)/charts/steady.json
+	$(BIN)/picture charts bench/gaps.svg $(BIN)/charts/etcd-kills.json
 
 .PHONY: bench-programs
 bench-programs: # the S3 gateway, and what backups are measured against

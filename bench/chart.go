@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 )
 
 // chart is what tools/dashboards/picture draws. Charts of the same title, by
@@ -28,6 +30,15 @@ type series struct {
 }
 
 type point struct{ X, Y float64 }
+
+// distribution is the part of the values that are at most as great as each of them, in seconds.
+func distribution(values []time.Duration) []point {
+	var points []point
+	for i, d := range slices.Sorted(slices.Values(values)) {
+		points = append(points, point{X: d.Seconds(), Y: float64(i+1) / float64(len(values))})
+	}
+	return points
+}
 
 // draw writes the charts of a measure as JSON, if they are wanted.
 func (b *bench) draw(measure string, charts ...chart) error {

@@ -39,28 +39,18 @@ func restingEtcds(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.quiet(ctx); err != nil {
 		return nil, err
 	}
-	tail, err := b.tailAudit()
-	if err != nil {
-		return nil, err
-	}
-	defer tail.close()
 	before, err := b.askedOf(ctx, namespace, members)
 	if err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, idleTime); err != nil {
+	requests, made, err := b.requestsOf(ctx, etcdOperator)
+	if err != nil {
 		return nil, err
 	}
 	after, err := b.askedOf(ctx, namespace, members)
 	if err != nil {
 		return nil, err
 	}
-	requests, err := tail.next()
-	if err != nil {
-		return nil, err
-	}
-	requests = by(etcdOperator, requests)
-	made := count(requests, func(r request) bool { return r.ObjectRef.Resource != "leases" && r.Verb != "watch" })
 	all, perMember := map[string]int{}, 0.0
 	for _, member := range members {
 		window := after[member].at.Sub(before[member].at)

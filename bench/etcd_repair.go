@@ -37,10 +37,7 @@ func repairMembers(ctx context.Context, b *bench) ([]figure, error) {
 	for i, how := range lostMembers {
 		ec := newEtcd(namespace, fmt.Sprintf("etcd-%d", i), etcdMembers)
 		if how.hasVolumes {
-			ec.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("64Mi")}},
-			}}
+			ec.Spec.Pod = smallVolumes()
 		}
 		if _, err := b.etcd(ctx, ec); err != nil {
 			return nil, err
@@ -71,6 +68,14 @@ func repairMembers(ctx context.Context, b *bench) ([]figure, error) {
 		}
 	}
 	return figures, remove(ctx)
+}
+
+// smallVolumes gives each member a volume.
+func smallVolumes() *v1beta2.PodPolicy {
+	return &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("64Mi")}},
+	}}
 }
 
 // repairMember takes a member, as `kubectl delete` does, and returns how long it was until the

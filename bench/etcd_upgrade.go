@@ -75,30 +75,12 @@ func (b *bench) upgradeEtcd(ctx context.Context, ec *v1beta2.EtcdCluster) (made 
 	if _, err := b.etcd(ctx, ec); err != nil {
 		return made, err
 	}
-	address, err := b.etcdOutside(ctx, ec)
-	if err != nil {
-		return made, err
-	}
-	if err := b.quiet(ctx); err != nil {
-		return made, err
-	}
-	l, err := load.Start(ctx, load.Config{
-		Endpoints: func() []string { return []string{address} },
-		Rate:      writeRate, Writers: writers, Probes: 20,
+	var began, whole time.Time
+	history, err := b.underLoad(ctx, ec, func() (err error) {
+		began, whole, err = b.upgrade(ctx, ec)
+		return err
 	})
 	if err != nil {
-		return made, err
-	}
-	// The history tells whether a write was lost; it is stopped whatever happens.
-	began, whole, failure := b.upgradeUnderLoad(ctx, ec)
-	history, err := l.Stop(context.WithoutCancel(ctx))
-	if failure != nil {
-		return made, failure
-	}
-	if err != nil {
-		return made, err
-	}
-	if err := load.Check(history); err != nil {
 		return made, err
 	}
 	report := load.NewReport(history)
@@ -109,11 +91,40 @@ func (b *bench) upgradeEtcd(ctx context.Context, ec *v1beta2.EtcdCluster) (made 
 	return made, b.endEtcd(ctx, ec)
 }
 
-func (b *bench) upgradeUnderLoad(ctx context.Context, ec *v1beta2.EtcdCluster) (began, whole time.Time, err error) {
-	// Clients have connected by then.
-	if err := sleep(ctx, 2*time.Second); err != nil {
-		return began, whole, err
+// underLoad does something to a cluster while clients write to it, and has the history of that, in which no write is
+// lost.
+func (b *bench) underLoad(ctx context.Context, ec *v1beta2.EtcdCluster, do func() error) (load.History, error) {
+	address, err := b.etcdOutside(ctx, ec)
+	if err != nil {
+		return load.History{}, err
 	}
+	if err := b.quiet(ctx); err != nil {
+		return load.History{}, err
+	}
+	l, err := load.Start(ctx, load.Config{
+		Endpoints: func() []string { return []string{address} },
+		Rate:      writeRate, Writers: writers, Probes: 20,
+	})
+	if err != nil {
+		return load.History{}, err
+	}
+	// Clients have connected by the end of the pause.
+	failure := sleep(ctx, 2*time.Second)
+	if failure == nil {
+		failure = do()
+	}
+	// The history tells whether a write was lost; the load is stopped whatever happens.
+	history, err := l.Stop(context.WithoutCancel(ctx))
+	if failure != nil {
+		return history, failure
+	}
+	if err != nil {
+		return history, err
+	}
+	return history, load.Check(history)
+}
+
+func (b *bench) upgrade(ctx context.Context, ec *v1beta2.EtcdCluster) (began, whole time.Time, err error) {
 	began = time.Now()
 	if err := b.client.Patch(ctx, ec, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"`+etcdVersion+`"}}`))); err != nil {
 		return began, whole, err

@@ -49,10 +49,12 @@ var measures = []measure{
 	{"etcd-bootstrap", etcdOperator, etcdImages, bootstrap},
 	{servedEtcd.measure, etcdOperator, etcdImages, servedEtcd.take},
 	{"etcd-repair", etcdOperator, etcdImages, repairMembers},
+	{"etcd-kills", etcdOperator, etcdImages, killMembers},
 	{"etcd-upgrade", etcdOperator, etcdImages, upgradeMembers},
 	{"etcd-backup", etcdOperator, etcdImages, backUpEtcd},
 	{"etcd-restore", etcdOperator, etcdImages, restoreEtcd},
 	{"etcd-idle", etcdOperator, etcdImages, restingEtcds},
+	{"etcd-waiting", etcdOperator, etcdImages, waitingEtcds},
 	{scaleEtcds.measure, etcdOperator, nil, scaleEtcds.take},
 	{scaleMemcacheds.measure, memcachedOperator, nil, scaleMemcacheds.take},
 	{scaleWebServers.measure, webServerOperator, nil, scaleWebServers.take},
@@ -82,7 +84,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
 	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale at last; of the other kinds there are a tenth as many, and a thousandth of EtcdClusters")
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
-	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters of one member are at rest in the measure etcd-idle")
+	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters there are in the measures etcd-idle and etcd-waiting")
 	flag.IntVar(&options.database, "database", 1024, "how large the database is, in MiB, in the measures etcd-backup and etcd-restore")
 	flag.StringVar(&options.charts, "charts", "", "the `folder` for what make plots draws, if any")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")

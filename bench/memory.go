@@ -47,36 +47,54 @@ func (b *bench) settledMemory(ctx context.Context, o operator) (memory, error) {
 	return m, nil
 }
 
-// managerMemory asks the kubelet, through the API server.
+// managerMemory is that of an operator's manager now.
 func (b *bench) managerMemory(ctx context.Context, o operator) (memory, error) {
+	s, err := b.managerStats(ctx, o)
+	return memory{workingSet: s.Memory.WorkingSetBytes, resident: s.Memory.RSSBytes}, err
+}
+
+// containerStats is what the kubelet tells of a container.
+type containerStats struct {
+	Name string
+	CPU  struct {
+		Time time.Time
+		Used time.Duration `json:"usageCoreNanoSeconds"`
+	}
+	Memory struct{ WorkingSetBytes, RSSBytes uint64 }
+}
+
+// processors is how much of a processor was used between two looks.
+func (s containerStats) processors(before containerStats) float64 {
+	return float64(s.CPU.Used-before.CPU.Used) / float64(s.CPU.Time.Sub(before.CPU.Time))
+}
+
+// managerStats asks the kubelet, through the API server.
+func (b *bench) managerStats(ctx context.Context, o operator) (s containerStats, err error) {
 	pod, err := b.managerPod(ctx, o)
 	if err != nil {
-		return memory{}, err
+		return s, err
 	}
 	answer, err := b.kube.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + b.node + "/proxy/stats/summary").DoRaw(ctx)
 	if err != nil {
-		return memory{}, err
+		return s, err
 	}
 	var summary struct {
 		Pods []struct {
 			PodRef     struct{ UID string }
-			Containers []struct {
-				Name   string
-				Memory struct{ WorkingSetBytes, RSSBytes uint64 }
-			}
+			Containers []containerStats
 		}
 	}
 	if err := json.Unmarshal(answer, &summary); err != nil {
-		return memory{}, err
+		return s, err
 	}
 	for _, p := range summary.Pods {
 		for _, c := range p.Containers {
 			if p.PodRef.UID == string(pod.UID) && c.Name == "manager" && c.Memory.WorkingSetBytes > 0 {
-				return memory{workingSet: c.Memory.WorkingSetBytes, resident: c.Memory.RSSBytes}, nil
+				return c, nil
 			}
 		}
 	}
-	return memory{}, fmt.Errorf("the kubelet tells nothing of pod %s", pod.Name)
+	return s, fmt.Errorf("the kubelet tells nothing of pod %s", pod.Name)
 }
 
 // managerPod is the pod of an operator's manager.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -54,15 +53,11 @@ func steady(ctx context.Context, b *bench) ([]figure, error) {
 
 // lateness is the part of the Ats that were at most so late.
 func lateness(late []time.Duration) chart {
-	var points []point
-	for i, d := range slices.Sorted(slices.Values(late)) {
-		points = append(points, point{X: d.Seconds(), Y: float64(i+1) / float64(len(late))})
-	}
 	return chart{
 		Title:  fmt.Sprintf("How late %d Ats were, %d a second", len(late), steadyRate),
 		X:      axis{Label: "from due until it may run", Unit: "s", Log: true, Mark: latenessBound.Seconds()},
 		Y:      axis{Label: "Ats that were not later", Unit: "percentunit"},
-		Series: []series{{Name: "Ats; dashed: the bound of their 99th percentile", Points: points}},
+		Series: []series{{Name: "Ats; dashed: the bound of their 99th percentile", Points: distribution(late)}},
 	}
 }
 
