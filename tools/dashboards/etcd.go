@@ -39,8 +39,8 @@ func backups(d *classic) *classic {
 	return d.WithRow(row("Backups and restores")).
 		WithPanel(figure("Most overdue backup", "How long a backup has been due, of the periodic EtcdBackup where that is longest. After 2 hours there is an alert.", units.DurationSeconds, "no backups",
 			from(green).at(3600, yellow).at(2*3600, red), query{"max(clamp_min(time() - fairlead_etcd_backup_due_timestamp_seconds{" + chosen + "}, 0))", "overdue"}).Span(6)).
-		WithPanel(figure("Oldest proof", "Of the periodic EtcdBackup with verify: Restore where it is longest ago. After 3 days there is an alert.", units.DurationSeconds, "no proofs",
-			from(green).at(2*day, yellow).at(3*day, orange), query{"max(" + proof + ")", "ago"}).Span(6)).
+		WithPanel(figure("Most overdue proof", "How long the backup after the last proved one has been due, of the periodic EtcdBackup with verify: Restore where that is longest. After 6 hours there is an alert.", units.DurationSeconds, "no proofs",
+			from(green).at(2*3600, yellow).at(6*3600, orange), query{"max(clamp_min(time() - fairlead_etcd_backup_proof_due_timestamp_seconds{" + chosen + "}, 0))", "overdue"}).Span(6)).
 		WithPanel(figure("Backups that fail", "EtcdBackups of which the last try has failed.", units.Short, "0", fewIsOK, query{"sum(fairlead_etcd_backup_failures)", "backups"}).Span(6)).
 		WithPanel(figure("Restores that failed", "In the time shown. Nothing is tried again after that.", units.Short, "0", noneIsOK, query{inRange(`fairlead_etcd_restores_total{result="failed"}`), "restores"}).Span(6)).
 		WithPanel(course("Age of the last backup and proof", "Of the EtcdBackups where it is longest ago.", units.Seconds,

@@ -20,6 +20,9 @@ var (
 	lastProof = metrics.Gauge("fairlead_etcd_backup_last_proof_timestamp_seconds",
 		"When a backup was last proved, of the periodic EtcdBackup with verify: Restore where that is longest ago (a Unix time); of one without a proof, when it was created. Paused ones are left out.",
 		"namespace", "name")
+	proofDue = metrics.Gauge("fairlead_etcd_backup_proof_due_timestamp_seconds",
+		"When the backup after the last proved one is due, or was, by the interval or schedule of the periodic EtcdBackup with verify: Restore where that is earliest (a Unix time); of one without a proof, when its next backup is, or its first was. Paused ones are left out.",
+		"namespace", "name")
 	failing = metrics.Gauge("fairlead_etcd_backup_failures",
 		"EtcdBackups of which the last try has failed.")
 	duration = metrics.Histogram("fairlead_etcd_backup_duration_seconds",
@@ -31,12 +34,12 @@ var (
 )
 
 // figures are those of all EtcdBackups.
-var figures = metrics.NewBoard(sum, lastSuccess, nextDue, lastProof, failing)
+var figures = metrics.NewBoard(sum, lastSuccess, nextDue, lastProof, proofDue, failing)
 
 // figure is what counts of an EtcdBackup; a zero time is of one that does not.
 type figure struct {
-	success, due, proof time.Time
-	fails               bool
+	success, due, proof, proofDue time.Time
+	fails                         bool
 }
 
 // noteFigure keeps what the metrics say of an EtcdBackup.
@@ -53,9 +56,9 @@ func figureOf(b *v1beta2.EtcdBackup) figure {
 		}
 		f.due = dueAfter(b, f.success)
 		if isProved(b) {
-			f.proof = b.CreationTimestamp.Time
+			f.proof, f.proofDue = b.CreationTimestamp.Time, f.due
 			if proof := b.Status.LastProof; proof != nil {
-				f.proof = proof.Time.Time
+				f.proof, f.proofDue = proof.Time.Time, dueAfter(b, proof.Time.Time)
 			}
 		}
 	}
@@ -79,7 +82,7 @@ func dueAfter(b *v1beta2.EtcdBackup, last time.Time) time.Time {
 }
 
 func sum(all map[types.NamespacedName]figure, say metrics.Say) {
-	success, next, proof, fails := metrics.Worst{}, metrics.Worst{}, metrics.Worst{}, 0
+	success, next, proof, nextProof, fails := metrics.Worst{}, metrics.Worst{}, metrics.Worst{}, metrics.Worst{}, 0
 	for object, f := range all {
 		if !f.success.IsZero() {
 			success.Note(object, float64(f.success.Unix()))
@@ -87,6 +90,7 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 		}
 		if !f.proof.IsZero() {
 			proof.Note(object, float64(f.proof.Unix()))
+			nextProof.Note(object, float64(f.proofDue.Unix()))
 		}
 		if f.fails {
 			fails++
@@ -95,6 +99,7 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 	success.Say(say, lastSuccess)
 	next.Say(say, nextDue)
 	proof.Say(say, lastProof)
+	nextProof.Say(say, proofDue)
 	say(failing, float64(fails))
 }
 

@@ -45,9 +45,9 @@ func TestMetrics(t *testing.T) {
 		noteFigure(b, observation{})
 	}
 	figures.Forget(at("gone"))
-	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="failing",namespace="default"} 160`, `fairlead_etcd_backup_failures 1`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="failing",namespace="default"} 100`)
+	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="failing",namespace="default"} 160`, `fairlead_etcd_backup_failures 1`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="failing",namespace="default"} 100`, `fairlead_etcd_backup_proof_due_timestamp_seconds{name="good",namespace="default"} 260`)
 	noteFigure(named("failing", every(60), success(400)), observation{})
-	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="good",namespace="default"} 260`, `fairlead_etcd_backup_failures 0`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="good",namespace="default"} 200`)
+	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="good",namespace="default"} 260`, `fairlead_etcd_backup_failures 0`, `fairlead_etcd_backup_last_proof_timestamp_seconds{name="good",namespace="default"} 50`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="good",namespace="default"} 200`, `fairlead_etcd_backup_proof_due_timestamp_seconds{name="good",namespace="default"} 260`)
 	figures.Forget(at("good"))
 	expect(`fairlead_etcd_backup_due_timestamp_seconds{name="better",namespace="default"} 360`, `fairlead_etcd_backup_failures 0`, `fairlead_etcd_backup_last_success_timestamp_seconds{name="better",namespace="default"} 300`)
 	for _, name := range []string{"better", "failing"} {
