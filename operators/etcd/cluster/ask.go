@@ -70,6 +70,8 @@ type asked struct {
 	leaderless time.Time
 	// space is how far the making of room in a full database is.
 	space space
+	// waiting is what the cluster waits for, and since when.
+	waiting waiting
 	// revision is the last that a member was seen to have of the cluster with that ID. Status has one
 	// that may be much older: it is not written for a revision alone.
 	revision  int64
@@ -219,6 +221,15 @@ func (a *asker) noteSpace(ec types.NamespacedName, is space) {
 	a.last[ec] = last
 }
 
+// noteWaiting remembers what a cluster waits for.
+func (a *asker) noteWaiting(ec types.NamespacedName, is waiting) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.last[ec]
+	last.waiting = is
+	a.last[ec] = last
+}
+
 // isAs says whether a member is in the state that it was in before, as far as that hints at a
 // change of the members, and has no part in one that is under way.
 func (a *answer) isAs(before answer) bool {
@@ -226,13 +237,3 @@ func (a *answer) isAs(before answer) bool {
 	return a.err == nil && before.hasList() && is.ID == was.ID && is.ClusterID == was.ClusterID &&
 		is.Leader != 0 && is.Leader == was.Leader && is.RaftTerm == was.RaftTerm && !is.IsLearner && is.Version == was.Version
 }
-
-// How soon a cluster is looked at again.
-const (
-	// restingWake is for one that is as it should be.
-	restingWake = 30 * time.Second
-	// busyWake is for one in which something is under way, and waitingWake for one that waits for
-	// something that may take long.
-	busyWake    = 250 * time.Millisecond
-	waitingWake = 2 * time.Second
-)

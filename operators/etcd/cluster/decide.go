@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,10 @@ type plan struct {
 	// request is what a member is asked for after the writes; nil for nothing.
 	request *request
 	view    view
+	// again is how soon to look again although no event comes, unless the same has been waited for for long: then
+	// it is as waiting says.
+	again   time.Duration
+	waiting waiting
 	// memory is what status remembers for later.
 	memory memory
 	// problem is what keeps the cluster from being as requested, the first that was found.
@@ -95,7 +100,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
 		next.later()
 	}
-	next.Wake(seen.now.Add(next.view.rests()))
+	next.pace(seen.waiting)
 	return next
 }
 
@@ -177,12 +182,6 @@ func (p *plan) delete(obj client.Object, why string) *loop.Write {
 // claim has status written before anything else is done: what it remembers now, later steps
 // depend on.
 func (p *plan) claim(name string) { p.Claim = name }
-
-// soon looks again soon, because what is under way brings no event.
-func (p *plan) soon() { p.Wake(p.view.now.Add(busyWake)) }
-
-// later looks again a little later.
-func (p *plan) later() { p.Wake(p.view.now.Add(waitingWake)) }
 
 // create creates the pod of a member, with its volume.
 func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, m *member, version versions.Version, s start) {

@@ -69,6 +69,12 @@
 // function makes it (carryOut in request.go): it compares the list, knows which answers mean that it is not time,
 // logs, counts, and remembers what was done.
 //
+// # When it is looked again
+//
+// Of what members do there is no event. What is under way is looked at again in a moment, and the longer
+// the same is waited for, the later: after an eighth of that time, and at most as seldom as a cluster at rest
+// (wake.go). So one that cannot be scheduled, or has no quorum for a night, costs little.
+//
 // # Changes in the pod
 //
 // A pod without a volume is its data, so what can be is changed in the pod: the image, upon

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -28,7 +25,7 @@ import (
 // observeExisting finds what may be of a cluster that status knows nothing of. It is read from the API
 // server, all of the namespace, once when an EtcdCluster is new: what has lost its labels is in no cache.
 func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
+	if ec.Spec.Paused || ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
 		return nil
 	}
 	place := func(obj client.Object, isKnown bool, take func()) {
@@ -106,22 +103,8 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
 			p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
 		}
 	}
-	wait := waitingWake
-	if p.problem != nil && !p.problem.passes {
-		wait = existingWake(ec, seen.now)
-	}
-	p.Wake(seen.now.Add(wait))
+	p.later()
 	return true
-}
-
-// existingWake is how soon it is looked again for what is there: each look lists the pods and the claims of the
-// namespace, so the longer the user has not decided, the more seldom. An edit of the EtcdCluster is an event.
-func existingWake(ec *v1beta2.EtcdCluster, now time.Time) time.Duration {
-	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
-	if ready == nil || ready.Reason != reasonExisting {
-		return waitingWake
-	}
-	return min(max(now.Sub(ready.LastTransitionTime.Time), waitingWake), restingWake)
 }
 
 func isClaim(obj client.Object) bool {

@@ -2,12 +2,9 @@ package cluster
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/fairlead/internal/kit/status"
 )
 
 func TestMayBeOf(t *testing.T) {
@@ -27,30 +24,6 @@ func TestMayBeOf(t *testing.T) {
 	} {
 		if got := mayBeOf(ec, &corev1.Pod{ObjectMeta: tc.pod}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-// TestExistingIsAwaited: the longer nobody decides about what is there, the more seldom the namespace is listed.
-func TestExistingIsAwaited(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		since  time.Duration
-		want   time.Duration
-	}{
-		"seen just now":     {want: waitingWake},
-		"of another reason": {reason: reasonPaused, since: time.Hour, want: waitingWake},
-		"a moment":          {reason: reasonExisting, since: time.Second, want: waitingWake},
-		"for a while":       {reason: reasonExisting, since: 8 * time.Second, want: 8 * time.Second},
-		"for long":          {reason: reasonExisting, since: time.Hour, want: restingWake},
-	} {
-		w := healthy(anEtcd(), 1).finds().forgets()
-		if tc.reason != "" {
-			w.ec.Status.Conditions = []metav1.Condition{{Type: status.Ready, Status: metav1.ConditionFalse, Reason: tc.reason, LastTransitionTime: metav1.NewTime(w.seen.now.Add(-tc.since))}}
-		}
-		p := decide(w.ec, w.seen)
-		if got := p.WakeAt.Sub(w.seen.now); got != tc.want {
-			t.Errorf("%s: looks again after %s, want %s", name, got, tc.want)
 		}
 	}
 }

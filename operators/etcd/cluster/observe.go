@@ -59,6 +59,8 @@ type observation struct {
 	leaderless time.Time
 	// revision is the last revision that any member was seen to have.
 	revision int64
+	// waiting is what the cluster waited for when it was last decided, and since when.
+	waiting waiting
 	// space is how far the making of room in a full database is.
 	space space
 	// certs are the certificates of a cluster with TLS.
@@ -114,6 +116,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
 		return seen, err
 	}
+	seen.waiting = o.asker.before(key(ec)).waiting
 	if ec.Spec.TLS == nil || seen.certs.client != nil {
 		if err = o.asker.renew(ec, seen.certs); err != nil {
 			return seen, err

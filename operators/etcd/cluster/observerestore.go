@@ -17,6 +17,9 @@ import (
 
 // observeRestores finds the EtcdRestores, and which of them is next.
 func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+	if ec.Spec.Paused {
+		return nil
+	}
 	st := ec.Status
 	var from client.Reader = r
 	if st.ClusterID == "" && len(st.Founders) == 0 && st.Restoring == nil {

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+)
+
+// This file says how soon a cluster is looked at again. Of what members do there is no event.
+
+const (
+	// restingWake is for one that is as it should be.
+	restingWake = 30 * time.Second
+	// busyWake is for one in which something is under way, and waitingWake for one that waits for
+	// something that may take long.
+	busyWake    = 250 * time.Millisecond
+	waitingWake = 2 * time.Second
+	// patiencePart is which part of the time that a cluster has waited for the same thing it is left alone, at
+	// least: what comes after that long is seen that little later, and a night without a quorum costs little.
+	patiencePart = 8
+)
+
+// waiting is what a cluster was seen to wait for, and since when.
+type waiting struct {
+	what  string
+	since time.Time
+}
+
+// soon looks again soon, because what is under way brings no event.
+func (p *plan) soon() { p.lookAgain(busyWake) }
+
+// later looks again a little later.
+func (p *plan) later() { p.lookAgain(waitingWake) }
+
+// lookAgain looks again after that time, or after longer if nothing has changed for long.
+func (p *plan) lookAgain(after time.Duration) {
+	if p.again == 0 || after < p.again {
+		p.again = after
+	}
+}
+
+// pace says when it is looked again: the longer the same has been waited for, the later.
+func (p *plan) pace(before waiting) {
+	p.waiting = waiting{what: p.outcome(), since: p.view.now}
+	if p.waiting.what == before.what {
+		p.waiting.since = before.since
+	}
+	if p.again > 0 {
+		waited := p.view.now.Sub(p.waiting.since)
+		p.Wake(p.view.now.Add(max(p.again, min(waited/patiencePart, restingWake))))
+	}
+	p.Wake(p.view.now.Add(p.view.rests()))
+}
+
+// outcome is what was decided, in words.
+func (p *plan) outcome() string {
+	all := []string{p.activity, p.doing, p.Claim}
+	for _, is := range []*problem{p.problem, p.underWay} {
+		if is != nil {
+			all = append(all, is.reason, is.message)
+		}
+	}
+	for _, w := range p.Writes {
+		all = append(all, w.String())
+	}
+	if p.request != nil {
+		all = append(all, string(p.request.What), p.request.why)
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWaitingCostsLess: the longer the same has been waited for, the more seldom it is looked for.
+func TestWaitingCostsLess(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world *world
+		first time.Duration
+	}{
+		"founders start":        {healthy(anEtcd(), 1, 2, 3).founding().unready(1, 2, 3), busyWake},
+		"no quorum":             {healthy(anEtcd(), 1, 2, 3).leaderless(), busyWake},
+		"the user is to decide": {healthy(anEtcd(), 1).finds().forgets(), waitingWake},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.world
+			wakes := func(what string, want time.Duration) {
+				t.Helper()
+				p := decide(w.ec, w.seen)
+				if got := p.WakeAt.Sub(w.seen.now); got != want {
+					t.Errorf("%s: looks again after %s, want %s", what, got, want)
+				}
+				w.seen.waiting = p.waiting
+			}
+			wakes("at first", tc.first)
+			began := w.seen.now
+			w.seen.now = began.Add(time.Second)
+			wakes("after a second", tc.first)
+			w.seen.now = began.Add(80 * time.Second)
+			wakes("after 80 s", 10*time.Second)
+			w.seen.now = began.Add(10 * time.Hour)
+			wakes("after a night", restingWake)
+			w.seen.waiting.what = "something else"
+			wakes("when it is something else", tc.first)
+		})
+	}
+}
