@@ -22,7 +22,7 @@ var defaults = map[string][]string{
 }
 
 // ofKubernetes are the fields of Kubernetes' own types.
-var ofKubernetes = regexp.MustCompile(`\.(podTemplate|env\[\]|etcdEnv\[\]|grpc)\.`)
+var ofKubernetes = regexp.MustCompile(`\.(podTemplate|env\[\]|etcdEnv\[\]|imagePullSecrets\[\]|grpc)\.`)
 
 // TestNoOtherDefaults: the API server gives a default to what is stored already, too, as soon as the CRD has it, wherever
 // the object around it is there. So a new one changes the spec of objects in an upgrade, as enabled in an existing

@@ -66,10 +66,11 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	}
 	podtemplate.WithoutToken(spec)
 	if spec.TopologySpreadConstraints == nil {
-		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(mc)},
-		}}
+		others := &metav1.LabelSelector{MatchLabels: selector(mc)}
+		podtemplate.SpreadOverNodes(spec, others)
+		if spec.Affinity == nil && !r.isOf002 {
+			podtemplate.PreferOtherZones(spec, others)
+		}
 	}
 	setServer(spec, server, mc, r)
 	if mc.Spec.Metrics != nil {

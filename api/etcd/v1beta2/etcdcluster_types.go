@@ -172,10 +172,17 @@ type PodPolicy struct {
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// affinity is the pods' affinity. Without it and antiAffinity, pods are spread over nodes
-	// as far as there are nodes.
+	// affinity is the pods' affinity. Without it and topologySpreadConstraints, pods are spread over
+	// zones, then over nodes, as far as there are any.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// topologySpreadConstraints are the pods' topology spread constraints. One without a
+	// labelSelector is about the members of this cluster.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// antiAffinity, deprecated by the CoreOS operator in favour of affinity, keeps two members
 	// off the same node even if one cannot be scheduled then.
@@ -190,6 +197,27 @@ type PodPolicy struct {
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// priorityClassName is the name of the pods' PriorityClass. Defaults to the Kubernetes cluster's default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// serviceAccountName is the name of the pods' ServiceAccount, for what is bound to it, such as
+	// image pull secrets. Its token is not mounted: etcd has no use for it. Defaults to default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// imagePullSecrets are the Secrets that images are pulled with.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// dnsConfig is added to the DNS settings of the Kubernetes cluster that the pods have.
+	// +optional
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
 	// etcdEnv are environment variables of etcd, such as ETCD_QUOTA_BACKEND_BYTES. Those that the
 	// operator sets are ignored, such as ETCD_NAME or those of TLS, and ETCD_CONFIG_FILE and

@@ -33,6 +33,21 @@ type JobPod struct {
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
+	// priorityClassName is the name of the pods' PriorityClass. Defaults to the Kubernetes cluster's default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// imagePullSecrets are the Secrets that images are pulled with.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// dnsConfig is added to the DNS settings of the Kubernetes cluster that the pods have.
+	// +optional
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
 	// securityContext is that of the pods. By default they run as user and group 65532, and meet the restricted
 	// Pod Security Standard. With one of its own, a pod has what is said here, and nothing else.
 	// +optional

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/run"
@@ -74,6 +75,29 @@ func OnLinux(spec *corev1.PodSpec) {
 		spec.NodeSelector = map[string]string{}
 	}
 	spec.NodeSelector[corev1.LabelOSStable] = string(corev1.Linux)
+}
+
+// SpreadOverNodes has the scheduler prefer nodes that have fewer of the pods that it selects.
+func SpreadOverNodes(spec *corev1.PodSpec, pods *metav1.LabelSelector) {
+	spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: pods,
+	})
+}
+
+// PreferOtherZones has the scheduler prefer zones that have fewer of the pods that it selects, where nodes have zones.
+// It is no topology spread constraint: a node without a zone would be left out of all of the pod's, also of that
+// for nodes (requireAllTopologies in the scheduler's plugin PodTopologySpread).
+func PreferOtherZones(spec *corev1.PodSpec, pods *metav1.LabelSelector) {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.PodAntiAffinity == nil {
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	preferred := &spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{
+		Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: pods, TopologyKey: corev1.LabelTopologyZone},
+	})
 }
 
 // SetEnv sets variables, in place of those of the same names.

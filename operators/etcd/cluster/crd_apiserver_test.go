@@ -39,6 +39,8 @@ func TestValidation(t *testing.T) {
 		"fields of no effect":       {Spec: "pod: {busyboxImage: 'busybox:1.28', DNSTimeoutInSecond: 30}"},
 		"labels":                    {Spec: "pod: {labels: {team: shop, application: a}, annotations: {team: shop, etcdserver: x}}"},
 		"placement":                 {Spec: "pod: {nodeSelector: {a: b}, antiAffinity: true, tolerations: [{operator: Exists}], affinity: {nodeAffinity: {}}}"},
+		"placement in zones":        {Spec: "pod: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}], priorityClassName: high}"},
+		"how images are pulled":     {Spec: "pod: {serviceAccountName: pulls, imagePullSecrets: [{name: registry}], dnsConfig: {options: [{name: ndots, value: '1'}]}}"},
 		"variables":                 {Spec: "pod: {etcdEnv: [{name: ETCD_QUOTA_BACKEND_BYTES, value: '8589934592'}]}"},
 		"volumes":                   {Spec: "pod: {" + volumes + "}"},
 		"a security context":        {Spec: "pod: {securityContext: {runAsUser: 1000, fsGroup: 1000}, ClusterDomain: cluster.local}"},

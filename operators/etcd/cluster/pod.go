@@ -146,9 +146,20 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 	if policy == nil {
 		policy = &v1beta2.PodPolicy{}
 	}
-	spec.NodeSelector, spec.Tolerations = policy.NodeSelector, policy.Tolerations
+	spec.NodeSelector, spec.Tolerations, spec.PriorityClassName = policy.NodeSelector, policy.Tolerations, policy.PriorityClassName
+	spec.ServiceAccountName, spec.ImagePullSecrets, spec.DNSConfig = policy.ServiceAccountName, policy.ImagePullSecrets, policy.DNSConfig
 	spec.Affinity, spec.SecurityContext = policy.Affinity, policy.SecurityContext
+	spec.TopologySpreadConstraints = policy.TopologySpreadConstraints
 	others := &metav1.LabelSelector{MatchLabels: selector(ec)}
+	for i := range spec.TopologySpreadConstraints {
+		if c := &spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
+			c.LabelSelector = others
+		}
+	}
+	isLeftToUs := policy.Affinity == nil && len(policy.TopologySpreadConstraints) == 0
+	if isLeftToUs {
+		podtemplate.PreferOtherZones(spec, others)
+	}
 	switch {
 	case policy.AntiAffinity:
 		if spec.Affinity == nil {
@@ -159,10 +170,8 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 		}
 		required := &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 		*required = append(*required, corev1.PodAffinityTerm{LabelSelector: others, TopologyKey: corev1.LabelHostname})
-	case spec.Affinity == nil:
-		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: others,
-		}}
+	case isLeftToUs:
+		podtemplate.SpreadOverNodes(spec, others)
 	}
 }
 

@@ -1,12 +1,16 @@
 package cluster
 
 import (
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/internal/testkit"
 )
@@ -189,23 +193,70 @@ func TestPodsAreUnprivileged(t *testing.T) {
 
 func TestPlacement(t *testing.T) {
 	theirs := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	constraints := []corev1.TopologySpreadConstraint{
+		{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule},
+		{MaxSkew: 1, TopologyKey: "row", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+	}
 	for name, tc := range map[string]struct {
-		set              func(*policy)
-		spreads, excepts bool
+		set     func(*policy)
+		spread  string // over what, and by which labels
+		zones   bool
+		excepts bool
 	}{
-		"nothing said":  {func(*policy) {}, true, false},
-		"affinity":      {func(p *policy) { p.Affinity = theirs }, false, false},
-		"anti-affinity": {func(p *policy) { p.AntiAffinity = true }, false, true},
-		"both":          {func(p *policy) { p.Affinity, p.AntiAffinity = theirs, true }, false, true},
+		"nothing said":      {func(*policy) {}, "kubernetes.io/hostname etcd_cluster=example", true, false},
+		"affinity":          {func(p *policy) { p.Affinity = theirs }, "", false, false},
+		"anti-affinity":     {func(p *policy) { p.AntiAffinity = true }, "", true, true},
+		"both":              {func(p *policy) { p.Affinity, p.AntiAffinity = theirs, true }, "", false, true},
+		"constraints":       {func(p *policy) { p.TopologySpreadConstraints = constraints }, "rack etcd_cluster=example, row a=b", false, false},
+		"and anti-affinity": {func(p *policy) { p.TopologySpreadConstraints, p.AntiAffinity = constraints[1:], true }, "row a=b", false, true},
 	} {
 		ec := aCluster(withPolicy(tc.set))
+		before := ec.DeepCopy()
 		spec := aPod(ec).Spec
-		except := spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil && len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 1
-		if spreads := len(spec.TopologySpreadConstraints) == 1; spreads != tc.spreads || except != tc.excepts {
-			t.Errorf("%s: spread %v, kept off the same node %v", name, spreads, except)
+		var spread []string
+		for _, c := range spec.TopologySpreadConstraints {
+			labels := maps.Clone(c.LabelSelector.MatchLabels)
+			delete(labels, "app")
+			spread = append(spread, c.TopologyKey+" "+k8slabels.FormatLabels(labels))
 		}
-		if ec.Spec.Pod.Affinity != nil && (spec.Affinity.NodeAffinity == nil || ec.Spec.Pod.Affinity.PodAntiAffinity != nil) {
-			t.Errorf("%s: the user's affinity is lost, or was changed", name)
+		var zones, excepts bool
+		if spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil {
+			zones = len(spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 1
+			excepts = len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 1
+		}
+		if got := strings.Join(spread, ", "); got != tc.spread || zones != tc.zones || excepts != tc.excepts {
+			t.Errorf("%s: spread over %q, other zones preferred %v, kept off the same node %v", name, got, zones, excepts)
+		}
+		if ec.Spec.Pod.Affinity != nil && spec.Affinity.NodeAffinity == nil {
+			t.Errorf("%s: the user's affinity is lost", name)
+		}
+		if diff := cmp.Diff(before, ec); diff != "" {
+			t.Errorf("%s: the spec was changed: %s", name, diff)
+		}
+	}
+}
+
+// TestPodOfThePolicy: what a policy says of pods is every pod's, also of one that begins with a backup.
+func TestPodOfThePolicy(t *testing.T) {
+	ec := aCluster(withPolicy(func(p *policy) {
+		p.PriorityClassName, p.ServiceAccountName = "high", "pulls"
+		p.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+		p.DNSConfig = &corev1.PodDNSConfig{Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}}}
+	}))
+	spec := aPod(ec).Spec
+	if spec.PriorityClassName != "high" || spec.ServiceAccountName != "pulls" || *spec.AutomountServiceAccountToken ||
+		len(spec.ImagePullSecrets) != 1 || len(spec.DNSConfig.Options) != 1 {
+		t.Errorf("%+v", spec)
+	}
+	for named, want := range map[string]string{"": "pulls", "cloud": "cloud"} {
+		w := healthy(ec).verifies()
+		w.ec.Status.Restoring.Source.ServiceAccountName = named
+		seed, err := seedPod(ec, w.ec.Status.Restoring, "3.6.16", "agent", certificates{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seed.Spec.PriorityClassName != "high" || seed.Spec.ServiceAccountName != want {
+			t.Errorf("the seed of an EtcdRestore with the account %q has %q: %+v", named, seed.Spec.ServiceAccountName, seed.Spec)
 		}
 	}
 }

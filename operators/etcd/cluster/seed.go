@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -71,7 +72,7 @@ func seedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image strin
 	}
 	p.Spec.InitContainers = []corev1.Container{fetch}
 	p.Spec.Volumes = append(p.Spec.Volumes, volumes...)
-	p.Spec.ServiceAccountName = r.Source.ServiceAccountName
+	p.Spec.ServiceAccountName = cmp.Or(r.Source.ServiceAccountName, p.Spec.ServiceAccountName)
 	besideMembers(ec, r.Seed, &p.Spec)
 	podsecurity.Restrict(&p.Spec, etcdUser, job.FetchContainer)
 	return p, nil

@@ -157,6 +157,7 @@ func (p Pod) set(spec *corev1.PodSpec) {
 	}
 	s := p.Settings.DeepCopy()
 	spec.ServiceAccountName, spec.NodeSelector, spec.Tolerations = s.ServiceAccountName, s.NodeSelector, s.Tolerations
+	spec.PriorityClassName, spec.ImagePullSecrets, spec.DNSConfig = s.PriorityClassName, s.ImagePullSecrets, s.DNSConfig
 	spec.SecurityContext = s.SecurityContext
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {

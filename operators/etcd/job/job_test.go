@@ -123,6 +123,7 @@ func TestEveryPod(t *testing.T) {
 	settings := func(p *Pod) {
 		p.Settings = &v1beta2.JobPod{
 			ServiceAccountName: "cloud", Labels: map[string]string{"azure.workload.identity/use": "true"},
+			PriorityClassName: "high", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}, DNSConfig: &corev1.PodDNSConfig{},
 			NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "backup"}},
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}},
 		}
@@ -158,7 +159,8 @@ func TestEveryPod(t *testing.T) {
 					t.Errorf("container %s: %+v", c.Name, c.Resources)
 				}
 			}
-			if p.Settings != nil && (s.ServiceAccountName != "cloud" || s.NodeSelector["disk"] != "fast" || len(s.Tolerations) != 1 || pod.Labels["azure.workload.identity/use"] != "true") {
+			if p.Settings != nil && (s.ServiceAccountName != "cloud" || s.NodeSelector["disk"] != "fast" || len(s.Tolerations) != 1 ||
+				s.PriorityClassName != "high" || len(s.ImagePullSecrets) != 1 || s.DNSConfig == nil || pod.Labels["azure.workload.identity/use"] != "true") {
 				t.Errorf("the settings are not there: %+v", pod)
 			}
 		})
