@@ -35,6 +35,23 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
+// TestIndexOfDocs: every page is in the index. Runbooks are in that of the alerts.
+func TestIndexOfDocs(t *testing.T) {
+	index := readFile(t, "../docs/README.md")
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			page, isRunbook := strings.TrimPrefix(file, "../docs/"), strings.HasPrefix(file, "../docs/runbooks/")
+			if page != "README.md" && !isRunbook && !strings.Contains(index, "]("+page+")") {
+				t.Errorf("docs/README.md has no link to %s", page)
+			}
+		}
+	}
+}
+
 // TestLinksOfGuides: each leads to a file that is there, and to a heading in it.
 func TestLinksOfGuides(t *testing.T) {
 	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
