@@ -25,44 +25,42 @@ import (
 func (o *observer) write(obj client.Object, seen observation, next *step) error {
 	at := o.group.view(obj)
 	next.WakeAt = next.wakeAt
-	patch := func(part, why string, data []byte) loop.Write {
-		return loop.Write{Verb: loop.Patch, Object: next.pod, Part: part, Why: why, Type: types.MergePatchType, Data: data}
-	}
 	switch next.action {
 	case hold:
 	case claim, reject:
 		next.Claim = string(next.action)
 	case create:
-		next.Writes = []loop.Write{{Verb: loop.Create, Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)}}
+		next.Do(loop.Create{Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)})
 	case release:
-		next.Writes = []loop.Write{{Verb: loop.Call, Object: next.pod, Part: string(release), Do: func(ctx context.Context, c loop.Caller) error {
+		next.Do(loop.Call{Object: next.pod, Part: string(release), Do: func(ctx context.Context, c loop.Caller) error {
 			return o.removeGate(ctx, c, at, next.pod)
-		}}}
+		}})
 	case discard:
 		why := "the At was changed after it was made"
 		if next.news.reason != "" {
 			why = "it must not run: " + next.news.reason
 		}
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: why}}
+		next.Do(loop.Delete{Object: next.pod, Why: why})
 	case takeBack:
 		// An At that is being deleted may leave its pod behind, without an owner.
-		next.Writes = []loop.Write{{Verb: loop.Call, Object: next.pod, Part: "marks", IfCurrent: true, Do: func(ctx context.Context, c loop.Caller) error {
+		next.Do(loop.Call{Object: next.pod, Part: "marks", IfCurrent: true, Do: func(ctx context.Context, c loop.Caller) error {
 			return o.takeBack(ctx, c, at, seen)
-		}}}
+		}})
 	case withdraw:
 		// Under the resource version that was read: whoever removes the gate changes it,
 		// and an older view cannot remove the gate any more.
-		next.Writes = []loop.Write{patch(string(withdraw), "pod withdrawn: its scheduling gate is not removed any more: "+next.news.reason,
-			fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%q}}}`, next.pod.UID, next.pod.ResourceVersion, withdrawnAnnotation, next.news.reason))}
+		next.Do(loop.Patch{Object: next.pod, Part: string(withdraw), IfSame: true,
+			Why:      "pod withdrawn: its scheduling gate is not removed any more: " + next.news.reason,
+			Metadata: map[string]any{"annotations": map[string]any{withdrawnAnnotation: next.news.reason}}})
 	case abandon:
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: next.pod, Why: "it could not start", IfSame: true}}
+		next.Do(loop.Delete{Object: next.pod, Why: "it could not start", IfSame: true})
 	case stop:
 		// By its active deadline: the kubelet then keeps the pod and its logs, as
 		// deleting it would not.
-		next.Writes = []loop.Write{patch(string(stop), "stopping the remaining containers",
-			fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":1}}`, next.pod.UID))}
+		next.Do(loop.Patch{Object: next.pod, Part: string(stop), Why: "stopping the remaining containers",
+			Spec: map[string]any{"activeDeadlineSeconds": 1}})
 	case remove:
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: obj, Why: "it was kept for ttlSecondsAfterFinished"}}
+		next.Do(loop.Delete{Object: obj, Why: "it was kept for ttlSecondsAfterFinished"})
 	default:
 		return fmt.Errorf("no such action: %q", next.action)
 	}

@@ -78,8 +78,8 @@ func TestByHand(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, labelled := patch["metadata"].(map[string]any)["labels"]; labelled != isStable(mc) {
-					t.Errorf("metadata %v", patch["metadata"])
+				if _, labelled := patch.Metadata["labels"]; labelled != isStable(mc) {
+					t.Errorf("metadata %v", patch.Metadata)
 				}
 			}
 		})

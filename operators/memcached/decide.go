@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -46,17 +45,6 @@ func (p *plan) wake(after time.Duration) {
 	}
 }
 
-// apply makes a child what it is to be.
-func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
-}
-
-// remove deletes what is not needed any more. An operator whose cache has the object
-// and not yet the edit that needs it must not: so the Memcached has to be current.
-func (p *plan) remove(obj client.Object) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: "the spec does not request it any more", IfCurrent: true})
-}
-
 // change is a server, and what it is to become in place.
 type change struct {
 	pod      *corev1.Pod
@@ -76,17 +64,17 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
 		// Without the label it would not be found again. Its pods stay as they are.
 		next.Again = true
-		next.Writes = []loop.Write{patchOf(d, "adopt", "Deployment without the label is replaced by a StatefulSet",
-			map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion, "labels": labels(mc)}, nil)}
+		next.Do(loop.Patch{Object: d, Part: "adopt", Why: "Deployment without the label is replaced by a StatefulSet",
+			IfSame: true, Metadata: map[string]any{"labels": labels(mc)}})
 		return next, nil
 	}
 	for _, c := range seen.inputs.stale { // before the pods get them
-		next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
+		next.Do(loop.Apply{Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	announced := isAnnounced(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
-	next.apply(loop.The[*corev1.Service](seen.children), service(mc, next.serving))
+	next.Do(loop.Apply{Object: loop.The[*corev1.Service](seen.children), Want: service(mc, next.serving)})
 
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
@@ -101,28 +89,28 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		if err != nil {
 			return next, err
 		}
-		next.apply(old, config)
+		next.Do(loop.Apply{Object: old, Want: config})
 	default:
 		config, err := deployment(mc, t)
 		if err != nil {
 			return next, err
 		}
-		next.apply(old, config)
+		next.Do(loop.Apply{Object: old, Want: config})
 	}
 	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
-		next.remove(other)
+		next.Remove(other, loop.NotRequested)
 	}
 	for _, c := range uselessCopies(mc, seen) {
-		next.remove(c)
+		next.Remove(c, loop.NotRequested)
 	}
 	if !seen.inputs.missing {
 		inPlace(mc, seen, t, next)
 	}
 	switch b := seen.budget(); {
 	case hasBudget(mc):
-		next.apply(b, disruptionBudget(mc, next.evictable))
+		next.Do(loop.Apply{Object: b, Want: disruptionBudget(mc, next.evictable)})
 	case isOwned(b, mc) && b.DeletionTimestamp == nil:
-		next.remove(b)
+		next.Remove(b, loop.NotRequested)
 	}
 	removeUselessPulls(mc, seen, next)
 	wakeWhenRecovered(seen, next)

@@ -220,12 +220,12 @@ func TestShapes(t *testing.T) {
 	starting := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want))
 	ready := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want, func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }))
 	next, err := decide(want, starting)
-	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || verbs(next, loop.Delete) > 0 {
-		t.Errorf("while they start: %d objects are removed (%v)", verbs(next, loop.Delete), err)
+	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || count[loop.Delete](next) > 0 {
+		t.Errorf("while they start: %d objects are removed (%v)", count[loop.Delete](next), err)
 	}
 	next, err = decide(want, ready)
-	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || verbs(next, loop.Delete) != 1 {
-		t.Errorf("when they are ready: %d objects are removed (%v)", verbs(next, loop.Delete), err)
+	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || count[loop.Delete](next) != 1 {
+		t.Errorf("when they are ready: %d objects are removed (%v)", count[loop.Delete](next), err)
 	}
 }
 
@@ -236,16 +236,16 @@ func connections(n int32) mcOption {
 func image(name string) mcOption { return func(mc *v1alpha1.Memcached) { mc.Spec.Image = name } }
 
 func wants(next *plan, kind string) bool {
-	return slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Name() == "apply "+kind })
+	return slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return loop.Name(w) == "apply "+kind })
 }
 
 func partitionOf(t *testing.T, next *plan) int32 {
 	t.Helper()
 	for _, w := range next.Writes {
-		if w.Name() == "apply "+statefulSetKind {
+		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == statefulSetKind {
 			seen := somethingSeen()
 			set := seen.statefulSet()
-			decodeInto(t, w.Want, set)
+			decodeInto(t, write.Want, set)
 			return *set.Spec.UpdateStrategy.RollingUpdate.Partition
 		}
 	}

@@ -191,10 +191,10 @@ func decodeInto(t *testing.T, config any, into any) {
 	}
 }
 
-// verbs is how many writes a plan has of a verb.
-func verbs(next *plan, verb loop.Verb) (n int) {
+// count is how many writes of a type a plan has.
+func count[W loop.Write](next *plan) (n int) {
 	for _, w := range next.Writes {
-		if w.Verb == verb {
+		if _, is := w.(W); is {
 			n++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // This file decides the steps of a change in place; doc.go has the order.
@@ -175,11 +176,15 @@ func ordinal(pod *corev1.Pod) int {
 	return n
 }
 
-// patch is a strategic merge patch that makes a running pod what its template
-// is, and whose it is. It is refused when the pod has changed since it was seen.
-func (c change) patch() (map[string]any, error) {
+// patch makes a running pod what its template is, and whose it is. It is refused when
+// the pod has changed since it was seen.
+func (c change) patch() (loop.Patch, error) {
 	annotations := map[string]any{}
-	metadata := map[string]any{"uid": c.pod.UID, "resourceVersion": c.pod.ResourceVersion, "annotations": annotations}
+	metadata := map[string]any{"annotations": annotations}
+	p := loop.Patch{
+		Object: c.pod, Part: "change", Why: "server changed in place: image " + c.template.server().Image, IfSame: true,
+		Metadata: metadata, Done: serverChanges.WithLabelValues().Inc,
+	}
 	if c.revision != "" {
 		metadata["labels"] = map[string]any{revisionLabel: c.revision}
 	}
@@ -211,7 +216,7 @@ func (c change) patch() (map[string]any, error) {
 	starts, err := startsAfter(c)
 	switch {
 	case err != nil:
-		return nil, err
+		return p, err
 	case starts != "":
 		annotations[startsAnnotation] = starts
 	case c.pod.Annotations[startsAnnotation] != "":
@@ -223,9 +228,8 @@ func (c change) patch() (map[string]any, error) {
 	case isImage && c.pod.Annotations[endedAnnotation] != "":
 		annotations[endedAnnotation] = nil // the kubelet ends it
 	}
-	patch := map[string]any{"metadata": metadata}
 	if len(containers) > 0 {
-		patch["spec"] = map[string]any{"containers": containers}
+		p.Spec = map[string]any{"containers": containers}
 	}
-	return patch, nil
+	return p, nil
 }

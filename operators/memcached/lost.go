@@ -14,6 +14,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // This file is about servers that are there and not in the cache: the cache has only pods
@@ -118,8 +119,8 @@ func lookForLost(seen observation, next *plan) {
 		next.wake(lostPause)
 	}
 	for _, pod := range seen.lost { // its StatefulSet then takes it back
-		next.Then = append(next.Then, patchOf(pod, "labels", "restoring the labels of a server",
-			map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": seen.statefulSet().Spec.Template.Labels}, nil))
+		next.Then = append(next.Then, loop.Patch{Object: pod, Part: "labels", Why: "restoring the labels of a server",
+			IfSame: true, Metadata: map[string]any{"labels": seen.statefulSet().Spec.Template.Labels}})
 	}
 }
 

@@ -38,7 +38,7 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
 		switch {
 		case i < 0:
-			next.Writes = append(next.Writes, loop.Write{Verb: loop.Create, Object: pullPod(mc, node, t), Named: true})
+			next.Do(loop.Create{Object: pullPod(mc, node, t), Named: true})
 			next.problem = firstOf(next.problem, stillFailed(mc, t.server().Image, node, next))
 		case next.problem == nil:
 			if seen.pulls[i].DeletionTimestamp == nil { // otherwise it was ended, and has not failed
@@ -93,7 +93,7 @@ func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
 		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
 			next.wake(wait)
 		} else {
-			next.remove(pod)
+			next.Remove(pod, loop.NotRequested)
 		}
 		why := pod.Status.Message
 		if end != nil && why == "" {
@@ -156,11 +156,11 @@ func removeUselessPulls(mc *v1alpha1.Memcached, seen observation, next *plan) {
 	}
 	for i := range seen.pulls {
 		pod := &seen.pulls[i]
-		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return w.Object == client.Object(pod) }) {
+		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return loop.ObjectOf(w) == client.Object(pod) }) {
 			continue
 		}
 		if next.upgrade == nil || pod.Annotations[revisionAnnotation] != next.upgrade.Revision {
-			next.remove(pod)
+			next.Remove(pod, loop.NotRequested)
 		}
 	}
 }

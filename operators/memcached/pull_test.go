@@ -35,8 +35,8 @@ func TestPullTrouble(t *testing.T) {
 		if next.problem == nil || next.problem.message != tc.message || !next.problem.passes {
 			t.Errorf("%s: %+v", name, next.problem)
 		}
-		if next.change != nil || next.upgrade.Server != "" || verbs(next, loop.Delete) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, verbs(next, loop.Delete), next.wakeAfter)
+		if next.change != nil || next.upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.wakeAfter != tc.wake {
+			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, count[loop.Delete](next), next.wakeAfter)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestMirror(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := verbs(next, loop.Create); n != tc.pulls {
+		if n := count[loop.Create](next); n != tc.pulls {
 			t.Errorf("%s: %d pulls, want %d", name, n, tc.pulls)
 		}
 		if tc.pulls > 0 {
@@ -122,8 +122,8 @@ func TestMirror(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if spec, is := patch["spec"].(map[string]any); is {
-			got = spec["containers"].([]any)[0].(map[string]any)["image"].(string)
+		if patch.Spec != nil {
+			got = patch.Spec["containers"].([]any)[0].(map[string]any)["image"].(string)
 		}
 		if got != tc.image || name == "nothing changes" {
 			t.Errorf("%s: the image is changed to %q, want %q", name, got, tc.image)

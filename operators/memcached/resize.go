@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/podtemplate"
 )
 
 // This file is about memory that grows while a server runs: the container gets more
@@ -75,14 +76,15 @@ type resize struct {
 	memory resource.Quantity
 }
 
-// patch is a strategic merge patch of the subresource. It is refused when the
-// pod has changed since it was seen.
-func (r resize) patch() map[string]any {
-	memory := map[string]any{"memory": r.memory.String()}
-	return map[string]any{
-		"metadata": map[string]any{"uid": r.pod.UID, "resourceVersion": r.pod.ResourceVersion},
-		"spec": map[string]any{"containers": []any{map[string]any{
+// patch is of the subresource. It is refused when the pod has changed since it was seen.
+func (r resize) patch() loop.Patch {
+	size := r.memory.String()
+	memory := map[string]any{"memory": size}
+	return loop.Patch{
+		Object: r.pod, Part: "resize", Subresource: "resize", Why: "server gets more memory: " + size, IfSame: true,
+		Spec: map[string]any{"containers": []any{map[string]any{
 			"name": serverContainer, "resources": map[string]any{"limits": memory, "requests": memory},
 		}}},
+		Otherwise: annotate(r.pod, "refused", refusedAnnotation, size),
 	}
 }

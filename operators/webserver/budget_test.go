@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"strings"
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,29 +38,30 @@ func TestBudget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ws   *webv1.WebServer
 		seen observation
-		want loop.Verb
+		want string
 		pods string // that may be unavailable
 	}{
-		"none is described":        {aWeb(), somethingSeen(), loop.Apply, "1"},
-		"nothing is said of it":    {aWeb(budgeted(webv1.DisruptionSpec{})), somethingSeen(), loop.Apply, "1"},
-		"it is enabled":            {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true)})), somethingSeen(), loop.Apply, "1"},
-		"it is described":          {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true), MaxUnavailable: new(intstr.FromString("50%"))})), somethingSeen(), loop.Apply, "50%"},
-		"it is not enabled":        {aWeb(off), somethingSeen(aBudget()), loop.Delete, ""},
+		"none is described":        {aWeb(), somethingSeen(), "apply", "1"},
+		"nothing is said of it":    {aWeb(budgeted(webv1.DisruptionSpec{})), somethingSeen(), "apply", "1"},
+		"it is enabled":            {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true)})), somethingSeen(), "apply", "1"},
+		"it is described":          {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true), MaxUnavailable: new(intstr.FromString("50%"))})), somethingSeen(), "apply", "50%"},
+		"it is not enabled":        {aWeb(off), somethingSeen(aBudget()), "delete", ""},
 		"it is gone":               {aWeb(off), somethingSeen(), "", ""},
 		"it is about to go":        {aWeb(off), somethingSeen(aBudget(ending)), "", ""},
 		"it is somebody else's":    {aWeb(off), somethingSeen(aBudget(foreign)), "", ""},
-		"it is not enabled, alone": {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(false)})), somethingSeen(aBudget()), loop.Delete, ""},
+		"it is not enabled, alone": {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(false)})), somethingSeen(aBudget()), "delete", ""},
 	} {
 		next, err := decide(tc.ws, tc.seen)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got loop.Verb
+		var got string
 		for _, w := range next.Writes {
-			if loop.KindOf(w.Object) != "PodDisruptionBudget" {
+			verb, kind, _ := strings.Cut(loop.Name(w), " ")
+			if kind != "PodDisruptionBudget" {
 				continue
 			}
-			got = w.Verb
+			got = verb
 			if tc.pods != "" && disruptionBudget(tc.ws).Spec.MaxUnavailable.String() != tc.pods {
 				t.Errorf("%s: %v pods may be unavailable, want %s", name, disruptionBudget(tc.ws).Spec.MaxUnavailable, tc.pods)
 			}

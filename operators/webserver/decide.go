@@ -74,17 +74,17 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	next.chosen = choose(ws, seen, desired)
 	for _, s := range seen.inputs.all() {
 		if s.data != nil && !slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == s.name }) {
-			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: emptyCopy(s.kind), Want: copyOf(ws, s), Named: true})
+			next.Do(loop.Apply{Object: emptyCopy(s.kind), Want: copyOf(ws, s), Named: true})
 		}
 	}
-	var unwanted []loop.Write
+	var unwanted []client.Object
 	want := func(child client.Object, requested bool, config func() runtime.ApplyConfiguration) {
 		switch {
 		case child == nil: // the cluster has no such kind
 		case requested:
-			next.Writes = append(next.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: config(), Refused: tutorialPortRefused(ws, seen, child)})
+			next.Do(loop.Apply{Object: child, Want: config(), Refused: tutorialPortRefused(ws, seen, child)})
 		case isOwned(child, ws) && child.GetDeletionTimestamp() == nil:
-			unwanted = append(unwanted, remove(child))
+			unwanted = append(unwanted, child)
 		}
 	}
 	want(seen.service(), true, func() runtime.ApplyConfiguration {
@@ -95,12 +95,12 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		if err != nil {
 			return next, err
 		}
-		write := loop.Write{Verb: loop.Apply, Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
+		write := loop.Apply{Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
 		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
-			next.Writes = append(next.Writes, write)
+			next.Do(write)
 		} else {
 			// The template for a rollback is kept before the Deployment gets another one.
-			next.Writes = append([]loop.Write{{Verb: loop.Apply, Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
+			next.Writes = append([]loop.Write{loop.Apply{Object: &appsv1.ControllerRevision{}, Want: kept(ws, seen, good), Named: true}}, next.Writes...)
 			next.Then = append(next.Then, write)
 		}
 	}
@@ -109,9 +109,8 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 	want(loop.The[*networkingv1.Ingress](seen.children), ws.Spec.Ingress != nil, func() runtime.ApplyConfiguration { return ingress(ws) })
 	want(seen.children[httpRouteKind], ws.Spec.Gateway != nil, func() runtime.ApplyConfiguration { return httpRoute(ws) })
 	want(seen.children[routeKind], ws.Spec.Route != nil, func() runtime.ApplyConfiguration { return openShiftRoute(ws) })
-	next.Writes = append(next.Writes, unwanted...)
-	for _, c := range useless(seen, next) {
-		next.Writes = append(next.Writes, remove(c))
+	for _, child := range append(unwanted, useless(seen, next)...) {
+		next.Remove(child, loop.NotRequested)
 	}
 	if next.rollout.wakeAfter > 0 {
 		next.Wake(seen.now.Add(next.rollout.wakeAfter))
@@ -120,12 +119,6 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		next.Wake(seen.now.Add(optionalPoll))
 	}
 	return next, nil
-}
-
-// remove deletes a child that nothing needs. An operator whose cache has the child
-// and not yet the edit that needs it must not: so the WebServer has to be current.
-func remove(child client.Object) loop.Write {
-	return loop.Write{Verb: loop.Delete, Object: child, Why: "the spec does not request it any more", IfCurrent: true}
 }
 
 // changesTemplate says whether a Deployment that is there gets another template. An operator

@@ -119,7 +119,7 @@ func TestKeepsTheGoodTemplate(t *testing.T) {
 		}
 		kinds := func(writes []loop.Write) (all []string) {
 			for _, w := range writes {
-				all = append(all, loop.KindOf(w.Object))
+				all = append(all, loop.KindOf(loop.ObjectOf(w)))
 			}
 			return all
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -24,26 +25,6 @@ type Did struct {
 	// Failure joins what went wrong; nil if all was done.
 	Failure error
 }
-
-// Caller is what a write of the verb Call sends requests with.
-type Caller struct {
-	Client client.Client
-	Live   client.Reader
-	// Wrote has the loop wait for the cache to show this object.
-	Wrote func(client.Object)
-	// Emit reports an event about the owner.
-	Emit func(Event)
-}
-
-// WriteError is a write that failed.
-type WriteError struct {
-	Write Write
-	Err   error
-}
-
-func (f *WriteError) Error() string { return f.Write.subject() + ": " + f.Err.Error() }
-
-func (f *WriteError) Unwrap() error { return f.Err }
 
 // executor carries writes out.
 type executor struct {
@@ -103,16 +84,13 @@ func (r *round) do(ctx context.Context, w Write) {
 		r.refuse(last)
 		return
 	}
-	err := r.send(withName(ctx, w.Name()), w)
+	err := r.send(withName(ctx, Name(w)), w)
 	if err != nil {
-		r.counts.write(w.Name(), resultOf(err))
+		r.counts.write(Name(w), resultOf(err))
 	}
 	switch {
 	case err == nil:
 		r.held.done(r.owner, w)
-		if w.Done != nil {
-			w.Done()
-		}
 	case apply.AnyOf(err, apierrors.IsConflict):
 		r.conflict = true
 		r.failures = append(r.failures, err)
@@ -120,18 +98,27 @@ func (r *round) do(ctx context.Context, w Write) {
 		failure := &WriteError{w, err}
 		r.failures = append(r.failures, failure)
 		r.errs = append(r.errs, failure)
-	case w.Otherwise != nil:
-		log.FromContext(ctx).Info(w.Why+": refused", "child", w.Object.GetName(), "why", err.Error())
-		r.do(ctx, *w.Otherwise)
-	case w.Refused != nil && w.Refused(err), r.isHidden(ctx, w):
-		r.again = true
+	case r.goOn(ctx, w, err):
 	default:
 		last, isFirst := r.held.note(r.owner, w, &WriteError{w, err}, r.now())
 		if isFirst {
-			log.FromContext(ctx).Info("refused: "+w.String(), "why", err.Error())
+			log.FromContext(ctx).Info("refused: "+described(w), "why", err.Error())
 		}
 		r.refuse(last)
 	}
+}
+
+// goOn does what a write has for the case that it is refused. It returns false if that is nothing.
+func (r *round) goOn(ctx context.Context, w Write, refusal error) bool {
+	if p, ok := w.(Patch); ok && p.Otherwise != nil {
+		log.FromContext(ctx).Info(p.Why+": refused", "child", p.Object.GetName(), "why", refusal.Error())
+		r.do(ctx, p.Otherwise)
+		return true
+	}
+	a, ok := w.(Apply)
+	isAnew := ok && (a.Refused != nil && a.Refused(refusal) || r.findHidden(ctx, a))
+	r.again = r.again || isAnew
+	return isAnew
 }
 
 func (r *round) refuse(last refusal) {
@@ -148,21 +135,13 @@ func isReported(err error) bool {
 	return errors.As(err, &taken) || apply.AnyOf(err, apply.IsRefusal)
 }
 
-// subject is what an error of a write is about.
-func (w Write) subject() string {
-	if w.Object == nil {
-		return w.Part
-	}
-	return KindOf(w.Object)
-}
-
 func (r *round) send(ctx context.Context, w Write) error {
-	if w.IfCurrent || r.isAgain(w) {
+	if w.head().ifCurrent || r.isAgain(w) {
 		if err := r.ownerIsCurrent(ctx); err != nil {
 			return err
 		}
 	}
-	switch w.Verb {
+	switch w := w.(type) {
 	case Create:
 		return r.create(ctx, w)
 	case Apply:
@@ -177,24 +156,25 @@ func (r *round) send(ctx context.Context, w Write) error {
 		case errors.Is(err, ErrNotNow):
 			return nil
 		case err == nil:
-			r.counts.write(w.Name(), asDone)
+			r.counts.write(Name(w), asDone)
 		}
 		return err
 	}
-	return fmt.Errorf("no such verb: %q", w.Verb)
+	return fmt.Errorf("no such write: %T", w)
 }
 
 // isAgain says whether a write makes an object that was deleted lately. The owner may be
 // gone as well, and only this cache not show it: the garbage collector and the operator
 // would then be at work against each other.
 func (r *round) isAgain(w Write) bool {
-	if w.Verb != Create && w.Verb != Apply || w.Object.GetUID() != "" {
+	h := w.head()
+	if h.verb != "create" && h.verb != "apply" || h.object.GetUID() != "" {
 		return false
 	}
-	return r.memory.WentLately(KindOf(w.Object), client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: w.objectName()})
+	return r.memory.WentLately(KindOf(h.object), client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: objectName(w)})
 }
 
-func (r *round) create(ctx context.Context, w Write) error {
+func (r *round) create(ctx context.Context, w Create) error {
 	obj := w.Object.DeepCopyObject().(client.Object)
 	err := r.client.Create(ctx, obj, client.FieldOwner(r.children.Manager))
 	if apierrors.IsAlreadyExists(err) {
@@ -227,7 +207,7 @@ func (r *round) find(obj client.Object) {
 	r.again, r.found = true, true
 }
 
-func (r *round) apply(ctx context.Context, w Write) error {
+func (r *round) apply(ctx context.Context, w Apply) error {
 	seen := w.Object.DeepCopyObject().(client.Object)
 	outcome, err := r.children.Apply(ctx, r.owner, seen, w.Want)
 	if err == nil && outcome.Found && w.Named {
@@ -269,9 +249,13 @@ func (r *round) apply(ctx context.Context, w Write) error {
 	return nil
 }
 
-func (r *round) patch(ctx context.Context, w Write) (err error) {
+func (r *round) patch(ctx context.Context, w Patch) error {
 	obj := w.Object.DeepCopyObject().(client.Object) // what was observed stays as it is
-	patch := client.RawPatch(w.Type, w.Data)
+	data, err := w.data()
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, data)
 	if w.Subresource != "" {
 		err = r.client.SubResource(w.Subresource).Patch(ctx, obj, patch, client.FieldOwner(r.children.Manager))
 	} else {
@@ -284,14 +268,17 @@ func (r *round) patch(ctx context.Context, w Write) (err error) {
 		return err
 	}
 	r.note(obj)
-	r.counts.write(w.Name(), asDone)
+	r.counts.write(Name(w), asDone)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(w.Why, "kind", KindOf(obj), "child", obj.GetName())
+	}
+	if w.Done != nil {
+		w.Done()
 	}
 	return nil
 }
 
-func (r *round) delete(ctx context.Context, w Write) error {
+func (r *round) delete(ctx context.Context, w Delete) error {
 	uid, version := w.Object.GetUID(), w.Object.GetResourceVersion()
 	same := client.Preconditions{UID: &uid}
 	if w.IfSame {
@@ -305,7 +292,7 @@ func (r *round) delete(ctx context.Context, w Write) error {
 	r.memory.NoteDeleted(kind, w.Object)
 	r.overruled.drop(client.ObjectKeyFromObject(r.owner), kind+" "+w.Object.GetName())
 	r.awaits = true
-	r.counts.write(w.Name(), asDone)
+	r.counts.write(Name(w), asDone)
 	if w.Why != "" {
 		log.FromContext(ctx).Info(kind+" deleted", "child", w.Object.GetName(), "why", w.Why)
 	}
@@ -348,15 +335,15 @@ func (r *round) ownerIsCurrent(ctx context.Context) error {
 	return nil
 }
 
-// isHidden looks for the cause of a refusal to create: the child may be there, without
+// findHidden looks for the cause of a refusal to create: the child may be there, without
 // the label by which the cache shows it. The API server looks at some fields, such as the
 // node port of a Service, before it looks at the name.
-func (r *round) isHidden(ctx context.Context, w Write) bool {
-	if w.Verb != Apply || w.Object.GetUID() != "" {
+func (r *round) findHidden(ctx context.Context, w Apply) bool {
+	if w.Object.GetUID() != "" {
 		return false
 	}
 	hidden := w.Object.DeepCopyObject().(client.Object)
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: w.objectName()}, hidden)
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: objectName(w)}, hidden)
 	if err != nil || !r.owns(r.owner, hidden) {
 		return false
 	}
@@ -377,9 +364,9 @@ func (r *round) logCreated(ctx context.Context, child client.Object, again bool)
 }
 
 // logApplied logs what of a child was changed.
-func (r *round) logApplied(ctx context.Context, w Write, outcome apply.Outcome) {
+func (r *round) logApplied(ctx context.Context, w Apply, outcome apply.Outcome) {
 	kind := KindOf(outcome.Object)
-	r.counts.write(w.Name(), asDone)
+	r.counts.write(Name(w), asDone)
 	if outcome.Repaired {
 		r.counts.repair(kind)
 	}

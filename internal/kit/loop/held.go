@@ -41,8 +41,8 @@ func newHeld(first, longest time.Duration) *held {
 
 func refusedFor(owner client.Object, w Write) refused {
 	of := refused{owner: owner.GetUID(), generation: owner.GetGeneration()}
-	if w.Want != nil {
-		if data, err := json.Marshal(w.Want); err == nil {
+	if a, ok := w.(Apply); ok {
+		if data, err := json.Marshal(a.Want); err == nil {
 			of.want = sha256.Sum256(data)
 		}
 	}
@@ -53,7 +53,7 @@ func refusedFor(owner client.Object, w Write) refused {
 func (h *held) back(owner client.Object, w Write, now time.Time) (refusal, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last, ok := h.byOwner[client.ObjectKeyFromObject(owner)][w.key()]
+	last, ok := h.byOwner[client.ObjectKeyFromObject(owner)][keyOf(w)]
 	return last, ok && now.Before(last.until) && last.of == refusedFor(owner, w)
 }
 
@@ -64,7 +64,7 @@ func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r r
 	defer h.mu.Unlock()
 	key := client.ObjectKeyFromObject(owner)
 	r = refusal{err: err, wait: h.first, of: refusedFor(owner, w)}
-	last, ok := h.byOwner[key][w.key()]
+	last, ok := h.byOwner[key][keyOf(w)]
 	if isFirst = !ok || last.of != r.of; !isFirst {
 		r.wait = min(2*last.wait, h.longest)
 	}
@@ -72,7 +72,7 @@ func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r r
 	if h.byOwner[key] == nil {
 		h.byOwner[key] = map[string]refusal{}
 	}
-	h.byOwner[key][w.key()] = r
+	h.byOwner[key][keyOf(w)] = r
 	return r, isFirst
 }
 
@@ -80,7 +80,7 @@ func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r r
 func (h *held) done(owner client.Object, w Write) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.byOwner[client.ObjectKeyFromObject(owner)], w.key())
+	delete(h.byOwner[client.ObjectKeyFromObject(owner)], keyOf(w))
 }
 
 // forget forgets those of an owner, or all but those of the writes that are still
@@ -93,7 +93,7 @@ func (h *held) forget(owner types.NamespacedName, wanted ...Write) {
 	}
 	still := map[string]bool{}
 	for _, w := range wanted {
-		still[w.key()] = true
+		still[keyOf(w)] = true
 	}
 	maps.DeleteFunc(h.byOwner[owner], func(name string, _ refusal) bool { return !still[name] })
 	if len(h.byOwner[owner]) == 0 {
@@ -101,10 +101,10 @@ func (h *held) forget(owner types.NamespacedName, wanted ...Write) {
 	}
 }
 
-// key tells writes apart: objects of one name in several namespaces are not the same.
-func (w Write) key() string {
-	if w.Verb == Apply || w.Object == nil { // applied are only children, in the owner's namespace
-		return w.String()
+// keyOf tells writes apart: objects of one name in several namespaces are not the same.
+func keyOf(w Write) string {
+	if _, isApply := w.(Apply); isApply || ObjectOf(w) == nil { // applied are only children, in the owner's namespace
+		return described(w)
 	}
-	return w.String() + " " + w.Object.GetNamespace()
+	return described(w) + " " + ObjectOf(w).GetNamespace()
 }

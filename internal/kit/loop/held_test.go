@@ -20,7 +20,7 @@ func anOwner(options ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 func serviceOf(name string) Write {
-	return Write{Verb: Apply, Object: &corev1.Service{}, Want: corev1ac.Service(name, "shop")}
+	return Apply{Object: &corev1.Service{}, Want: corev1ac.Service(name, "shop")}
 }
 
 // TestRefusalsAreOfOneWish: who changes an object, makes a new one of the name, or
@@ -40,8 +40,8 @@ func TestRefusalsAreOfOneWish(t *testing.T) {
 		"another of the name":    {anOwner(func(o *corev1.ConfigMap) { o.UID = "other" }), serviceOf("a"), 0, false},
 		"another owner":          {anOwner(func(o *corev1.ConfigMap) { o.Name = "other" }), serviceOf("a"), 0, false},
 		"other content":          {anOwner(), serviceOf("b"), 0, false},
-		"another write":          {anOwner(), Write{Verb: Delete, Object: &corev1.Service{}}, 0, false},
-		"the same, but a Secret": {anOwner(), Write{Verb: Apply, Object: &corev1.Secret{}, Want: corev1ac.Service("a", "shop")}, 0, false},
+		"another write":          {anOwner(), Delete{Object: &corev1.Service{}}, 0, false},
+		"the same, but a Secret": {anOwner(), Apply{Object: &corev1.Secret{}, Want: corev1ac.Service("a", "shop")}, 0, false},
 	} {
 		if last, held := h.back(tc.owner, tc.write, noon.Add(tc.later)); held != tc.held || held && last.err.Error() != "quota" {
 			t.Errorf("%s: held back is %v (%+v), want %v", name, held, last, tc.held)
@@ -69,9 +69,9 @@ func TestRefusalsAreAskedForEverMoreSlowly(t *testing.T) {
 	waits(5*time.Second, true)
 	h.forget(client.ObjectKeyFromObject(anOwner()), serviceOf("a"))
 	waits(10*time.Second, false)
-	h.forget(client.ObjectKeyFromObject(anOwner()), serviceOf("a"), Write{Verb: Delete})
+	h.forget(client.ObjectKeyFromObject(anOwner()), serviceOf("a"), Delete{})
 	waits(20*time.Second, false)
-	h.forget(client.ObjectKeyFromObject(anOwner()), Write{Verb: Delete})
+	h.forget(client.ObjectKeyFromObject(anOwner()), Delete{})
 	waits(5*time.Second, true)
 	h.forget(client.ObjectKeyFromObject(anOwner()))
 	if len(h.byOwner) != 0 {

@@ -36,7 +36,7 @@ func TestWritesAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
-				return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+				return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
 			}
 			b.refuse[tc.name] = tc.err
 			before := counted(tc.name)
@@ -63,7 +63,7 @@ func TestObjectsAreKnown(t *testing.T) {
 	key := client.ObjectKey{Namespace: "n", Name: "s"}
 	series := func() int { return testutil.CollectAndCount(metrics.Known, "fairlead_object_problem") }
 	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
-		return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+		return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
 	}
 	b.refuse["create ConfigMap"] = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "s", errors.New("exceeded quota"))
 	if _, _, err := b.reconcile(); err != nil || series() != 1 {
@@ -90,9 +90,9 @@ func TestCallsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			call := Write{Verb: Call, Part: "etcd add", Do: func(context.Context, Caller) error { return tc.err }}
+			call := Call{Part: "etcd add", Do: func(context.Context, Caller) error { return tc.err }}
 			b.kind.Decide = func(*corev1.Service, string) (*Plan, error) { return &Plan{Writes: []Write{call}}, nil }
-			want := counted(call.Name())
+			want := counted(Name(call))
 			ready, _, err := b.reconcile()
 			if (err != nil) != tc.isErr || (ready.Status == metav1.ConditionTrue) == tc.isErr {
 				t.Errorf("error %v, Ready %+v", err, ready)
@@ -100,7 +100,7 @@ func TestCallsAreCounted(t *testing.T) {
 			for r, more := range tc.want {
 				want[r] += more
 			}
-			if got := counted(call.Name()); !maps.Equal(got, want) {
+			if got := counted(Name(call)); !maps.Equal(got, want) {
 				t.Errorf("counted %v, want %v", got, want)
 			}
 		})

@@ -21,12 +21,12 @@ import (
 )
 
 // applied is a write that makes a ConfigMap what is wanted.
-func applied(b *bench, name, page string) Write {
+func applied(b *bench, name, page string) Apply {
 	seen := &corev1.ConfigMap{}
 	if err := b.client.Get(b.Context(), client.ObjectKey{Namespace: "n", Name: name}, seen); client.IgnoreNotFound(err) != nil {
 		b.Fatal(err)
 	}
-	return Write{Verb: Apply, Object: seen, Want: corev1ac.ConfigMap(name, "n").WithData(map[string]string{"page": page}).
+	return Apply{Object: seen, Want: corev1ac.ConfigMap(name, "n").WithData(map[string]string{"page": page}).
 		WithLabels(map[string]string{apply.ManagedByLabel: "bench-operator", apply.InstanceLabel: "s"}).
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("Service").WithName("s").WithUID("u").WithController(true))}
 }
@@ -62,7 +62,7 @@ func TestOverruled(t *testing.T) {
 		{what: "it is not applied", plan: func() []Write { return nil }, says: one},
 		{what: "another one is made", plan: func() []Write { return []Write{applied(b, "b", "changed")} },
 			sent: []string{"apply ConfigMap", "status Service"}, says: both, events: 1},
-		{what: "the second is deleted", plan: func() []Write { return []Write{{Verb: Delete, Object: applied(b, "b", "").Object}} },
+		{what: "the second is deleted", plan: func() []Write { return []Write{Delete{Object: applied(b, "b", "").Object}} },
 			sent: []string{"delete ConfigMap", "status Service"}, says: one, events: 1},
 		{what: "another process starts", plan: func() []Write { start(); return nil }, says: one},
 		{what: "the first becomes as wanted", plan: func() []Write { return []Write{applied(b, "a", "by admission")} },

@@ -150,8 +150,8 @@ func configMap(name string) *corev1.ConfigMap {
 func TestWhatIsSent(t *testing.T) {
 	plan := func(*corev1.Service, string) (*Plan, error) {
 		return &Plan{
-			Writes: []Write{{Verb: Create, Object: configMap("s")}, {Verb: Delete, Object: configMap("other")}},
-			Then:   []Write{{Verb: Create, Object: configMap("then"), Part: "last"}},
+			Writes: []Write{Create{Object: configMap("s")}, Delete{Object: configMap("other")}},
+			Then:   []Write{Create{Object: &corev1.Secret{ObjectMeta: configMap("then").ObjectMeta}}},
 		}, nil
 	}
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "s", errors.New("exceeded quota"))
@@ -162,7 +162,7 @@ func TestWhatIsSent(t *testing.T) {
 		isErr  bool
 		wakeIn time.Duration
 	}{
-		"nothing": {sent: []string{"create ConfigMap", "delete ConfigMap", "create ConfigMap/last", "status Service"}, ready: "All is done",
+		"nothing": {sent: []string{"create ConfigMap", "delete ConfigMap", "create Secret", "status Service"}, ready: "All is done",
 			wakeIn: apply.MemoryLasts},
 		"a refusal": {err: refused, sent: []string{"create ConfigMap", "delete ConfigMap", "status Service"},
 			ready: "ConfigMap: configmaps", wakeIn: time.Second},
@@ -197,7 +197,7 @@ func TestWhatIsSent(t *testing.T) {
 func TestIfCurrent(t *testing.T) {
 	b := newBench(t, configMap("s"))
 	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
-		return &Plan{Writes: []Write{{Verb: Delete, Object: configMap("s"), IfCurrent: true}}}, nil
+		return &Plan{Writes: []Write{Delete{Object: configMap("s"), IfCurrent: true}}}, nil
 	}
 	newer := newBench(t, configMap("s"))
 	if _, _, err := newer.reconcile(); err != nil { // another version of the Service
@@ -220,7 +220,7 @@ func TestIfCurrent(t *testing.T) {
 func TestMadeAgain(t *testing.T) {
 	b := newBench(t)
 	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
-		return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+		return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
 	}
 	gone := configMap("s")
 	gone.ResourceVersion = "7"
@@ -280,7 +280,7 @@ func TestIfSame(t *testing.T) {
 	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
 		observed := configMap("s")
 		observed.ResourceVersion = "1"
-		return &Plan{Writes: []Write{{Verb: Delete, Object: observed, IfSame: true}}}, nil
+		return &Plan{Writes: []Write{Delete{Object: observed, IfSame: true}}}, nil
 	}
 	if _, _, err := b.reconcile(); err != nil {
 		t.Error(err)
@@ -294,7 +294,7 @@ func TestIfSame(t *testing.T) {
 func TestRefusedIsHeldBack(t *testing.T) {
 	b := newBench(t)
 	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
-		return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+		return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
 	}
 	b.refuse["create ConfigMap"] = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "s", errors.New("exceeded quota"))
 	for _, step := range []struct {
@@ -335,7 +335,7 @@ func TestFoundIsDecidedAnew(t *testing.T) {
 		if pages = append(pages, page); page != "" {
 			return &Plan{}, nil
 		}
-		return &Plan{Writes: []Write{{Verb: Create, Object: configMap("s")}}}, nil
+		return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
 	}
 	if ready, _, err := b.reconcile(); err != nil || ready == nil || ready.Status != metav1.ConditionTrue {
 		t.Errorf("Ready is %+v, error %v", ready, err)
@@ -349,13 +349,13 @@ func TestFoundIsDecidedAnew(t *testing.T) {
 // TestFoundKeepsTheRestFromBeingSent: what follows a child that is found was decided without
 // it. It is decided anew, a few times, and then left until later.
 func TestFoundKeepsTheRestFromBeingSent(t *testing.T) {
-	writes := []Write{{Verb: Create, Object: configMap("s")}, {Verb: Delete, Object: configMap("other")}}
+	writes := []Write{Create{Object: configMap("s")}, Delete{Object: configMap("other")}}
 	for name, tc := range map[string]struct {
 		isMended bool // what is found leads to something else
 		sent     []string
 		status   bool
 	}{
-		"and then seen":   {isMended: true, sent: []string{"create ConfigMap", "delete ConfigMap/useless", "status Service"}, status: true},
+		"and then seen":   {isMended: true, sent: []string{"create ConfigMap", "delete Secret", "status Service"}, status: true},
 		"again and again": {sent: slices.Repeat([]string{"create ConfigMap"}, attempts)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,9 +372,9 @@ func TestFoundKeepsTheRestFromBeingSent(t *testing.T) {
 			}
 			b.kind.Decide = func(_ *corev1.Service, found string) (*Plan, error) {
 				if tc.isMended && found != "" {
-					return &Plan{Writes: []Write{{Verb: Delete, Object: configMap("other"), Part: "useless"}}}, nil
+					return &Plan{Writes: []Write{Delete{Object: &corev1.Secret{ObjectMeta: configMap("other").ObjectMeta}}}}, nil
 				}
-				return &Plan{Writes: writes, Then: []Write{{Verb: Create, Object: configMap("then"), Part: "last"}}}, nil
+				return &Plan{Writes: writes, Then: []Write{Create{Object: &corev1.Secret{ObjectMeta: configMap("then").ObjectMeta}}}}, nil
 			}
 			ready, _, err := b.reconcile()
 			if err != nil || (ready != nil) != tc.status {

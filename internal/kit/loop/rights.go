@@ -52,13 +52,13 @@ func (k Kind[T, S, P]) Rights(scheme *runtime.Scheme) (Rights, error) {
 		verb, what, _ := strings.Cut(write, " ")
 		kind, _, _ := strings.Cut(what, "/")
 		name, ok := names[kind]
-		if !ok && !strings.HasPrefix(verb, string(Call)+"/") {
+		if !ok && !strings.HasPrefix(verb, "call/") {
 			return nil, fmt.Errorf("%q: %s is neither a child nor watched", write, kind)
 		}
-		switch Verb(verb) {
-		case Apply:
+		switch verb {
+		case "apply":
 			rights.Add(name, "create", "patch")
-		case Create, Patch, Delete:
+		case "create", "patch", "delete":
 			rights.Add(name, verb)
 		default: // what a Call sends the operator knows alone
 		}

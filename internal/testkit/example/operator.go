@@ -64,13 +64,13 @@ func decide(o *Order, seen loop.Children) (*loop.Plan, error) {
 	next := &loop.Plan{}
 	switch {
 	case IsDone(o) && receipt.UID != "":
-		next.Writes = []loop.Write{{Verb: loop.Delete, Object: receipt, Why: "the work is done"}}
+		next.Do(loop.Delete{Object: receipt, Why: "the work is done"})
 	case !IsDone(o):
 		labels := podtemplate.Labels(name, o.Name)
-		next.Writes = []loop.Write{{Verb: loop.Apply, Object: receipt, Want: corev1ac.ConfigMap(receiptName(o), o.Namespace).
-			WithLabels(labels).WithOwnerReferences(apply.OwnerReference(o, GroupVersion.WithKind("Order")))}}
+		next.Do(loop.Apply{Object: receipt, Want: corev1ac.ConfigMap(receiptName(o), o.Namespace).
+			WithLabels(labels).WithOwnerReferences(apply.OwnerReference(o, GroupVersion.WithKind("Order")))})
 		if pod.UID == "" {
-			next.Then = []loop.Write{{Verb: loop.Create, Object: &corev1.Pod{
+			next.Then = []loop.Write{loop.Create{Object: &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, Labels: labels,
 					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, GroupVersion.WithKind("Order"))}},
 				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,

@@ -48,7 +48,7 @@ const injected = "injected"
 
 // ErrQuota is how the API server refuses a pod that the operator creates, and QuotaSays its words.
 var ErrQuota = &loop.WriteError{
-	Write: loop.Write{Verb: loop.Create, Object: &corev1.Pod{}},
+	Write: loop.Create{Object: &corev1.Pod{}},
 	Err:   apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New(QuotaSays)),
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	kitpods "example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/status"
@@ -51,6 +52,8 @@ const (
 	drink    = "drink"   // the annotation
 	claimed  = "Claimed" // the condition; its message is the UID of the pod
 	patient  = time.Hour
+
+	claimGate = "example.com/claim"
 )
 
 // shop is the shop in one process.
@@ -102,12 +105,12 @@ func (s *shop) kind() shopKind {
 func (s *shop) observe(ctx context.Context, r *loop.Reader, o *example.Order) (shelf, error) {
 	seen := shelf{r.Children, s.now()}
 	if s.flaw == staleList {
-		var pods corev1.PodList
-		if err := r.List(ctx, &pods, client.InNamespace(o.Namespace), client.MatchingLabels(podtemplate.Labels(shopName, o.Name))); err != nil {
+		var list corev1.PodList
+		if err := r.List(ctx, &list, client.InNamespace(o.Namespace), client.MatchingLabels(podtemplate.Labels(shopName, o.Name))); err != nil {
 			return seen, err
 		}
-		if len(pods.Items) > 0 {
-			seen.Children = seen.With(&pods.Items[0])
+		if len(list.Items) > 0 {
+			seen.Children = seen.With(&list.Items[0])
 		}
 		return seen, nil
 	}
@@ -141,22 +144,23 @@ func (s *shop) decide(o *example.Order, seen shelf) (*loop.Plan, error) {
 	case pod.UID == "" && s.flaw == staleList && seen.now.Before(s.made[o.UID].Add(time.Minute)):
 		next.Wake(s.made[o.UID].Add(time.Minute))
 	case pod.UID == "":
-		next.Writes = []loop.Write{{Verb: loop.Create, Object: s.brews(o), Done: func() { s.made[o.UID] = seen.now }}}
+		s.made[o.UID] = seen.now
+		next.Do(loop.Create{Object: s.brews(o)})
 	case claim == "" && pod.DeletionTimestamp != nil: // its end is an event
 	case claim == "" && pod.Annotations[drink] != o.Annotations[drink]:
-		next.Writes = []loop.Write{s.deletion(pod)}
+		next.Do(s.deletion(pod))
 	case claim == "":
 		next.Claim = "claim"
 		if s.flaw == writeBeforeClaim {
-			next.Writes = []loop.Write{s.release(pod)}
+			next.Do(s.release(pod))
 		}
 	case len(pod.Spec.SchedulingGates) > 0 && pod.DeletionTimestamp == nil:
-		next.Writes = []loop.Write{s.release(pod)}
+		next.Do(s.release(pod))
 		s.wake(next, pod)
 	case pod.Status.Phase == corev1.PodSucceeded:
-		next.Writes = []loop.Write{{Verb: loop.Apply, Object: loop.The[*corev1.ConfigMap](seen.Children),
+		next.Do(loop.Apply{Object: loop.The[*corev1.ConfigMap](seen.Children),
 			Want: corev1ac.ConfigMap(o.Name+"-receipt", o.Namespace).WithLabels(podtemplate.Labels(shopName, o.Name)).
-				WithOwnerReferences(apply.OwnerReference(o, example.GroupVersion.WithKind("Order")))}}
+				WithOwnerReferences(apply.OwnerReference(o, example.GroupVersion.WithKind("Order")))})
 	default:
 		s.wake(next, pod)
 	}
@@ -174,26 +178,24 @@ func (s *shop) brews(o *example.Order) *corev1.Pod {
 			Annotations:     map[string]string{drink: o.Annotations[drink]},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, example.GroupVersion.WithKind("Order"))}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
-			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/claim"}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: claimGate}},
 			Containers:      []corev1.Container{{Name: "work", Image: "example.com/brew"}}},
 	}
 }
 
 func (s *shop) deletion(pod *corev1.Pod) loop.Write {
 	if s.flaw == missingPrecondition {
-		return loop.Write{Verb: loop.Call, Object: pod, Part: "delete", IfCurrent: true, Do: func(ctx context.Context, c loop.Caller) error {
+		return loop.Call{Object: pod, Part: "delete", IfCurrent: true, Do: func(ctx context.Context, c loop.Caller) error {
 			return client.IgnoreNotFound(c.Client.Delete(ctx, pod))
 		}}
 	}
 	// Without IfCurrent an operator that does not know of the other drink yet could delete
 	// the very pod that another one has claimed. The simulation has found that.
-	return loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, Why: "another drink is wanted"}
+	return loop.Delete{Object: pod, IfCurrent: true, Why: "another drink is wanted"}
 }
 
 func (s *shop) release(pod *corev1.Pod) loop.Write {
-	return loop.Write{Verb: loop.Patch, Object: pod, Part: "gate", Type: types.MergePatchType,
-		Data: fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"schedulingGates":null}}`, pod.UID),
-		Done: func() { s.wakes[pod.UID] = limit(pod) }}
+	return loop.Patch{Object: pod, Part: "gate", Spec: kitpods.Ungated(claimGate), Done: func() { s.wakes[pod.UID] = limit(pod) }}
 }
 
 func limit(pod *corev1.Pod) time.Time { return pod.CreationTimestamp.Add(patient) }

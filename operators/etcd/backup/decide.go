@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
@@ -124,7 +122,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 	switch {
 	case name == "":
 	case made == nil:
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, IfCurrent: true, Object: pod(b, seen, b.Status.Tries+1, p.next.step, place, image)})
+		p.Do(loop.Create{Object: pod(b, seen, b.Status.Tries+1, p.next.step, place, image), IfCurrent: true})
 	default:
 		p.claim(b, seen, made)
 	}
@@ -180,23 +178,15 @@ func (p *plan) claim(b *v1beta2.EtcdBackup, seen observation, pod *corev1.Pod) {
 
 // removeGate lets the very pod run.
 func (p *plan) removeGate(pod *corev1.Pod) {
-	p.patch(pod, "gate", "", map[string]any{"metadata": map[string]any{"uid": pod.UID}, "spec": pods.Ungated(gate)})
+	p.Do(loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(gate), IfCurrent: true})
 }
 
 // restoreMarks gives a pod back by what it is found, and deleted with its EtcdBackup.
 func (p *plan) restoreMarks(b *v1beta2.EtcdBackup, pod *corev1.Pod) {
-	p.patch(pod, "marks", "the pod had lost its labels or its owner", map[string]any{
-		"metadata": map[string]any{
-			"uid":             pod.UID,
-			"labels":          map[string]any{apply.ManagedByLabel: managedBy, apply.InstanceLabel: names.LabelValue(b.Name)},
-			"ownerReferences": []any{ownerOf(b)},
-		},
-	})
-}
-
-func (p *plan) patch(pod *corev1.Pod, part, why string, change map[string]any) {
-	data, _ := json.Marshal(change) // of plain data
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: pod, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
+	p.Do(loop.Patch{Object: pod, Part: "marks", Why: "the pod had lost its labels or its owner", IfCurrent: true, Metadata: map[string]any{
+		"labels":          map[string]any{apply.ManagedByLabel: managedBy, apply.InstanceLabel: names.LabelValue(b.Name)},
+		"ownerReferences": []any{ownerOf(b)},
+	}})
 }
 
 // delete deletes a pod as it was seen: one that has done something since may have a result.
@@ -205,7 +195,7 @@ func (p *plan) delete(pod *corev1.Pod) {
 	if pods.IsGated(pod, gate) || job.Read(pod).State == job.Waiting {
 		why = "the spec was changed before it started"
 	}
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: pod, IfCurrent: true, IfSame: true, Why: why})
+	p.Do(loop.Delete{Object: pod, Why: why, IfCurrent: true, IfSame: true})
 }
 
 // awaitEnd waits for a deleted pod. Its end is an event.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/task"
@@ -33,7 +34,7 @@ func told(b *v1beta2.EtcdBackup, seen observation) string {
 	}
 	var all []string
 	for _, w := range next.Writes {
-		all = append(all, fmt.Sprintf("%s %s", w.Name(), strings.Split(strings.TrimPrefix(w.Object.GetName(), "example-"), "-")[0]))
+		all = append(all, fmt.Sprintf("%s %s", loop.Name(w), strings.Split(strings.TrimPrefix(loop.ObjectOf(w).GetName(), "example-"), "-")[0]))
 	}
 	if next.Claim != "" {
 		all = append(all, next.Claim)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
@@ -30,9 +31,9 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 			p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
 		case m.pod != nil && isOver(m.pod):
-			p.delete(m.pod, "it has ended")
+			p.Remove(m.pod, "it has ended")
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
-			p.delete(m.pod, "the members have changed before it started")
+			p.Remove(m.pod, "the members have changed before it started")
 		case m.neverRan() && (m.pod == nil || m.data == ""):
 			p.create(ec, seen, m, p.versionFor(ec, m, wanted), foundingOf(ec))
 		case m.pod != nil && pods.IsGated(m.pod, gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
@@ -45,8 +46,8 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	}
 	for _, m := range p.view.members {
 		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
-			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}}
-			p.patch(m.pod, "sealed", "", change).IfCurrent = false // it is about this pod alone
+			// It is about this pod alone.
+			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
 		}
 	}
 }
@@ -64,9 +65,9 @@ func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 	}
 	for _, m := range p.view.members {
 		if m.wasStopped() {
-			change := imageChange(ec, m.pod, p.versionFor(ec, m, wanted))
-			change["metadata"].(map[string]any)["resourceVersion"] = m.pod.ResourceVersion // not if anybody has done anything to it since
-			p.patch(m.pod, "start", "", change)
+			change := imageChange(ec, m.pod, "start", "", p.versionFor(ec, m, wanted))
+			change.IfSame = true // not if anybody has done anything to it since
+			p.Do(change)
 		}
 	}
 }
@@ -270,9 +271,10 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) {
 		isOfCluster := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.hasList() && m.answer.status.Leader != 0
 		switch {
 		case m.pod != nil && !isEnding(m.pod) && !isOfCluster:
-			p.delete(m.pod, "it is no member of the cluster any more")
+			p.Remove(m.pod, "it is no member of the cluster any more")
 		case m.pod == nil && !isEnding(m.claim) && !isKept(ec, m.name):
-			p.delete(m.claim, "its member is no member of the cluster any more").IfSame = true // it may have been set aside
+			// It may have been set aside.
+			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster any more", IfCurrent: true, IfSame: true})
 		}
 	}
 }

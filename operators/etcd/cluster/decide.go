@@ -1,11 +1,8 @@
 package cluster
 
 import (
-	"encoding/json"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -106,16 +103,15 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 
 // children are the objects beside the members.
 func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
-	p.apply(seen.peers, peerService(ec))
-	p.apply(seen.clients, clientService(ec))
+	p.Do(loop.Apply{Object: seen.peers, Want: peerService(ec)}, loop.Apply{Object: seen.clients, Want: clientService(ec)})
 	switch b := seen.budget(); {
 	case hasBudget(ec):
-		p.apply(b, disruptionBudget(ec, p.budgeted(ec)))
+		p.Do(loop.Apply{Object: b, Want: disruptionBudget(ec, p.budgeted(ec))})
 	case isOwned(ec, b) && !isEnding(b):
-		p.delete(b, "the spec does not request it any more")
+		p.Remove(b, loop.NotRequested)
 	}
 	for _, s := range seen.certs.stale {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: s.seen, Want: s.want, Private: true})
+		p.Do(loop.Apply{Object: s.seen, Want: s.want, Private: true})
 	}
 	p.growVolumes(ec)
 }
@@ -127,10 +123,6 @@ func (p *plan) budgeted(ec *v1beta2.EtcdCluster) int {
 		return 2*all - 1
 	}
 	return max(p.view.voters(), int(ec.Spec.Size))
-}
-
-func (p *plan) apply(child client.Object, want runtime.ApplyConfiguration) {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Apply, Object: child, Want: want})
 }
 
 // remark gives back the labels and owner references of pods and volumes that have lost them.
@@ -147,36 +139,17 @@ func (p *plan) remark(ec *v1beta2.EtcdCluster, seen observation) {
 		p.mark(ec, obj, why)
 	}
 	for _, obj := range p.view.hiddenSeed() {
-		p.patch(obj, "marks", "its labels were removed", map[string]any{"metadata": map[string]any{"labels": seedLabels(ec)}})
+		p.Do(loop.Patch{Object: obj, Part: "marks", Why: "its labels were removed", IfCurrent: true,
+			Metadata: map[string]any{"labels": seedLabels(ec)}})
 	}
 }
 
 // mark makes an object one of the cluster's: by its labels and its owner reference.
 func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
-	p.patch(obj, "marks", why, map[string]any{"metadata": map[string]any{
+	p.Do(loop.Patch{Object: obj, Part: "marks", Why: why, IfCurrent: true, Metadata: map[string]any{
 		"labels":          memberLabels(ec, obj.GetName()),
 		"ownerReferences": controlledBy(ec),
 	}})
-}
-
-// patch changes a part of an object, if it is still the very object that was seen: what stops a member must not
-// be done twice. What it returns may be changed until the next write is planned.
-func (p *plan) patch(obj client.Object, part, why string, change map[string]any) *loop.Write {
-	metadata, ok := change["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		change["metadata"] = metadata
-	}
-	metadata["uid"] = obj.GetUID()
-	data, _ := json.Marshal(change) // of strings only
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Patch, Object: obj, Part: part, Why: why, Type: types.StrategicMergePatchType, Data: data, IfCurrent: true})
-	return &p.Writes[len(p.Writes)-1]
-}
-
-// delete deletes an object. What it returns may be changed until the next write is planned.
-func (p *plan) delete(obj client.Object, why string) *loop.Write {
-	p.Writes = append(p.Writes, loop.Write{Verb: loop.Delete, Object: obj, Why: why, IfCurrent: true})
-	return &p.Writes[len(p.Writes)-1]
 }
 
 // claim has status written before anything else is done: what it remembers now, later steps
@@ -186,9 +159,9 @@ func (p *plan) claim(name string) { p.Claim = name }
 // create creates the pod of a member, with its volume.
 func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, m *member, version versions.Version, s start) {
 	if hasVolumes(ec) && m.claim == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: claim(ec, m.name), IfCurrent: true})
+		p.Do(loop.Create{Object: claim(ec, m.name), IfCurrent: true})
 	}
 	if m.pod == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: pod(ec, m.name, version.String(), s, seen.certs), IfCurrent: true})
+		p.Do(loop.Create{Object: pod(ec, m.name, version.String(), s, seen.certs), IfCurrent: true})
 	}
 }

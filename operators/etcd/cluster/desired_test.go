@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,11 +85,11 @@ func TestBudget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ec     *v1beta2.EtcdCluster
 		budget *policyv1.PodDisruptionBudget
-		want   loop.Verb
+		want   string
 	}{
-		"nothing is said of it": {anEtcd(), &policyv1.PodDisruptionBudget{}, loop.Apply},
-		"it is enabled":         {anEtcd(with(true)), there(true, false), loop.Apply},
-		"it is not enabled":     {anEtcd(with(false)), there(true, false), loop.Delete},
+		"nothing is said of it": {anEtcd(), &policyv1.PodDisruptionBudget{}, "apply"},
+		"it is enabled":         {anEtcd(with(true)), there(true, false), "apply"},
+		"it is not enabled":     {anEtcd(with(false)), there(true, false), "delete"},
 		"it is about to go":     {anEtcd(with(false)), there(true, true), ""},
 		"it is gone":            {anEtcd(with(false)), &policyv1.PodDisruptionBudget{}, ""},
 		"it is somebody else's": {anEtcd(with(false)), there(false, false), ""},
@@ -96,10 +97,10 @@ func TestBudget(t *testing.T) {
 		w := healthy(tc.ec, 1, 2, 3)
 		w.seen.children["PodDisruptionBudget"] = tc.budget
 		next := decide(tc.ec, w.seen)
-		var got loop.Verb
+		var got string
 		for _, write := range next.Writes {
-			if loop.KindOf(write.Object) == "PodDisruptionBudget" {
-				got = write.Verb
+			if verb, kind, _ := strings.Cut(loop.Name(write), " "); kind == "PodDisruptionBudget" {
+				got = verb
 			}
 		}
 		if got != tc.want {

@@ -225,15 +225,14 @@ func (w *world) asked(p *plan, want asks) string {
 func (w *world) doing(p *plan) string {
 	var all []string
 	for _, write := range p.Writes {
-		if write.Verb == loop.Apply {
+		text := loop.Name(write)
+		switch write := write.(type) {
+		case loop.Apply:
 			continue
-		}
-		text := write.Name()
-		if write.Object != nil {
-			text += " " + write.Object.GetName()
-		}
-		if write.Do != nil {
+		case loop.Call:
 			text += " by a func"
+		default:
+			text += " " + loop.ObjectOf(write).GetName()
 		}
 		all = append(all, text)
 	}

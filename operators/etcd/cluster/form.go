@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
@@ -87,7 +88,7 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted 
 		counted := m.was.DataUID
 		switch {
 		case m.pod != nil && isOver(m.pod):
-			p.delete(m.pod, "it has ended")
+			p.Remove(m.pod, "it has ended")
 		case m.pod != nil && isEnding(m.pod):
 			// what becomes of it is seen when it is gone
 		case counted != "" && counted != m.data:
@@ -112,7 +113,7 @@ func foundingOf(ec *v1beta2.EtcdCluster) start {
 
 // letGo removes the scheduling gate.
 func (p *plan) letGo(pod *corev1.Pod) {
-	p.patch(pod, "gate", "", map[string]any{"spec": pods.Ungated(gate)}).IfCurrent = false // the UID says enough
+	p.Do(loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(gate)}) // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
@@ -139,10 +140,11 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
 			continue
 		}
 		if m.pod != nil && !isEnding(m.pod) {
-			p.delete(m.pod, "it is no member of the cluster")
+			p.Remove(m.pod, "it is no member of the cluster")
 		}
 		if m.claim != nil && !isEnding(m.claim) && !isKept(ec, m.name) {
-			p.delete(m.claim, "its member is no member of the cluster").IfSame = true // it may have been set aside
+			// It may have been set aside.
+			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster", IfCurrent: true, IfSame: true})
 		}
 	}
 }
@@ -168,7 +170,7 @@ func (p *plan) mend(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 		case imageIn(pod) != image:
 			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && pod.Annotations[templateAnnotation] != templateHash(ec):
-			p.delete(pod, "it could not be scheduled, and spec.pod has changed")
+			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
 		}
 	}
 }

@@ -68,8 +68,10 @@ func writeProblem(failure error) *problem {
 		return nil
 	}
 	reason, message, passes := apply.Problem(failure, "EtcdCluster")
-	if failed, ok := errors.AsType[*loop.WriteError](failure); ok && failed.Write.Verb == loop.Call && reason == apply.ReasonRetrying {
-		message = "A request to etcd failed and is retried: " + status.Shortened(failure.Error())
+	if failed, ok := errors.AsType[*loop.WriteError](failure); ok && reason == apply.ReasonRetrying {
+		if _, isRequest := failed.Write.(loop.Call); isRequest {
+			message = "A request to etcd failed and is retried: " + status.Shortened(failure.Error())
+		}
 	}
 	return &problem{reason: reason, message: message, passes: passes}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -146,7 +147,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 		}
 		others = true
 		if !isEnding(other.pod) {
-			p.delete(other.pod, "the cluster starts again from member "+loss.From)
+			p.Remove(other.pod, "the cluster starts again from member "+loss.From)
 		}
 	}
 	switch {
@@ -159,7 +160,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case m.leadsAlone():
 		p.recovered(m, loss)
 	case m.pod.Annotations[forceAnnotation] != "true":
-		p.patch(m.pod, "force", "started alone, with its data", stopping(m.pod, map[string]any{forceAnnotation: "true"}))
+		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{forceAnnotation: "true"}))
 	case imageIn(m.pod) == noImage && hasStopped(m.pod):
 		p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "")
 	}
@@ -168,7 +169,8 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 // recovered ends a recovery: from the next start on the member is one like any other.
 func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
 	if m.pod.Annotations[forceAnnotation] == "true" {
-		p.patch(m.pod, "force", "", map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
+		p.Do(loop.Patch{Object: m.pod, Part: "force", IfCurrent: true,
+			Metadata: map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
 		return
 	}
 	p.memory.clusterID = m.answer.status.ClusterID.String()
@@ -185,8 +187,8 @@ const noImage = "RESTART"
 // stopping changes the image of a pod's container to one that cannot be: the kubelet stops it at once, and
 // pulls nothing, because no tag begins with a dash. The rest of the name stays, for those who allow only
 // images of certain registries.
-func stopping(pod *corev1.Pod, annotations map[string]any) map[string]any {
-	change := withImage(repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
+func stopping(pod *corev1.Pod, part, why string, annotations map[string]any) loop.Patch {
+	change := withImage(pod, part, why, repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
 	annotations[imageAnnotation] = noImage
 	return change
 }

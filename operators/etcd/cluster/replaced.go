@@ -29,10 +29,10 @@ func (p *plan) setAside(r *v1beta2.Restoring) bool {
 	for _, name := range r.Replaced {
 		if c := p.view.of(name).claim; c != nil && !isEnding(c) {
 			all = false
-			p.patch(c, "kept", "kept: its member was replaced by a restored cluster", map[string]any{"metadata": map[string]any{
-				"labels":      map[string]any{clusterLabel: nil},
-				"annotations": map[string]any{keptAnnotation: r.Seed},
-			}})
+			p.Do(loop.Patch{
+				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
+				Metadata: map[string]any{"labels": map[string]any{clusterLabel: nil}, "annotations": map[string]any{keptAnnotation: r.Seed}},
+			})
 		}
 	}
 	return all

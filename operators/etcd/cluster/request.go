@@ -48,7 +48,7 @@ func (a *asker) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error)
 	if next.request != nil {
 		r, of := *next.request, key(ec)
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return a.carryOut(ctx, of, r) }
-		next.Writes = append(next.Writes, loop.Write{Verb: loop.Call, Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
+		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
 	}
 	return next, nil
 }

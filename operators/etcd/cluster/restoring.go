@@ -245,7 +245,7 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 		case pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
 			stopped = false
 			if said.serves {
-				p.patch(pod, "stop", "stopped: the cluster is restored from a backup", stopping(pod, map[string]any{stoppedAnnotation: r.Seed}))
+				p.Do(stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{stoppedAnnotation: r.Seed}))
 			}
 		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
 			stopped = false

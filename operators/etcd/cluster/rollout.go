@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -71,7 +72,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	case wasEdited(next):
 		p.setImage(ec, next.pod, step, "")
 	case imageIn(next.pod) == image:
-		p.delete(next.pod, "spec.pod has changed")
+		p.Remove(next.pod, "spec.pod has changed")
 	case isSame && imageIn(next.pod) != noImage:
 		p.restart(seen, next, "with image "+image) // that it has would not tell when it runs
 	case isSame:
@@ -140,7 +141,7 @@ func (p *plan) restart(seen observation, m *member, why string) {
 	if seen.certs.caHash != "" {
 		annotations[caAnnotation] = seen.certs.caHash
 	}
-	p.patch(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), stopping(m.pod, annotations))
+	p.Do(stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.
@@ -164,23 +165,23 @@ func (p *plan) awaitChanged(step versions.Version) bool {
 
 // setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
 func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
-	p.patch(pod, "image", why, imageChange(ec, pod, version))
+	p.Do(imageChange(ec, pod, "image", why, version))
 }
 
-func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version) map[string]any {
+func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
 	annotations := map[string]any{versionAnnotation: version.String()}
 	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
 		annotations[forceAnnotation] = "false" // it would forget all other members
 	}
-	return withImage(imageOf(ec, version.String()), annotations)
+	return withImage(pod, part, why, imageOf(ec, version.String()), annotations)
 }
 
 // withImage changes the image of a pod's container, and annotations.
-func withImage(image string, annotations map[string]any) map[string]any {
+func withImage(pod *corev1.Pod, part, why, image string, annotations map[string]any) loop.Patch {
 	annotations[imageAnnotation] = image
-	return map[string]any{
-		"metadata": map[string]any{"annotations": annotations},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
+	return loop.Patch{
+		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotations},
+		Spec: map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
 	}
 }
 

@@ -129,7 +129,7 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 	m := p.view.seed
 	version, pod := p.versionFor(ec, m, wanted).String(), m.pod
 	if m.isOnVolume && m.claim == nil {
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: seedClaim(ec, r), IfCurrent: true})
+		p.Do(loop.Create{Object: seedClaim(ec, r), IfCurrent: true})
 	}
 	switch {
 	case pod == nil:
@@ -138,10 +138,10 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 			r.Problem = err.Error()
 			return
 		}
-		p.Writes = append(p.Writes, loop.Write{Verb: loop.Create, Object: made, IfCurrent: true})
+		p.Do(loop.Create{Object: made, IfCurrent: true})
 	case isEnding(pod) || m.data == "":
 	case isOver(pod):
-		p.delete(pod, "it has ended")
+		p.Remove(pod, "it has ended")
 	case r.SeedData == "":
 		r.SeedData = m.data
 		p.claim("seeded")
@@ -149,7 +149,7 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 		p.letGo(pod)
 	case !m.hasAnswered() && (pod.Spec.NodeName == "" || lacksImage(pod)) &&
 		(imageIn(pod) != imageOf(ec, version) || pod.Annotations[templateAnnotation] != templateHash(ec)):
-		p.delete(pod, "it could not be started, and the spec has changed")
+		p.Remove(pod, "it could not be started, and the spec has changed")
 	}
 }
 
@@ -165,7 +165,7 @@ func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster, seen observation) {
 		m := p.view.of(name)
 		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.isMember || m.was.Name != ""
 		if !isNamed && !isEnding(obj) {
-			p.delete(obj, "it is the seed of a restore that is over")
+			p.Remove(obj, "it is the seed of a restore that is over")
 		}
 	}
 }

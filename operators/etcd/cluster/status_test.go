@@ -234,7 +234,7 @@ func TestRefusedWrite(t *testing.T) {
 	cut := errors.New("the wire is cut")
 	for failure, want := range map[error]string{
 		cut: "A request to the API server failed and is retried: the wire is cut",
-		&loop.WriteError{Write: loop.Write{Verb: loop.Call, Part: "etcd add"}, Err: cut}: "A request to etcd failed and is retried: etcd add: the wire is cut",
+		&loop.WriteError{Write: loop.Call{Part: "etcd add"}, Err: cut}: "A request to etcd failed and is retried: etcd add: the wire is cut",
 	} {
 		st := summarize(w.ec, w.seen, p, failure)
 		if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Reason != apply.ReasonRetrying || c.Message != want {

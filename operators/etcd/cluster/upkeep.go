@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -102,9 +103,8 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 		if has.Cmp(want) >= 0 {
 			continue
 		}
-		p.patch(c, "grow", fmt.Sprintf("volume of member %s grows from %s to %s", m.name, &has, &want), map[string]any{
-			"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}},
-		}).IfCurrent = false // it never shrinks
+		p.Do(loop.Patch{Object: c, Part: "grow", Why: fmt.Sprintf("volume of member %s grows from %s to %s", m.name, &has, &want),
+			Spec: map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}})
 	}
 }
 

@@ -3,6 +3,8 @@ package cluster
 import (
 	"strings"
 	"time"
+
+	"example.com/fairlead/internal/kit/loop"
 )
 
 // This file says how soon a cluster is looked at again. Of what members do there is no event.
@@ -60,7 +62,10 @@ func (p *plan) outcome() string {
 		}
 	}
 	for _, w := range p.Writes {
-		all = append(all, w.String())
+		all = append(all, loop.Name(w))
+		if obj := loop.ObjectOf(w); obj != nil {
+			all = append(all, obj.GetName())
+		}
 	}
 	if p.request != nil {
 		all = append(all, string(p.request.What), p.request.why)
