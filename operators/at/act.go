@@ -58,7 +58,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		// By its active deadline: the kubelet then keeps the pod and its logs, as
 		// deleting it would not.
 		next.Do(loop.Patch{Object: next.pod, Part: string(stop), Why: "stopping the remaining containers",
-			Spec: map[string]any{"activeDeadlineSeconds": 1}})
+			Spec: map[string]any{"activeDeadlineSeconds": shortestDeadline}})
 	case remove:
 		next.Do(loop.Delete{Object: obj, Why: "it was kept for ttlSecondsAfterFinished"})
 	default:

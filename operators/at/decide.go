@@ -36,6 +36,10 @@ const (
 	// active deadline before the result is written without it, and one that was
 	// deleted before that is reported.
 	killGrace = 45 * time.Second
+
+	// shortestDeadline is the least active deadline, in seconds, that the API server
+	// takes. A pod gets it when its remaining containers are to stop.
+	shortestDeadline int64 = 1
 )
 
 // action is the one thing that a step does to the cluster, besides its news for
@@ -312,7 +316,7 @@ func cleanUp(pod *corev1.Pod) action {
 		return hold
 	case !started(pod) && !ended(pod):
 		return abandon
-	case pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == 1:
+	case pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == shortestDeadline:
 		return hold // stopped already
 	case sidecarsRun(pod), !ended(pod):
 		return stop

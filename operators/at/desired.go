@@ -52,7 +52,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	if at.Spec.ActiveDeadlineSeconds != nil {
 		left := *at.Spec.ActiveDeadlineSeconds
 		if at.Status.StartTime != nil { // a further attempt: the rest
-			left = max(1, int64(activeDeadline(at).Sub(now)/time.Second))
+			left = max(shortestDeadline, int64(activeDeadline(at).Sub(now)/time.Second))
 		}
 		// The field is an int32 on the node, although the API says int64.
 		left = min(left, 1<<31-1)
