@@ -70,8 +70,6 @@ type Kind[T client.Object, S any, P Planner] struct {
 	// RetryPriority is the place in the queue of what failed; nil for that which
 	// it had.
 	RetryPriority *int
-	// Workers is how many objects are worked on at once. They mostly wait.
-	Workers int
 }
 
 // Backoff is a wait that doubles.
@@ -97,9 +95,6 @@ type Watch[T client.Object] struct {
 type Event struct {
 	Type, Reason, Action, Note string
 }
-
-// workers is the default.
-const workers = 32
 
 // Declare makes of a kind what run wants to know. The functions of a kind may have
 // a state, so build makes one for each manager; static needs no functions.
@@ -192,7 +187,7 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 	return &run.Controller{
 		Name:       gvk.Kind + "." + gvk.Group,
 		Reconciler: l, Sources: sources, Alarms: l.alarms,
-		First: kind.Retry.First, Longest: kind.Retry.Longest, Workers: max(kind.Workers, workers),
+		First: kind.Retry.First, Longest: kind.Retry.Longest,
 		Started: func(ctx context.Context) error {
 			for _, o := range optionals {
 				// What was requested earlier may have to be removed now.

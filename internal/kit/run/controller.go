@@ -66,8 +66,6 @@ type Controller struct {
 	Alarms  Alarms
 	// What fails is tried again after First, then twice that, and so on up to Longest.
 	First, Longest time.Duration
-	// Workers is how many objects are worked on at once.
-	Workers int
 	// Started, if set, is called once all sources are watched.
 	Started func(context.Context) error
 }
@@ -81,6 +79,9 @@ type Alarms interface {
 	Ring() (due []types.NamespacedName, sleep time.Duration)
 	Next() (at time.Time, ok bool)
 }
+
+// workers is how many objects of a kind are worked on at once. They mostly wait.
+const workers = 32
 
 // setUp adds the controller of a kind to the manager.
 func (k Kind) setUp(mgr ctrl.Manager) error {
@@ -99,7 +100,7 @@ func (k Kind) setUp(mgr ctrl.Manager) error {
 	}
 	c, err = controller.New(made.Name, mgr, controller.Options{
 		Reconciler:              made.Reconciler,
-		MaxConcurrentReconciles: made.Workers,
+		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](made.First, made.Longest),
 	})
 	if err != nil {
