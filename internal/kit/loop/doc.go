@@ -6,7 +6,7 @@
 //
 //	get the object from the cache; if it is gone, forget it
 //	wait for the cache if it does not show yet what this process wrote
-//	up to three times:
+//	up to five times:
 //	    read the children, and observe the rest    (reads only)
 //	    decide                                     (pure: writes as values)
 //	    carry the writes out, in order
@@ -32,6 +32,10 @@
 //
 // What admission has made otherwise in a child is no failure. It is left so, and the
 // condition Overruled says it, until the child is as wanted or gone.
+//
+// No error is dropped without a trace: a write is counted with what became of it, and
+// whatever else is not returned to the queue is logged. A conflict, or an object that is
+// gone, while it is observed is such a case: it is looked at again a second later.
 //
 // A write that fails does not keep those beside it from being sent; those in
 // [Plan.Then] are sent only if all before them were done.

@@ -262,6 +262,7 @@ func (r *round) patch(ctx context.Context, w Patch) error {
 		err = r.client.Patch(ctx, obj, patch, client.FieldOwner(r.children.Manager))
 	}
 	if apierrors.IsNotFound(err) {
+		r.counts.write(Name(w), asConflict)
 		return nil // the event of its deletion follows
 	}
 	if err != nil {
@@ -344,6 +345,9 @@ func (r *round) findHidden(ctx context.Context, w Apply) bool {
 	}
 	hidden := w.Object.DeepCopyObject().(client.Object)
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: objectName(w)}, hidden)
+	if client.IgnoreNotFound(err) != nil {
+		log.FromContext(ctx).Info("cannot look for what may be there already: "+described(w), "why", err.Error())
+	}
 	if err != nil || !r.owns(r.owner, hidden) {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -234,8 +235,13 @@ func (l *loop[T, S, P]) ofIndex(w Watch[T], scheme *runtime.Scheme) handler.Even
 			return nil // no kind without a list is registered
 		}
 		objects, ok := list.(client.ObjectList)
-		if !ok || l.cache.List(ctx, objects, client.InNamespace(changed.GetNamespace()), client.MatchingFields{w.Index: w.Value(changed)}) != nil {
-			return nil // the cache is being filled: all are looked at anyway
+		if !ok {
+			return nil
+		}
+		if err := l.cache.List(ctx, objects, client.InNamespace(changed.GetNamespace()), client.MatchingFields{w.Index: w.Value(changed)}); err != nil {
+			// The cache is being filled: all are looked at anyway.
+			log.FromContext(ctx).Info("cannot look up whom a change concerns", "index", w.Index, "changed", changed.GetName(), "why", err.Error())
+			return nil
 		}
 		return requestsFor(objects)
 	})

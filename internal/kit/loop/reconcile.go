@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/fairlead/internal/kit/apply"
@@ -26,7 +27,7 @@ import (
 
 const (
 	// attempts is how often a step is decided because something was otherwise
-	// than the cache had it.
+	// than the cache had it. The package comment names it.
 	attempts = 5
 	// conflictWait is when an object is looked at again after a conflict, unless the
 	// event of the other write comes sooner.
@@ -180,6 +181,7 @@ func (l *loop[T, S, P]) afterReading(ctx context.Context, before, obj T, failure
 		l.alarms.set(key, l.now().Add(late.wait))
 		return nil
 	case apply.AnyOf(failure, apierrors.IsConflict), apply.AnyOf(failure, apierrors.IsNotFound):
+		log.FromContext(ctx).Info("something has changed while it was read: looking again", "why", failure.Error())
 		l.alarms.set(key, l.now().Add(conflictWait))
 		return nil
 	}
@@ -273,7 +275,7 @@ func (l *loop[T, S, P]) stamp(before, obj T) {
 }
 
 // result is for the queue. A conflict, or an object that is gone, is no error: there was
-// another write, and its event follows.
+// another write, and its event follows. It was counted as that of the write.
 func (l *loop[T, S, P]) result(req ctrl.Request, err error) (ctrl.Result, error) {
 	if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
 		l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))
