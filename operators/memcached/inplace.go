@@ -52,16 +52,18 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 				next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(others, ", "))
 				return
 			}
-			ok, held := mayChange(seen, named, t, next)
-			if ok && hasRoom(named, t, next) && isGuarded(mc, seen, named, next) {
-				next.change = &change{named, t, pulledAs(seen, named.Spec.NodeName, t.server().Image), revisionOf(mc, seen), seen.now}
+			w, isHeld := beforeChange(seen, named, t)
+			next.await(w)
+			if w.words == "" {
+				next.changeNow(mc, seen, named, t)
 			}
-			if !held {
+			if !isHeld {
 				return
 			}
 		case !isAvailable(named, seen.now):
-			next.waits, next.overdue = restartOf(named, seen.now, next), isOverdue(named, seen.now, next)
-			if !next.overdue {
+			restart := restartOf(named, seen.now)
+			next.await(wait{restart.words(named, seen.now), restart.after})
+			if next.overdue = restart.isOverdue; !next.overdue {
 				next.evictable = 0
 			}
 			return
@@ -83,42 +85,51 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(unavailable, ", "))
 			continue
 		}
-		ok, held := mayChange(seen, pod, t, next)
-		if ok {
+		w, isHeld := beforeChange(seen, pod, t)
+		next.await(w)
+		if w.words == "" {
 			next.upgrade.Server = pod.Name
-			next.waits = ""
-			if hasRoom(pod, t, &plan{}) {
+			if hasRoom(pod, t) {
 				next.evictable = 0
 			}
 		}
-		if !held {
+		if !isHeld {
 			return
 		}
 	}
 }
 
-// isGuarded says whether no other server can be evicted while one is restarted:
-// Kubernetes sees a server go only when it is gone. While the budget has not
+// changeNow changes a server that has room to grow, once no other one can be evicted.
+func (p *plan) changeNow(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, t podTemplate) {
+	if !hasRoom(pod, t) {
+		p.grow(pod, t)
+		return
+	}
+	p.evictable = 0
+	if p.waits = unguarded(mc, seen, pod); p.waits == "" {
+		p.change = &change{pod, t, pulledAs(seen, pod.Spec.NodeName, t.server().Image), revisionOf(mc, seen), seen.now}
+	}
+}
+
+// unguarded says why another server could still be evicted while one is restarted; empty
+// if none can: Kubernetes sees a server go only when it is gone. While the budget has not
 // been seen by its controller, the API server refuses all evictions; those that
 // it has let pass before are in its status until the pods are ending. Without a budget of
 // the operator's, the user has chosen not to wait.
-func isGuarded(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, next *plan) bool {
-	next.evictable = 0
+func unguarded(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod) string {
 	if !hasBudget(mc) {
-		return true
+		return ""
 	}
 	b := seen.budget()
 	if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 0 || b.Status.ObservedGeneration < b.Generation {
-		next.waits = fmt.Sprintf("PodDisruptionBudget %s is to keep the other servers from being evicted", b.Name)
-		return false
+		return fmt.Sprintf("PodDisruptionBudget %s is to keep the other servers from being evicted", b.Name)
 	}
 	for _, other := range seen.pods {
 		if _, evicted := b.Status.DisruptedPods[other.Name]; evicted && other.Name != pod.Name && other.DeletionTimestamp == nil {
-			next.waits = fmt.Sprintf("server %s is being evicted", other.Name)
-			return false
+			return fmt.Sprintf("server %s is being evicted", other.Name)
 		}
 	}
-	return true
+	return ""
 }
 
 // revisionOf is the StatefulSet's name for the template; "" for a Deployment.
@@ -143,28 +154,41 @@ func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *cor
 	return nil
 }
 
-// mayChange says whether a server can be restarted without delay: it is not
-// being restarted, its image is on its node, and Kubernetes will not hold it
-// back.
-func mayChange(seen observation, pod *corev1.Pod, t podTemplate, next *plan) (ok, held bool) {
-	if isBusy(pod, seen.now, next) {
-		next.waits = restartOf(pod, seen.now, next)
-		return false, false
+// wait is what a step waits for: in words, empty if for nothing, and after how long to look
+// again although nothing happens; 0 for never.
+type wait struct {
+	words string
+	after time.Duration
+}
+
+// await takes over what a step waits for.
+func (p *plan) await(w wait) {
+	p.waits = w.words
+	if w.after > 0 {
+		p.wake(w.after)
 	}
-	if !restartsServer(pod, t) || pod.Spec.NodeName == "" {
-		return true, false
+}
+
+// beforeChange is what the restart of a server waits for: that it is not being restarted,
+// that its image is on its node, or that Kubernetes does not hold it back. No other server
+// waits for one that is held back.
+func beforeChange(seen observation, pod *corev1.Pod, t podTemplate) (w wait, isHeld bool) {
+	restart, image := restartOf(pod, seen.now), t.server().Image
+	w.after = restart.after
+	switch until := heldUntil(pod, t, seen.now); {
+	case restart.isBusy:
+		w.words = restart.words(pod, seen.now)
+	case !restartsServer(pod, t) || pod.Spec.NodeName == "":
+	case requestedImage(pod, serverContainer) != image && !isPulled(seen, pod.Spec.NodeName, image):
+		w.words = fmt.Sprintf("image %s is being pulled on node %s", image, pod.Spec.NodeName)
+	case until.After(seen.now) && isAvailable(pod, seen.now):
+		return wait{
+			fmt.Sprintf("server %s was restarted lately: Kubernetes would hold back its next start for 10 s or more, until %s",
+				pod.Name, until.UTC().Format(time.TimeOnly)),
+			until.Sub(seen.now),
+		}, true
 	}
-	if requestedImage(pod, serverContainer) != t.server().Image && !isPulled(seen, pod.Spec.NodeName, t.server().Image) {
-		next.waits = fmt.Sprintf("image %s is being pulled on node %s", t.server().Image, pod.Spec.NodeName)
-		return false, false
-	}
-	if until := heldUntil(pod, t, seen.now); until.After(seen.now) && isAvailable(pod, seen.now) {
-		next.wake(until.Sub(seen.now))
-		next.waits = fmt.Sprintf("server %s was restarted lately: Kubernetes would hold back its next start for 10 s or more, until %s",
-			pod.Name, until.UTC().Format(time.TimeOnly))
-		return false, true
-	}
-	return true, false
+	return w, false
 }
 
 // ordinal is the number at the end of a server's name.

@@ -54,7 +54,7 @@ func busy(ctx context.Context, cached client.Reader, now time.Time) (string, err
 		if err != nil {
 			return "", err
 		}
-		if _, changed := timeIn(&pod, changedAnnotation); changed && !isAvailable(&pod, now) && !isOverdue(&pod, now, &plan{}) {
+		if _, changed := timeIn(&pod, changedAnnotation); changed && !isAvailable(&pod, now) && !restartOf(&pod, now).isOverdue {
 			return fmt.Sprintf("Memcached %s/%s is being upgraded warm: server %s is restarting", mc.Namespace, mc.Name, pod.Name), nil
 		}
 	}

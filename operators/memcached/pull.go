@@ -36,19 +36,44 @@ func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*c
 		}
 		requested[node] = true
 		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
-		switch {
-		case i < 0:
+		if i < 0 {
 			next.Do(loop.Create{Object: pullPod(mc, node, t), Named: true})
-			next.problem = firstOf(next.problem, stillFailed(mc, t.server().Image, node, next))
-		case next.problem == nil:
-			if seen.pulls[i].DeletionTimestamp == nil { // otherwise it was ended, and has not failed
-				next.problem = pullProblem(&seen.pulls[i], seen.now, next)
-			}
-			if next.problem == nil && !hasPulled(&seen.pulls[i]) {
-				next.problem = stillFailed(mc, t.server().Image, node, next)
-			}
+			next.reportFailed(failedBefore(mc, t.server().Image, node))
+		} else if next.problem == nil {
+			next.watchPull(mc, seen, &seen.pulls[i])
 		}
 	}
+}
+
+// watchPull reports what is wrong with a pull. One that has failed for good is tried again.
+func (p *plan) watchPull(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod) {
+	failed := failureOf(pod)
+	switch {
+	case pod.DeletionTimestamp != nil: // it was ended, and has not failed
+		failed = nil
+	case failed != nil:
+		if wait := pod.CreationTimestamp.Add(pullPause).Sub(seen.now); wait > 0 {
+			p.wake(wait)
+		} else {
+			p.Remove(pod, loop.NotRequested)
+		}
+	default:
+		p.problem = pullProblem(pod, seen.now)
+	}
+	if failed == nil && p.problem == nil && !hasPulled(pod) {
+		failed = failedBefore(mc, requestedImage(pod, pullContainer), pod.Spec.NodeName)
+	}
+	p.reportFailed(failed)
+}
+
+// reportFailed reports a pull that has failed for good, if there is one.
+func (p *plan) reportFailed(f *v1alpha1.FailedPull) {
+	if f == nil {
+		return
+	}
+	p.upgrade.FailedPull = f
+	p.problem = firstOf(p.problem, &problem{reason: reasonPullFailed, passes: true,
+		message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)})
 }
 
 // isPulled says whether an image has been pulled to a node.
@@ -84,24 +109,23 @@ func hasPulled(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || end != nil && end.ExitCode == 0
 }
 
-// pullProblem is what is wrong with a pull, if something is.
-func pullProblem(pod *corev1.Pod, now time.Time, next *plan) *problem {
+// failureOf is why a pull has failed for good; nil if it has not.
+func failureOf(pod *corev1.Pod) *v1alpha1.FailedPull {
+	end := endOfPull(pod)
+	if pod.Status.Phase != corev1.PodFailed && (end == nil || end.ExitCode == 0) {
+		return nil
+	}
+	why := pod.Status.Message
+	if end != nil && why == "" {
+		why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
+	}
+	return &v1alpha1.FailedPull{Image: requestedImage(pod, pullContainer), Node: pod.Spec.NodeName, Message: status.Shortened(why)}
+}
+
+// pullProblem is what is wrong with a pull that has not failed, if something is.
+func pullProblem(pod *corev1.Pod, now time.Time) *problem {
 	image, node := requestedImage(pod, pullContainer), pod.Spec.NodeName
 	p := &problem{reason: reasonPullFailed, passes: true}
-	end := endOfPull(pod)
-	if pod.Status.Phase == corev1.PodFailed || end != nil && end.ExitCode != 0 {
-		if wait := pod.CreationTimestamp.Add(pullPause).Sub(now); wait > 0 {
-			next.wake(wait)
-		} else {
-			next.Remove(pod, loop.NotRequested)
-		}
-		why := pod.Status.Message
-		if end != nil && why == "" {
-			why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
-		}
-		next.upgrade.FailedPull = &v1alpha1.FailedPull{Image: image, Node: node, Message: status.Shortened(why)}
-		return failedPull(next.upgrade.FailedPull)
-	}
 	if hasPulled(pod) {
 		return nil
 	}
@@ -132,20 +156,14 @@ func imageOfPull(pod *corev1.Pod, container string) string {
 	return pods.ImageOf(pod, container)
 }
 
-func failedPull(f *v1alpha1.FailedPull) *problem {
-	return &problem{reason: reasonPullFailed, passes: true,
-		message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)}
-}
-
-// stillFailed is the problem of a pull that has failed for good. It holds while it is
-// tried again, so that status does not change with every try.
-func stillFailed(mc *v1alpha1.Memcached, image, node string, next *plan) *problem {
+// failedBefore is a pull that had failed for good. It holds while it is tried again, so
+// that status does not change with every try.
+func failedBefore(mc *v1alpha1.Memcached, image, node string) *v1alpha1.FailedPull {
 	up := mc.Status.Upgrade
 	if up == nil || up.FailedPull == nil || up.FailedPull.Image != image || up.FailedPull.Node != node {
 		return nil
 	}
-	next.upgrade.FailedPull = up.FailedPull
-	return failedPull(up.FailedPull)
+	return up.FailedPull
 }
 
 // removeUselessPulls removes the pulls that no server waits for any more. While the cache

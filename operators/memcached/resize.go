@@ -43,31 +43,37 @@ func isRefused(pod *corev1.Pod, t podTemplate) bool {
 	return false
 }
 
-// hasRoom says whether the container of a server has the memory that the template has. If
-// it has not, the plan requests it, or waits for it.
-func hasRoom(pod *corev1.Pod, t podTemplate, next *plan) bool {
+// hasRoom says whether the container of a server has the memory that the template has.
+func hasRoom(pod *corev1.Pod, t podTemplate) bool {
 	if pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation] {
 		return true
 	}
 	want := t.server().Resources.Limits[corev1.ResourceMemory]
-	if requested := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits[corev1.ResourceMemory]; requested.Cmp(want) < 0 {
-		next.resize = &resize{pod, want}
+	resources := serverStatus(pod).Resources
+	if resources == nil || requestedMemory(pod).Cmp(want) < 0 {
 		return false
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == serverContainer && c.Resources != nil {
-			if has := c.Resources.Limits[corev1.ResourceMemory]; has.Cmp(want) >= 0 {
-				return true
-			}
-		}
+	has := resources.Limits[corev1.ResourceMemory]
+	return has.Cmp(want) >= 0
+}
+
+// requestedMemory is the memory that a pod requests for its server.
+func requestedMemory(pod *corev1.Pod) *resource.Quantity {
+	return podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory()
+}
+
+// grow requests the memory that the container of a server lacks, or waits for it.
+func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
+	if want := t.server().Resources.Limits[corev1.ResourceMemory]; requestedMemory(pod).Cmp(want) < 0 {
+		p.resize = &resize{pod, want}
+		return
 	}
-	next.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
+	p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonDeferred {
-			next.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
+			p.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
 		}
 	}
-	return false
 }
 
 // resize is a server, and the memory that its container is to have.

@@ -69,35 +69,70 @@ func timeIn(pod *corev1.Pod, name string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// isBusy says whether a server is in the middle of a restart: ended once more,
-// it may lose the items that it leaves or reads in, and what it has not seen
-// yet may never be. A container that does not run, and is not about to, has
-// nothing to lose, and a change may be what it needs.
-func isBusy(pod *corev1.Pod, now time.Time, next *plan) bool {
-	if pod.Annotations[replacedAnnotation] == "" || isOverdue(pod, now, next) {
-		return false
-	}
-	until := func(at time.Time) bool {
-		wait := at.Add(startLasts).Sub(now)
-		if wait > 0 {
-			next.wake(wait)
+// restart is how far the restart of a server is.
+type restart struct {
+	// isBusy says that it is in the middle of one: ended once more, it may lose the items
+	// that it leaves or reads in, and what it has not seen yet may never be. A container
+	// that does not run, and is not about to, has nothing to lose, and a change may be what
+	// it needs.
+	isBusy bool
+	// isOverdue says that it takes longer than it may.
+	isOverdue bool
+	// after is how long until that may be otherwise although nothing happens; 0 for never.
+	after time.Duration
+}
+
+func restartOf(pod *corev1.Pod, now time.Time) (r restart) {
+	lasts := func(until time.Time) bool {
+		wait := until.Sub(now)
+		if wait > 0 && (r.after == 0 || wait < r.after) {
+			r.after = wait
 		}
 		return wait > 0
 	}
+	if changed, ok := timeIn(pod, changedAnnotation); ok && !isAvailable(pod, now) {
+		r.isOverdue = !lasts(changed.Add(mayLast(pod)))
+	}
+	if pod.Annotations[replacedAnnotation] == "" || r.isOverdue {
+		return r
+	}
 	for _, c := range yetToEnd(pod, now) {
-		switch {
-		case c.State.Terminated != nil:
-			if until(c.State.Terminated.FinishedAt.Time) {
-				return true
-			}
+		switch end := c.State.Terminated; {
+		case end != nil:
+			r.isBusy = lasts(end.FinishedAt.Add(startLasts))
 		case c.State.Waiting == nil || c.State.Waiting.Reason == "ContainerCreating":
-			return true
+			r.isBusy = true
+		}
+		if r.isBusy {
+			return r
 		}
 	}
 	if running := serverStatus(pod).State.Running; running != nil && !isReady(pod) {
-		return until(running.StartedAt.Time)
+		r.isBusy = lasts(running.StartedAt.Add(startLasts))
 	}
-	return false
+	return r
+}
+
+// words say how far a restart is.
+func (r restart) words(pod *corev1.Pod, now time.Time) string {
+	if pod.DeletionTimestamp != nil || !r.isOverdue {
+		return fmt.Sprintf("server %s is restarting", pod.Name)
+	}
+	changed, _ := timeIn(pod, changedAnnotation)
+	at := changed.UTC().Format(time.TimeOnly)
+	if len(yetToEnd(pod, now)) > 0 {
+		return fmt.Sprintf("server %s was to restart at %s, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod %s starts it anew, with an empty cache", pod.Name, at, pod.Name)
+	}
+	return fmt.Sprintf("server %s was restarted at %s, and is not ready: kubectl logs %s -c %s may say why", pod.Name, at, pod.Name, serverContainer)
+}
+
+// mayLast is how long a restart may take. A change of the image ends the container when its
+// time to stop is up, whatever it does.
+func mayLast(pod *corev1.Pod) time.Duration {
+	if pod.Annotations[endedAnnotation] != "" {
+		return restartLasts
+	}
+	return stopsWithin(pod) + 2*startLasts
 }
 
 func serverStatus(pod *corev1.Pod) corev1.ContainerStatus {
@@ -109,26 +144,6 @@ func serverStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// isOverdue says whether a restart takes longer than it may. A change of the
-// image ends the container when its time to stop is up, whatever it does.
-func isOverdue(pod *corev1.Pod, now time.Time, next *plan) bool {
-	changed, ok := timeIn(pod, changedAnnotation)
-	if !ok {
-		return false
-	}
-	lasts := stopsWithin(pod) + 2*startLasts
-	if pod.Annotations[endedAnnotation] != "" {
-		lasts = restartLasts
-	}
-	if wait := changed.Add(lasts).Sub(now); wait > 0 {
-		if !isAvailable(pod, now) {
-			next.wake(wait)
-		}
-		return false
-	}
-	return !isAvailable(pod, now)
-}
-
 // stopsWithin is how long a pod has to stop.
 func stopsWithin(pod *corev1.Pod) time.Duration {
 	seconds := int64(stopSeconds)
@@ -136,19 +151,6 @@ func stopsWithin(pod *corev1.Pod) time.Duration {
 		seconds = *s
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// restartOf says how far the restart of a server is.
-func restartOf(pod *corev1.Pod, now time.Time, next *plan) string {
-	if pod.DeletionTimestamp != nil || !isOverdue(pod, now, next) {
-		return fmt.Sprintf("server %s is restarting", pod.Name)
-	}
-	changed, _ := timeIn(pod, changedAnnotation)
-	at := changed.UTC().Format(time.TimeOnly)
-	if len(yetToEnd(pod, now)) > 0 {
-		return fmt.Sprintf("server %s was to restart at %s, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod %s starts it anew, with an empty cache", pod.Name, at, pod.Name)
-	}
-	return fmt.Sprintf("server %s was restarted at %s, and is not ready: kubectl logs %s -c %s may say why", pod.Name, at, pod.Name, serverContainer)
 }
 
 // lostCache says why a server that was to be restarted with its cache has started without
