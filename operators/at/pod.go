@@ -74,24 +74,19 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 			// A restartable init container. Its state changes all the time.
 			return reasonCrashLoop, status.Shortened(fmt.Sprintf("Container %q is crash-looping (%d restarts): exit code %d", container.Name, container.RestartCount, last.ExitCode) + lastWords(last.Message))
 		}
-		switch pods.ObstacleOf(container) {
-		case pods.None:
-		case pods.NoImage:
-			return string(pods.NoImage), fmt.Sprintf("The image %q of container %q cannot be pulled: correct it in a new At, or make it available",
-				pods.ImageOf(pod, container.Name), container.Name)
-		case pods.NoStart:
-			wait := container.State.Waiting
-			return wait.Reason, status.Shortened(fmt.Sprintf("Container %q cannot start: %s", container.Name, wait.Message))
+		reason, words := pods.CannotStart(pod, container)
+		if reason == pods.NoImage {
+			words += ": correct it in a new At, or make it available"
+		}
+		if reason != "" {
+			return reason, "The command cannot start: " + words
 		}
 	}
 	if gates := pod.Spec.SchedulingGates; len(gates) > 0 {
 		return reasonGated, fmt.Sprintf("The pod waits behind scheduling gate %q of the pod template: whoever it is for has to remove it", gates[0].Name)
 	}
-	for _, condition := range pod.Status.Conditions {
-		// The scheduler's word may be older than the removal of the last gate.
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason != corev1.PodReasonSchedulingGated {
-			return reasonUnschedulable, "The pod cannot be scheduled: " + status.Shortened(condition.Message)
-		}
+	if words := pods.Unschedulable(pod); words != "" {
+		return reasonUnschedulable, "The pod " + words
 	}
 	if pod.Spec.NodeName == "" {
 		return reasonStarting, "The pod waits for the scheduler to choose a node"

@@ -217,7 +217,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })),
 			seen:  observation{now: noon.Add(time.Minute), pod: aPod(waitingFor("ErrImagePull"))},
 			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "PendingDeadlineExceeded",
-			message: `The command did not start within pendingDeadlineSeconds (60 s): ImagePullBackOff: The image "img" of container "command" cannot be pulled: correct it in a new At, or make it available`,
+			message: `The command did not start within pendingDeadlineSeconds (60 s): ImagePullBackOff: The command cannot start: the image "img" cannot be pulled: correct it in a new At, or make it available`,
 		},
 	}
 	for name, tc := range cases {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file is about servers that are crash-looping.
@@ -32,15 +33,15 @@ func crash(pod *corev1.Pod, seen observation) (pods.Crash, bool) {
 
 // crashing reports the first server that is crash-looping, in words that change
 // only when it has crashed again.
-func crashing(seen observation, next *plan) *problem {
+func crashing(seen observation, next *plan) *status.Problem {
 	for i := range seen.pods {
 		crash, is := crash(&seen.pods[i], seen)
 		if !is {
 			continue
 		}
-		p := &problem{reason: pods.CrashLoopBackOff, message: fmt.Sprintf("Server %s: %s", seen.pods[i].Name, crash), passes: true}
+		p := &status.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Server %s: %s", seen.pods[i].Name, crash), Retriable: true}
 		if up := next.upgrade; up != nil {
-			p.message += fmt.Sprintf("; %s: %s. %d updated", up.Kind, up.Message, up.Updated)
+			p.Message += fmt.Sprintf("; %s: %s. %d updated", up.Kind, up.Message, up.Updated)
 		}
 		return p
 	}

@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // plan is what is to be done.
@@ -31,7 +32,7 @@ type plan struct {
 	upgrade *v1alpha1.UpgradeStatus
 	// problem is what keeps an upgrade from going on, and waits is what it
 	// waits for: for a restart that takes longer than it may, if overdue.
-	problem *problem
+	problem *status.Problem
 	waits   string
 	overdue bool
 	// wakeAfter is when to look again, if nothing happens; 0 for never.

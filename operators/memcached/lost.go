@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file is about servers that are there and not in the cache: the cache has only pods
@@ -125,9 +126,9 @@ func lookForLost(seen observation, next *plan) {
 }
 
 // blocked reports a pod that has a server's name.
-func blocked(mc *v1alpha1.Memcached, seen observation) *problem {
+func blocked(mc *v1alpha1.Memcached, seen observation) *status.Problem {
 	if seen.blockedBy == "" {
 		return nil
 	}
-	return &problem{reason: apply.ReasonConflict, message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
+	return &status.Problem{Reason: apply.ReasonConflict, Message: fmt.Sprintf("Pod %q exists and is not owned by StatefulSet %q: delete it", seen.blockedBy, poolName(mc))}
 }

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,8 +73,8 @@ func (p *plan) reportFailed(f *v1alpha1.FailedPull) {
 		return
 	}
 	p.upgrade.FailedPull = f
-	p.problem = firstOf(p.problem, &problem{reason: reasonPullFailed, passes: true,
-		message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)})
+	p.problem = cmp.Or(p.problem, &status.Problem{Reason: reasonPullFailed, Retriable: true,
+		Message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)})
 }
 
 // isPulled says whether an image has been pulled to a node.
@@ -123,24 +124,24 @@ func failureOf(pod *corev1.Pod) *v1alpha1.FailedPull {
 }
 
 // pullProblem is what is wrong with a pull that has not failed, if something is.
-func pullProblem(pod *corev1.Pod, now time.Time) *problem {
+func pullProblem(pod *corev1.Pod, now time.Time) *status.Problem {
 	image, node := requestedImage(pod, pullContainer), pod.Spec.NodeName
-	p := &problem{reason: reasonPullFailed, passes: true}
+	p := &status.Problem{Reason: reasonPullFailed, Retriable: true}
 	if hasPulled(pod) {
 		return nil
 	}
 	for _, c := range pods.Statuses(pod) {
 		if crash, is := pods.CrashLoop(c, now); is { // of a restartable init container
-			p.message = fmt.Sprintf("image %s waits to be pulled on node %s: %s", image, node, crash)
+			p.Message = fmt.Sprintf("image %s waits to be pulled on node %s: %s", image, node, crash)
 			return p
 		}
-		switch pods.ObstacleOf(c) {
-		case pods.None:
+		switch reason, _ := pods.CannotStart(pod, c); reason {
+		case "":
 		case pods.NoImage:
-			p.message = fmt.Sprintf("image %s cannot be pulled on node %s", imageOfPull(pod, c.Name), node)
+			p.Message = fmt.Sprintf("image %s cannot be pulled on node %s", imageOfPull(pod, c.Name), node)
 			return p
-		case pods.NoStart:
-			p.message = fmt.Sprintf("image %s does not start on node %s: %s", imageOfPull(pod, c.Name), node, status.Shortened(c.State.Waiting.Message))
+		default:
+			p.Message = fmt.Sprintf("image %s does not start on node %s: %s", imageOfPull(pod, c.Name), node, status.Shortened(c.State.Waiting.Message))
 			return p
 		}
 	}

@@ -32,7 +32,7 @@ func TestPullTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.problem == nil || next.problem.message != tc.message || !next.problem.passes {
+		if next.problem == nil || next.problem.Message != tc.message || !next.problem.Retriable {
 			t.Errorf("%s: %+v", name, next.problem)
 		}
 		if next.change != nil || next.upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.wakeAfter != tc.wake {
@@ -67,7 +67,7 @@ func TestPullTroubleStays(t *testing.T) {
 		}
 		got := ""
 		if next.problem != nil {
-			got = next.problem.message
+			got = next.problem.Message
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

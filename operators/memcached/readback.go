@@ -21,6 +21,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file reads back how much memory a server has for items, after it was given to take
@@ -223,7 +224,7 @@ func wakeToRead(seen observation, next *plan) {
 
 // notTaken reports a server that has not the memory that it was given, or that
 // has not answered yet.
-func notTaken(seen observation) *problem {
+func notTaken(seen observation) *status.Problem {
 	for i := range seen.pods {
 		name := seen.pods[i].Name
 		l, ok := seen.limits[name]
@@ -231,9 +232,9 @@ func notTaken(seen observation) *problem {
 		switch {
 		case !ok:
 		case isNew:
-			return &problem{reason: reasonUpgrading, message: fmt.Sprintf("server %s is getting %dMi for items", name, l.wanted), passes: true}
+			return &status.Problem{Reason: reasonUpgrading, Message: fmt.Sprintf("server %s is getting %dMi for items", name, l.wanted), Retriable: true}
 		case l.has > 0:
-			return &problem{reason: reasonNotTaken, passes: true, message: fmt.Sprintf(
+			return &status.Problem{Reason: reasonNotTaken, Retriable: true, Message: fmt.Sprintf(
 				"server %s has %dMi for items and not %dMi: memcached has not taken the new limit. To start it with that, and empty, delete the pod", name, l.has, l.wanted)}
 		}
 	}

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file reads the Secrets that a Memcached names. Pods never mount those: they mount
@@ -103,7 +105,7 @@ type inputs struct {
 	// missing is true when a copy cannot be made and there is none yet.
 	missing bool
 	// problem is what is wrong with the first Secret that has something wrong.
-	problem *problem
+	problem *status.Problem
 }
 
 // staleCopy is a copy, and what it is to hold.
@@ -132,10 +134,10 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alph
 		hash := source.Hash
 		switch problem := problemWith(role, source); {
 		case problem != nil && copied.Version == "":
-			in.missing, in.problem = true, firstOf(in.problem, problem)
+			in.missing, in.problem = true, cmp.Or(in.problem, problem)
 			continue
 		case problem != nil:
-			hash, in.problem = copied.Hash, firstOf(in.problem, problem)
+			hash, in.problem = copied.Hash, cmp.Or(in.problem, problem)
 		case copied.Hash != source.Hash:
 			stale, err := newCopy(ctx, r.Live, mc, role, data)
 			if err != nil {
@@ -148,19 +150,12 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alph
 	return in, nil
 }
 
-func firstOf(a, b *problem) *problem {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-func problemWith(role role, source contents.Digest) *problem {
+func problemWith(role role, source contents.Digest) *status.Problem {
 	switch {
 	case source.Version == "":
-		return &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q does not exist: create it, or correct spec.%s.secretName", role.secret, role.name)}
+		return &status.Problem{Reason: reasonNoSecret, Message: fmt.Sprintf("Secret %q does not exist: create it, or correct spec.%s.secretName", role.secret, role.name)}
 	case source.Wrong != "":
-		return &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q %s. The servers keep the previous version", role.secret, source.Wrong)}
+		return &status.Problem{Reason: reasonBadSecret, Message: fmt.Sprintf("Secret %q %s. The servers keep the previous version", role.secret, source.Wrong)}
 	}
 	return nil
 }

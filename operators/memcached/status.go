@@ -33,14 +33,6 @@ const (
 	reasonStopped     = "ScaledToZero"
 )
 
-// problem is something to report.
-type problem struct {
-	reason, message string
-	// passes is true when the operator works on it, or tries again, and false when
-	// nothing will happen until a user acts.
-	passes bool
-}
-
 // summarize is the status of a Memcached after a step. failure is what went
 // wrong with the step's writes, if something did.
 func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure error) v1alpha1.MemcachedStatus {
@@ -75,13 +67,10 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	}
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
-	switch p := firstProblem(mc, seen, next, &st, failure); {
-	case p == nil:
+	if p := firstProblem(mc, seen, next, &st, failure); p != nil {
+		conditions.MarkProblem(p)
+	} else {
 		conditions.MarkReady(reasonReady, readyMessage(mc, seen))
-	case p.passes:
-		conditions.MarkReconciling(p.reason, p.message)
-	default:
-		conditions.MarkStalled(p.reason, p.message)
 	}
 	switch {
 	case st.ReadyReplicas > 0:
@@ -126,41 +115,27 @@ func byOrdinal(a, b string) int {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *problem {
-	for _, check := range []func() *problem{
-		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.problem },
-		func() *problem { return blocked(mc, seen) },
-		func() *problem { return next.problem },
-		func() *problem { return crashing(seen, next) },
-		func() *problem { return upgrading(mc, seen, next) },
-		func() *problem { return unavailable(mc, seen, st) },
-		func() *problem { return notTaken(seen) },
-	} {
-		if p := check(); p != nil {
-			return p
-		}
-	}
-	return nil
+func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *status.Problem {
+	return status.First(
+		func() *status.Problem { return apply.Problem(failure, memcachedKind) },
+		func() *status.Problem { return seen.inputs.problem },
+		func() *status.Problem { return blocked(mc, seen) },
+		func() *status.Problem { return next.problem },
+		func() *status.Problem { return crashing(seen, next) },
+		func() *status.Problem { return upgrading(mc, seen, next) },
+		func() *status.Problem { return unavailable(mc, seen, st) },
+		func() *status.Problem { return notTaken(seen) },
+	)
 }
 
 // isReported says whether status reports a failure as one that lasts until a user acts,
 // so that it is no news when it happens again.
 func isReported(failure error) bool {
-	p := writeProblem(failure)
-	return p != nil && p.reason != apply.ReasonRetrying
+	p := apply.Problem(failure, memcachedKind)
+	return p != nil && p.Reason != apply.ReasonRetrying
 }
 
-// writeProblem reports a write that was refused.
-func writeProblem(failure error) *problem {
-	if failure == nil {
-		return nil
-	}
-	reason, message, passes := apply.Problem(failure, memcachedKind)
-	return &problem{reason: reason, message: message, passes: passes}
-}
-
-func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *problem {
+func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *status.Problem {
 	up := next.upgrade
 	if up == nil {
 		return nil
@@ -173,22 +148,22 @@ func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *problem {
 		message += "; " + t
 	}
 	if next.overdue {
-		return &problem{reason: reasonOverdue, message: message, passes: true}
+		return &status.Problem{Reason: reasonOverdue, Message: message, Retriable: true}
 	}
-	return &problem{reason: reasonUpgrading, message: message, passes: true}
+	return &status.Problem{Reason: reasonUpgrading, Message: message, Retriable: true}
 }
 
 // unavailable reports what keeps the servers from being as requested.
-func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *problem {
+func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *status.Problem {
 	size := *mc.Spec.Size
 	if st.Replicas == size && st.ReadyReplicas == size {
 		return nil
 	}
-	p := &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), passes: true}
+	p := &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), Retriable: true}
 	if t := problemOf(mc, seen); t != "" {
-		p.message += ": " + t
+		p.Message += ": " + t
 	} else if name := unreached(seen); name != "" {
-		p.message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
+		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
 	}
 	return p
 }
@@ -221,19 +196,17 @@ func problemOf(mc *v1alpha1.Memcached, seen observation) string {
 	}
 	for _, pod := range seen.pods {
 		for _, c := range pods.Statuses(&pod) {
-			switch wait := c.State.Waiting; {
-			case pods.ObstacleOf(c) == pods.NoImage:
-				return fmt.Sprintf("the image %q cannot be pulled", pods.ImageOf(&pod, c.Name))
-			case wait != nil && wait.Reason == pods.CrashLoopBackOff:
+			switch reason, words := pods.CannotStart(&pod, c); {
+			case reason == pods.NoImage: // which is that of all pods
+				return words
+			case reason != "":
+				return fmt.Sprintf("pod %q: %s", pod.Name, words)
+			case c.State.Waiting != nil && c.State.Waiting.Reason == pods.CrashLoopBackOff:
 				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
-			case pods.ObstacleOf(c) == pods.NoStart:
-				return fmt.Sprintf("container %q of %s cannot start: %s", c.Name, pod.Name, status.Shortened(wait.Message))
 			}
 		}
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return fmt.Sprintf("pod %q cannot be scheduled: %s", pod.Name, status.Shortened(condition.Message))
-			}
+		if words := pods.Unschedulable(&pod); words != "" {
+			return fmt.Sprintf("pod %q %s", pod.Name, words)
 		}
 	}
 	if lacksPods(mc, seen) {

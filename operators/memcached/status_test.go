@@ -29,7 +29,7 @@ func TestReady(t *testing.T) {
 	hangs := upgrade
 	hangs.waits, hangs.overdue = "server cache-1 was to restart at 11:00:00", true
 	pullFails := upgrade
-	pullFails.problem = &problem{reason: reasonPullFailed, message: "image b cannot be pulled on node n", passes: true}
+	pullFails.problem = &status.Problem{Reason: reasonPullFailed, Message: "image b cannot be pulled on node n", Retriable: true}
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
@@ -39,7 +39,7 @@ func TestReady(t *testing.T) {
 	leadsToOthers := func(seen *observation) { seen.reached = services.Targets{"": true} }
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
-		seen.inputs.problem = &problem{reason: reasonBadSecret, message: "too many users"}
+		seen.inputs.problem = &status.Problem{Reason: reasonBadSecret, Message: "too many users"}
 	}
 	second := func(seen *observation) { seen.budgets = []string{"mine"} }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))

@@ -207,7 +207,7 @@ func TestJudge(t *testing.T) {
 func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
-	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.message != "pods cannot be created: exceeded quota" {
+	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.Message != "pods cannot be created: exceeded quota" {
 		t.Errorf("wakes after %v, problem %+v", r.wakeAfter, r.problem)
 	}
 	stopped := progressing("NewReplicaSetAvailable", noon.Add(-time.Hour))

@@ -110,17 +110,17 @@ func parents(ws *webv1.WebServer, seen observation) []map[string]any {
 }
 
 // routeRefused reports that the Gateway does not serve the HTTPRoute, in its own words.
-func routeRefused(ws *webv1.WebServer, seen observation) *problem {
+func routeRefused(ws *webv1.WebServer, seen observation) *status.Problem {
 	if ws.Spec.Gateway == nil {
 		return nil
 	}
 	if said := refusal(ws, seen, "Accepted"); said != nil {
-		return &problem{reason: reasonRouteRefused, message: fmt.Sprintf("Gateway %q does not accept the HTTPRoute: %s",
+		return &status.Problem{Reason: reasonRouteRefused, Message: fmt.Sprintf("Gateway %q does not accept the HTTPRoute: %s",
 			ws.Spec.Gateway.Name, wordsOf(said))}
 	}
 	if said := refusal(ws, seen, "ResolvedRefs"); said != nil {
 		// A Gateway that has not seen the Service yet says so, too.
-		return &problem{reason: reasonRouteUnresolved, passes: true, message: fmt.Sprintf(
+		return &status.Problem{Reason: reasonRouteUnresolved, Retriable: true, Message: fmt.Sprintf(
 			"Gateway %q does not find what the HTTPRoute refers to: %s", ws.Spec.Gateway.Name, wordsOf(said))}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file reads what the pods are given: pages, configuration, certificate.
@@ -25,7 +26,7 @@ type inputs struct {
 	// as is the version whose template is wanted.
 	as rendering
 	// problem is why there can be no pod template, if there cannot.
-	problem *problem
+	problem *status.Problem
 }
 
 // checked says whether the pods check their configuration before they serve.
@@ -50,7 +51,7 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 			return nil
 		}
 		var s *snapshot
-		var p *problem
+		var p *status.Problem
 		s, p, err = o.observeInput(ctx, r, ws, copies, role, contents.Source{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ws.Namespace, Name: from}})
 		if p != nil && in.problem == nil {
 			in.problem = p
@@ -74,7 +75,7 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 	return in, err
 }
 
-func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from contents.Source) (*snapshot, *problem, error) {
+func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from contents.Source) (*snapshot, *status.Problem, error) {
 	check := contents.AsIs
 	if from.Kind == contents.Secret {
 		check = contents.Pair
@@ -92,12 +93,12 @@ func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.W
 	case err != nil:
 		return nil, nil, err
 	case found.Version == "":
-		return nil, &problem{
-			reason:  from.Kind + "NotFound",
-			message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.Kind, from.Name),
+		return nil, &status.Problem{
+			Reason:  from.Kind + "NotFound",
+			Message: fmt.Sprintf("%s %q does not exist: create it, or correct its name", from.Kind, from.Name),
 		}, nil
 	case found.Wrong != "":
-		return nil, &problem{reason: "Invalid" + from.Kind, message: fmt.Sprintf("%s %q %s", from.Kind, from.Name, found.Wrong)}, nil
+		return nil, &status.Problem{Reason: "Invalid" + from.Kind, Message: fmt.Sprintf("%s %q %s", from.Kind, from.Name, found.Wrong)}, nil
 	case !copies[s.name]:
 		s.data = data
 	}

@@ -28,7 +28,7 @@ const (
 
 // rollbackReasons are those for which judge gives a rollout up.
 var rollbackReasons = slices.Concat(pods.NoStartReasons, []string{
-	reasonDeadline, reasonBadConfig, reasonRefusedPods, reasonUnschedulable, crashLoop, string(pods.NoImage),
+	reasonDeadline, reasonBadConfig, reasonRefusedPods, reasonUnschedulable, crashLoop, pods.NoImage,
 })
 
 // registerMetrics registers the metrics, with a zero for all that can happen, so that

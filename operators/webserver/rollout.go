@@ -22,7 +22,7 @@ type rollout struct {
 	// complete is true when all pods have it and are available.
 	complete bool
 	// problem is what keeps a pod from serving; nil if nothing is known.
-	problem *problem
+	problem *status.Problem
 	// failure is set when the rollout is to be given up.
 	failure *webv1.FailedRollout
 	// wakeAfter is when to judge it again, if nothing happens; 0 for never.
@@ -42,21 +42,22 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 			members = append(members, pod)
 		}
 	}
-	r := rollout{complete: isComplete(d), problem: problemOf(members, seen.now)}
-	if r.problem == nil {
+	r := rollout{complete: isComplete(d)}
+	var until time.Time
+	if r.problem, until = problemOf(members, seen.now); r.problem == nil {
 		r.problem, _ = refusedPods(d)
-	} else if !r.problem.until.IsZero() {
-		r.wakeAfter = r.problem.until.Sub(seen.now)
+	} else if !until.IsZero() {
+		r.wakeAfter = until.Sub(seen.now)
 	}
 	good := seen.good
 	if good.isNone() || current.isNone() || !current.is(desired) || d.Status.ObservedGeneration < d.Generation ||
 		good.is(current) || isFailed(ws, current) {
 		return r
 	}
-	fail := func(why problem) rollout {
+	fail := func(why status.Problem) rollout {
 		r.failure = &webv1.FailedRollout{
 			Revision: current.revision, Image: current.image(),
-			Reason: why.reason, Message: why.message, Time: metav1.Time{Time: seen.now},
+			Reason: why.Reason, Message: why.Message, Time: metav1.Time{Time: seen.now},
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws),
 		}
 		return r
@@ -74,18 +75,18 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 			r.wakeAfter = sooner(r.wakeAfter, wait)
 		}
 		if late {
-			why := problem{reason: reasonDeadline, message: "the pods did not become ready"}
+			why := status.Problem{Reason: reasonDeadline, Message: "the pods did not become ready"}
 			if r.problem != nil {
 				why = *r.problem
 			}
-			why.message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.message)
+			why.Message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.Message)
 			return fail(why)
 		}
 	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
-	if onProbation && r.problem != nil && r.problem.reason == crashLoop && r.problem.until.IsZero() {
-		return fail(problem{reason: crashLoop, message: "healthy at first, and then " + r.problem.message})
+	if onProbation && r.problem != nil && r.problem.Reason == crashLoop && until.IsZero() {
+		return fail(status.Problem{Reason: crashLoop, Message: "healthy at first, and then " + r.problem.Message})
 	}
 	return r
 }
@@ -190,10 +191,10 @@ func retryOf(ws *webv1.WebServer) string {
 
 // refusedPods is why the API server refuses to make pods, if it does, such as a
 // quota; and since when.
-func refusedPods(d *appsv1.Deployment) (*problem, time.Time) {
+func refusedPods(d *appsv1.Deployment) (*status.Problem, time.Time) {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return &problem{reason: reasonRefusedPods, message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
+			return &status.Problem{Reason: reasonRefusedPods, Message: "pods cannot be created: " + status.Shortened(c.Message)}, c.LastTransitionTime.Time
 		}
 	}
 	return nil, time.Time{}
@@ -208,38 +209,26 @@ const (
 	reasonUnschedulable = "Unschedulable"
 )
 
-// problemOf is what keeps the first pod with a problem from serving. The kubelet
-// alternates between an error, the wait for the next try, and the try; all give the same
-// message, so that status does not change with every turn.
-func problemOf(members []corev1.Pod, now time.Time) *problem {
-	for _, pod := range members {
-		for _, container := range pods.Statuses(&pod) {
-			if p := containerProblem(&pod, container, now); p != nil {
-				return p
+// problemOf is what keeps the first pod with a problem from serving, and until when a crash
+// loop counts if nothing happens until then. The kubelet alternates between an error, the wait
+// for the next try, and the try; all give the same message, so that status does not change
+// with every turn.
+func problemOf(members []corev1.Pod, now time.Time) (p *status.Problem, until time.Time) {
+	for i := range members {
+		pod := &members[i]
+		for _, container := range pods.Statuses(pod) {
+			if crash, is := pods.CrashLoop(container, now); is {
+				return &status.Problem{Reason: crashLoop, Message: crash.String()}, crash.Until
+			}
+			if reason, words := pods.CannotStart(pod, container); reason != "" {
+				return &status.Problem{Reason: reason, Message: words}, until
 			}
 		}
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return &problem{reason: reasonUnschedulable, message: "the pod cannot be scheduled: " + status.Shortened(condition.Message)}
-			}
+		if words := pods.Unschedulable(pod); words != "" {
+			return &status.Problem{Reason: reasonUnschedulable, Message: "the pod " + words}, until
 		}
 	}
-	return nil
-}
-
-func containerProblem(pod *corev1.Pod, container corev1.ContainerStatus, now time.Time) *problem {
-	if crash, is := pods.CrashLoop(container, now); is {
-		return &problem{reason: crashLoop, message: crash.String(), until: crash.Until}
-	}
-	switch pods.ObstacleOf(container) {
-	case pods.None:
-	case pods.NoImage:
-		return &problem{reason: string(pods.NoImage), message: fmt.Sprintf("the image %q cannot be pulled", pods.ImageOf(pod, container.Name))}
-	case pods.NoStart:
-		wait := container.State.Waiting
-		return &problem{reason: wait.Reason, message: fmt.Sprintf("container %q cannot start: %s", container.Name, status.Shortened(wait.Message))}
-	}
-	return nil
+	return nil, until
 }
 
 // mayPass are the words of a check that fails although nothing has to be wrong with the configuration: it names
@@ -255,7 +244,7 @@ func isFinal(end *corev1.ContainerStateTerminated) bool {
 
 // checkFailure is what the check of the configuration said, if it refused it for good. What may pass is tried until
 // the deadline, as whatever else keeps a pod from starting.
-func checkFailure(members []corev1.Pod) *problem {
+func checkFailure(members []corev1.Pod) *status.Problem {
 	for _, pod := range members {
 		for _, init := range pod.Status.InitContainerStatuses {
 			if init.Name != checkContainer {
@@ -263,7 +252,7 @@ func checkFailure(members []corev1.Pod) *problem {
 			}
 			for _, end := range []*corev1.ContainerStateTerminated{init.State.Terminated, init.LastTerminationState.Terminated} {
 				if end != nil && end.ExitCode != 0 && isFinal(end) {
-					return &problem{reason: reasonBadConfig, message: pods.LastWords(end.Message)}
+					return &status.Problem{Reason: reasonBadConfig, Message: pods.LastWords(end.Message)}
 				}
 			}
 		}

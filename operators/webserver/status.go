@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -41,16 +40,6 @@ const (
 	reasonRouteUnresolved = "RouteNotResolved"
 )
 
-// problem is something to report.
-type problem struct {
-	reason, message string
-	// passes is true when the operator works on it, or tries again, and false when
-	// nothing will happen until a user acts.
-	passes bool
-	// until is when it is over, if nothing happens until then; zero for never.
-	until time.Time
-}
-
 // summarize is the status of a WebServer after a step. failure is what went
 // wrong with the step's writes, if something did.
 func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error) webv1.WebServerStatus {
@@ -76,13 +65,10 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	st.Image = servedImage(st, seen, next)
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: ws.Generation}
-	switch p := firstProblem(ws, seen, next, &st, failure); {
-	case p == nil:
+	if p := firstProblem(ws, seen, next, &st, failure); p != nil {
+		conditions.MarkProblem(p)
+	} else {
 		conditions.MarkReady(reasonReady, readyMessage(ws, seen, st))
-	case p.passes:
-		conditions.MarkReconciling(p.reason, p.message)
-	default:
-		conditions.MarkStalled(p.reason, p.message)
 	}
 	s := seen.service()
 	switch {
@@ -143,51 +129,43 @@ func servedImage(st webv1.WebServerStatus, seen observation, next *plan) string 
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus, failure error) *problem {
-	for _, check := range []func() *problem{
-		func() *problem { return writeProblem(failure) },
-		func() *problem { return seen.inputs.problem },
-		func() *problem { return copyLost(ws, seen, next) },
-		func() *problem { return rolledBack(ws, seen, next, st) },
-		func() *problem { return missingKind(seen) },
-		func() *problem { return unavailable(ws, seen, next) },
-		func() *problem { return unreached(ws, seen, st) },
-		func() *problem { return routeRefused(ws, seen) },
-		func() *problem { return noRequest(ws, seen) },
-	} {
-		if p := check(); p != nil {
-			return p
-		}
-	}
-	return nil
+func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus, failure error) *status.Problem {
+	return status.First(
+		func() *status.Problem { return writeProblem(failure) },
+		func() *status.Problem { return seen.inputs.problem },
+		func() *status.Problem { return copyLost(ws, seen, next) },
+		func() *status.Problem { return rolledBack(ws, seen, next, st) },
+		func() *status.Problem { return missingKind(seen) },
+		func() *status.Problem { return unavailable(ws, seen, next) },
+		func() *status.Problem { return unreached(ws, seen, st) },
+		func() *status.Problem { return routeRefused(ws, seen) },
+		func() *status.Problem { return noRequest(ws, seen) },
+	)
 }
 
 // writeProblem reports a write that was refused.
-func writeProblem(failure error) *problem {
+func writeProblem(failure error) *status.Problem {
 	switch {
-	case failure == nil:
-		return nil
 	case apply.AnyOf(failure, isPortTaken):
-		return &problem{reason: reasonPortTaken, passes: true,
-			message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + status.Shortened(failure.Error())}
+		return &status.Problem{Reason: reasonPortTaken, Retriable: true,
+			Message: "The Service cannot have its node port, because another Service has it. Free it, or choose another one in service.nodePort: " + status.Shortened(failure.Error())}
 	case apply.AnyOf(failure, isPortOutOfRange):
-		return &problem{reason: reasonPortRange,
-			message: "The Service cannot have its node port, because the cluster gives other ones. Choose another one in service.nodePort: " + status.Shortened(failure.Error())}
+		return &status.Problem{Reason: reasonPortRange,
+			Message: "The Service cannot have its node port, because the cluster gives other ones. Choose another one in service.nodePort: " + status.Shortened(failure.Error())}
 	}
-	reason, message, passes := apply.Problem(failure, webServerKind)
-	return &problem{reason: reason, message: message, passes: passes}
+	return apply.Problem(failure, webServerKind)
 }
 
 // copyLost reports a copy that the pods mount, that was deleted, and that cannot be made
 // again: what the spec names has other content by now.
-func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
+func copyLost(ws *webv1.WebServer, seen observation, next *plan) *status.Problem {
 	has := func(name string) bool {
 		return slices.ContainsFunc(seen.copies, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) ||
 			slices.ContainsFunc(seen.inputs.all(), func(s *snapshot) bool { return s.name == name })
 	}
 	for _, name := range next.chosen.template.copies() {
 		if strings.HasPrefix(name, childName(ws)+"-") && !has(name) {
-			return &problem{reason: reasonCopyLost, message: fmt.Sprintf(
+			return &status.Problem{Reason: reasonCopyLost, Message: fmt.Sprintf(
 				"The copy %q was deleted, with content that is nowhere else: no new pod of revision %s can start. Change the spec, or what it names",
 				name, next.chosen.template.revision)}
 		}
@@ -195,7 +173,7 @@ func copyLost(ws *webv1.WebServer, seen observation, next *plan) *problem {
 	return nil
 }
 
-func rolledBack(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus) *problem {
+func rolledBack(ws *webv1.WebServer, seen observation, next *plan, st *webv1.WebServerStatus) *status.Problem {
 	failed := st.FailedRollout
 	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
 		return nil
@@ -204,47 +182,47 @@ func rolledBack(ws *webv1.WebServer, seen observation, next *plan, st *webv1.Web
 		failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)
 	isApplied := next.failed == nil && currentTemplate(seen).is(next.chosen.template)
 	if p := unavailable(ws, seen, next); isApplied && p != nil && next.rollout.problem != nil {
-		message += ". " + p.message
+		message += ". " + p.Message
 	}
-	return &problem{reason: reasonRolledBack, message: message}
+	return &status.Problem{Reason: reasonRolledBack, Message: message}
 }
 
-func missingKind(seen observation) *problem {
+func missingKind(seen observation) *status.Problem {
 	for _, kind := range seen.missing {
-		return &problem{reason: kind + "NotInstalled",
-			message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind, optional[kind].from, optional[kind].field)}
+		return &status.Problem{Reason: kind + "NotInstalled",
+			Message: fmt.Sprintf("The cluster has no kind %s: install %s, or leave %s out", kind, optional[kind].from, optional[kind].field)}
 	}
 	return nil
 }
 
 // unavailable reports what keeps the pods from being as requested.
-func unavailable(ws *webv1.WebServer, seen observation, next *plan) *problem {
+func unavailable(ws *webv1.WebServer, seen observation, next *plan) *status.Problem {
 	t := next.rollout.problem
-	isLooping := t != nil && t.reason == crashLoop
+	isLooping := t != nil && t.Reason == crashLoop
 	if isComplete(seen.deployment()) && !isLooping {
 		return nil
 	}
 	current := currentTemplate(seen)
-	p := &problem{reason: reasonRollingOut, message: fmt.Sprintf("Image %s is being rolled out", ws.Spec.Image), passes: true}
+	p := &status.Problem{Reason: reasonRollingOut, Message: fmt.Sprintf("Image %s is being rolled out", ws.Spec.Image), Retriable: true}
 	if !current.isNone() && current.revision == ws.Status.LastGoodRevision {
-		p = &problem{reason: reasonUnavailable, message: "Not all pods are ready", passes: true}
+		p = &status.Problem{Reason: reasonUnavailable, Message: "Not all pods are ready", Retriable: true}
 	}
 	if isComplete(seen.deployment()) {
-		p.message = "Not all pods stay ready"
+		p.Message = "Not all pods stay ready"
 	}
 	if t != nil {
-		p.reason = t.reason
-		p.message += ": " + t.message
+		p.Reason = t.Reason
+		p.Message += ": " + t.Message
 	}
 	return p
 }
 
 // unreached reports that pods are ready, and clients that connect now are refused.
-func unreached(ws *webv1.WebServer, seen observation, st *webv1.WebServerStatus) *problem {
+func unreached(ws *webv1.WebServer, seen observation, st *webv1.WebServerStatus) *status.Problem {
 	if st.DesiredReplicas == 0 || len(seen.reached) > 0 {
 		return nil
 	}
-	return &problem{reason: reasonNotReached, message: notReached(ws), passes: true}
+	return &status.Problem{Reason: reasonNotReached, Message: notReached(ws), Retriable: true}
 }
 
 func notReached(ws *webv1.WebServer) string {
@@ -252,7 +230,7 @@ func notReached(ws *webv1.WebServer) string {
 }
 
 // noRequest reports autoscaling without a CPU request to compute a percentage of.
-func noRequest(ws *webv1.WebServer, seen observation) *problem {
+func noRequest(ws *webv1.WebServer, seen observation) *status.Problem {
 	if ws.Spec.Autoscaling == nil {
 		return nil
 	}
@@ -263,7 +241,7 @@ func noRequest(ws *webv1.WebServer, seen observation) *problem {
 	case serverContainer:
 		field = "spec.resources.requests.cpu"
 	}
-	return &problem{reason: reasonNoRequest, message: fmt.Sprintf(
+	return &status.Problem{Reason: reasonNoRequest, Message: fmt.Sprintf(
 		"Autoscaling cannot work: it aims at a percentage of the CPU that the pods request, and container %q requests none: set %s", container, field)}
 }
 

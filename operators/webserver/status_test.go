@@ -173,7 +173,7 @@ func TestAutoscalingNeedsARequest(t *testing.T) {
 	} {
 		got := ""
 		if p := noRequest(tc.ws, tc.seen); p != nil {
-			got = p.message
+			got = p.Message
 		}
 		if !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

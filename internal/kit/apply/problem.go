@@ -16,15 +16,16 @@ const (
 	ReasonRetrying = "Retrying"
 )
 
-// Problem is what the status of an object says about a write that failed, of which kind is the object's:
-// a reason and a message, and whether it passes with nothing changed by a user. failure is not nil.
-func Problem(failure error, kind string) (reason, message string, passes bool) {
+// Problem is what the status of an object says about a write that failed, of which kind is the object's; nil if none has.
+func Problem(failure error, kind string) *status.Problem {
 	var conflict *ConflictError
 	switch {
+	case failure == nil:
+		return nil
 	case errors.As(failure, &conflict):
-		return ReasonConflict, conflict.Error(), conflict.Predecessor
+		return &status.Problem{Reason: ReasonConflict, Message: conflict.Error(), Retriable: conflict.Predecessor}
 	case AnyOf(failure, IsRefusal):
-		return ReasonRefused, "The API server refuses what this " + kind + " needs: " + status.Shortened(failure.Error()), false
+		return &status.Problem{Reason: ReasonRefused, Message: "The API server refuses what this " + kind + " needs: " + status.Shortened(failure.Error())}
 	}
-	return ReasonRetrying, "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), true
+	return &status.Problem{Reason: ReasonRetrying, Message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), Retriable: true}
 }

@@ -1,48 +1,55 @@
 package pods
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/status"
 )
 
-// Obstacle is what keeps a container that waits from being started.
-type Obstacle string
+// NoImage is the reason of a container whose image cannot be pulled.
+const NoImage = "ImagePullBackOff"
 
-// The obstacles. Each lasts until a user acts, or what the node needs is restored.
-const (
-	// None is of a container that runs or has ended, and of one whose node is just
-	// preparing it.
-	None Obstacle = ""
-	// NoImage: the image cannot be pulled. Its reason and message change with every
-	// try.
-	NoImage Obstacle = "ImagePullBackOff"
-	// NoStart: the container cannot be created or started, for what its message
-	// says.
-	NoStart Obstacle = "CannotStart"
-)
-
-// NoStartReasons are the kubelet's reasons for which a container has the obstacle NoStart.
+// NoStartReasons are the kubelet's reasons for a container that cannot be created or started.
 var NoStartReasons = []string{
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError",
 	"PostStartHookError",
 }
 
-// ObstacleOf uses the reasons of the kubelet (kubernetes/pkg/kubelet/images and
-// pkg/kubelet/kuberuntime). A crash loop is none of them, see [CrashLoop].
-func ObstacleOf(c corev1.ContainerStatus) Obstacle {
-	if c.State.Waiting == nil {
-		return None
+// CannotStart says what keeps a container that waits from being started: [NoImage] or one of [NoStartReasons], and in
+// words that do not change with every try what that is. Each lasts until a user acts, or what the node needs is restored.
+// Both are empty for a container that runs or has ended, and for one whose node is just preparing it. A crash loop is
+// none of them, see [CrashLoop].
+//
+// It uses the reasons of the kubelet (kubernetes/pkg/kubelet/images and pkg/kubelet/kuberuntime).
+func CannotStart(pod *corev1.Pod, c corev1.ContainerStatus) (reason, words string) {
+	wait := c.State.Waiting
+	if wait == nil {
+		return "", ""
 	}
-	switch c.State.Waiting.Reason {
+	switch wait.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
 		"RegistryUnavailable", "SignatureValidationFailed":
-		return NoImage
+		return NoImage, fmt.Sprintf("the image %q cannot be pulled", ImageOf(pod, c.Name))
 	}
-	if slices.Contains(NoStartReasons, c.State.Waiting.Reason) {
-		return NoStart
+	if slices.Contains(NoStartReasons, wait.Reason) {
+		return wait.Reason, fmt.Sprintf("container %q cannot start: %s", c.Name, status.Shortened(wait.Message))
 	}
-	return None
+	return "", ""
+}
+
+// Unschedulable says, in the scheduler's words, that a pod cannot be scheduled; empty if it can, or has been. The word
+// of a scheduling gate may be older than the removal of the last one.
+func Unschedulable(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		isOld := c.Reason == corev1.PodReasonSchedulingGated && len(pod.Spec.SchedulingGates) == 0
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && !isOld {
+			return "cannot be scheduled: " + status.Shortened(c.Message)
+		}
+	}
+	return ""
 }
 
 // Statuses are those of all containers of a pod, as they start: of its own, of a user's, and of those that admission

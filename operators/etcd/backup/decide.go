@@ -40,7 +40,7 @@ type plan struct {
 	// next is the step that comes next, if none is under way.
 	next turn
 	// problem is what keeps a step from being begun, or its pod from starting.
-	problem *problem
+	problem *status.Problem
 }
 
 // decider decides with the agent's image.
@@ -94,7 +94,7 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 			p.Wake(shown)
 			return
 		}
-		p.problem = &problem{reason: said.Problem.Reason, message: said.Problem.Message, passes: said.Problem.Passes}
+		p.problem = &status.Problem{Reason: said.Problem.Reason, Message: said.Problem.Message, Retriable: said.Problem.Passes}
 	}
 }
 
@@ -135,7 +135,7 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place task.Place
 	}
 	next, err := nextTurn(b, seen)
 	if err != nil {
-		p.problem = &problem{reason: reasonInvalidSchedule, message: err.Error()}
+		p.problem = &status.Problem{Reason: reasonInvalidSchedule, Message: err.Error()}
 		return place, false
 	}
 	p.next = next
@@ -158,12 +158,12 @@ func (p *plan) choose(b *v1beta2.EtcdBackup, seen observation) (place task.Place
 	return place, p.problem == nil
 }
 
-func invalidPlace(err error) *problem {
+func invalidPlace(err error) *status.Problem {
 	var what *task.Problem
 	if errors.As(err, &what) {
-		return &problem{reason: what.Reason, message: what.Message}
+		return &status.Problem{Reason: what.Reason, Message: what.Message}
 	}
-	return &problem{reason: task.ReasonPlaceInvalid, message: err.Error()}
+	return &status.Problem{Reason: task.ReasonPlaceInvalid, Message: err.Error()}
 }
 
 // claim has status name the pod. Nothing else is done.
@@ -204,7 +204,7 @@ func (p *plan) awaitEnd(pod *corev1.Pod) {
 	if p.problem != nil {
 		return
 	}
-	p.problem = &problem{reason: reasonPodEnding, message: fmt.Sprintf("Waiting for pod %q to end", pod.Name), passes: true}
+	p.problem = &status.Problem{Reason: reasonPodEnding, Message: fmt.Sprintf("Waiting for pod %q to end", pod.Name), Retriable: true}
 }
 
 // succeed stores the result of a try.

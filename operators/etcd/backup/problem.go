@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -26,14 +26,6 @@ const (
 	reasonNoSecret        = "SecretNotFound"
 	reasonPodEnding       = "PodEnding"
 )
-
-// problem is something to report.
-type problem struct {
-	reason, message string
-	// passes is true when the operator works on it, or tries again, and false when a user has to
-	// act.
-	passes bool
-}
 
 // refutes says whether a failed proof is about the backup: it is not to be relied on, and not proved
 // again. Anything else is about the proof.
@@ -63,7 +55,7 @@ func speechless(try *v1beta2.BackupTry) task.Problem {
 }
 
 // absent is about a Secret that a step needs, and that does not exist.
-func absent(b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) *problem {
+func absent(b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) *status.Problem {
 	storage, field := storageSecret(b)
 	i := slices.IndexFunc(seen.absent, func(name string) bool { return name == storage || step == v1beta2.BackupSave })
 	if i < 0 {
@@ -75,31 +67,22 @@ func absent(b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) *p
 	case b.Spec.ClientTLSSecret:
 		field = "spec.clientTLSSecret"
 	default:
-		return &problem{reason: reasonNoSecret, passes: true, message: fmt.Sprintf("Waiting for Secret %q of EtcdCluster %q", secret, b.Spec.EtcdCluster)}
+		return &status.Problem{Reason: reasonNoSecret, Retriable: true, Message: fmt.Sprintf("Waiting for Secret %q of EtcdCluster %q", secret, b.Spec.EtcdCluster)}
 	}
-	return &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q, which %s names, does not exist: create it in namespace %q", secret, field, b.Namespace)}
+	return &status.Problem{Reason: reasonNoSecret, Message: fmt.Sprintf("Secret %q, which %s names, does not exist: create it in namespace %q", secret, field, b.Namespace)}
 }
 
 // unready is about the EtcdCluster that a backup is to be made of.
-func unready(b *v1beta2.EtcdBackup, seen observation) *problem {
+func unready(b *v1beta2.EtcdBackup, seen observation) *status.Problem {
 	switch name := b.Spec.EtcdCluster; {
 	case name == "":
 		return nil
 	case seen.cluster == nil:
-		return &problem{reason: reasonNoCluster, message: fmt.Sprintf("There is no EtcdCluster %q in namespace %q: create it, or name another one in spec.etcdCluster", name, b.Namespace)}
+		return &status.Problem{Reason: reasonNoCluster, Message: fmt.Sprintf("There is no EtcdCluster %q in namespace %q: create it, or name another one in spec.etcdCluster", name, b.Namespace)}
 	case seen.cluster.Status.ClusterID == "" || len(endpoints(b, seen)) == 0:
-		return &problem{reason: reasonClusterNotReady, passes: true, message: fmt.Sprintf("Waiting for EtcdCluster %q to be created", name)}
+		return &status.Problem{Reason: reasonClusterNotReady, Retriable: true, Message: fmt.Sprintf("Waiting for EtcdCluster %q to be created", name)}
 	}
 	return nil
-}
-
-// writeProblem reports a write that failed.
-func writeProblem(failure error) *problem {
-	if failure == nil {
-		return nil
-	}
-	reason, message, passes := apply.Problem(failure, "EtcdBackup")
-	return &problem{reason: reason, message: message, passes: passes}
 }
 
 // unended is a sentence without its full stop, so that more can follow.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -22,45 +23,37 @@ func summarize(b *v1beta2.EtcdBackup, seen observation, next *plan, failure erro
 	after := b.DeepCopy()
 	after.Status = st
 	conditions := status.Conditions{List: &st.Conditions, Generation: b.Generation}
-	switch p := firstProblem(after, next, failure); {
-	case p == nil:
+	if p := firstProblem(after, next, failure); p != nil {
+		conditions.MarkProblem(p)
+	} else {
 		conditions.MarkReady(ready(after))
-	case p.passes:
-		conditions.MarkReconciling(p.reason, p.message)
-	default:
-		conditions.MarkStalled(p.reason, p.message)
 	}
 	return st
 }
 
 // firstProblem goes through what may keep an EtcdBackup from being Ready, the worst first. The list is
 // the specification of that condition.
-func firstProblem(b *v1beta2.EtcdBackup, next *plan, failure error) *problem {
-	for _, check := range []func() *problem{
-		func() *problem { return writeProblem(failure) },
-		func() *problem { return paused(b) },
-		func() *problem { return waits(next) },
-		func() *problem { return failed(b) },
-		func() *problem { return unfinished(b, next) },
-	} {
-		if p := check(); p != nil {
-			return p
-		}
-	}
-	return nil
+func firstProblem(b *v1beta2.EtcdBackup, next *plan, failure error) *status.Problem {
+	return status.First(
+		func() *status.Problem { return apply.Problem(failure, "EtcdBackup") },
+		func() *status.Problem { return paused(b) },
+		func() *status.Problem { return waits(next) },
+		func() *status.Problem { return failed(b) },
+		func() *status.Problem { return unfinished(b, next) },
+	)
 }
 
-func paused(b *v1beta2.EtcdBackup) *problem {
+func paused(b *v1beta2.EtcdBackup) *status.Problem {
 	if !b.Spec.Paused {
 		return nil
 	}
-	return &problem{reason: reasonPaused, message: "spec.paused is true: no backup is begun, and none is removed"}
+	return &status.Problem{Reason: reasonPaused, Message: "spec.paused is true: no backup is begun, and none is removed"}
 }
 
 // waits is what keeps a step from being begun, or its pod from starting. That a pod is still ending is
 // worth a word only where nothing else can be reported.
-func waits(next *plan) *problem {
-	isEnding := next.problem != nil && next.problem.reason == reasonPodEnding
+func waits(next *plan) *status.Problem {
+	isEnding := next.problem != nil && next.problem.Reason == reasonPodEnding
 	if isEnding && (next.status.Last != nil || next.status.LastFailure != nil) {
 		return nil
 	}
@@ -68,7 +61,7 @@ func waits(next *plan) *problem {
 }
 
 // failed is the last try that failed, until a later one was done.
-func failed(b *v1beta2.EtcdBackup) *problem {
+func failed(b *v1beta2.EtcdBackup) *status.Problem {
 	f := b.Status.LastFailure
 	if f == nil {
 		return nil
@@ -80,12 +73,12 @@ func failed(b *v1beta2.EtcdBackup) *problem {
 	case b.Status.NextTime != nil:
 		message += ". It is tried again at " + inWords(b.Status.NextTime.Time)
 	}
-	return &problem{reason: f.Reason, message: message, passes: f.Passes}
+	return &status.Problem{Reason: f.Reason, Message: message, Retriable: f.Passes}
 }
 
 // unfinished is about a backup that does not count yet. A periodic EtcdBackup that has one remains
 // Ready while the next is made.
-func unfinished(b *v1beta2.EtcdBackup, next *plan) *problem {
+func unfinished(b *v1beta2.EtcdBackup, next *plan) *status.Problem {
 	if b.Status.Succeeded && (isPeriodic(b) || !owesProof(b)) {
 		return nil
 	}
@@ -95,13 +88,13 @@ func unfinished(b *v1beta2.EtcdBackup, next *plan) *problem {
 	}
 	switch {
 	case step == v1beta2.BackupProve && b.Status.Last != nil:
-		return &problem{reason: reasonProving, passes: true, message: fmt.Sprintf("Proving the backup %s by restoring it", b.Status.Last.Key)}
+		return &status.Problem{Reason: reasonProving, Retriable: true, Message: fmt.Sprintf("Proving the backup %s by restoring it", b.Status.Last.Key)}
 	case step == v1beta2.BackupPrune:
-		return &problem{reason: reasonPruning, passes: true, message: "Removing the backups that are not kept"}
+		return &status.Problem{Reason: reasonPruning, Retriable: true, Message: "Removing the backups that are not kept"}
 	case b.Status.NextTime != nil:
-		return &problem{reason: reasonWaiting, passes: true, message: "The first backup is due at " + inWords(b.Status.NextTime.Time)}
+		return &status.Problem{Reason: reasonWaiting, Retriable: true, Message: "The first backup is due at " + inWords(b.Status.NextTime.Time)}
 	}
-	return &problem{reason: reasonSaving, passes: true, message: "The backup is being made"}
+	return &status.Problem{Reason: reasonSaving, Retriable: true, Message: "The backup is being made"}
 }
 
 // ready says which backup there is.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -26,7 +27,7 @@ type certificates struct {
 	// doubt says why members may refuse each other all the same.
 	doubt string
 	// problem is what is wrong with the Secrets.
-	problem *problem
+	problem *status.Problem
 }
 
 // mountedSecret is a Secret that pods mount, and the keys of it that are used.

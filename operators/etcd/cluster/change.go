@@ -75,7 +75,8 @@ func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 // lacksImage says whether a member does not run because its image cannot be pulled.
 func lacksImage(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == containerName && pods.ObstacleOf(c) == pods.NoImage
+		reason, _ := pods.CannotStart(pod, c)
+		return c.Name == containerName && reason == pods.NoImage
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -24,12 +25,12 @@ type plan struct {
 	// memory is what status remembers for later.
 	memory memory
 	// problem is what keeps the cluster from being as requested, the first that was found.
-	problem *problem
+	problem *status.Problem
 	// activity is what is under way: the type of a condition and, in words, what.
 	activity, doing string
 	// underWay reports the restore that is under way, and only is the one member of a cluster that has
 	// just been restored.
-	underWay *problem
+	underWay *status.Problem
 	only     *v1beta2.MemberStatus
 	// target is the version that members are being changed to; empty if none.
 	target string

@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 			}
 			problem := ""
 			if p.problem != nil {
-				problem = p.problem.reason + ": " + p.problem.message
+				problem = p.problem.Reason + ": " + p.problem.Message
 			}
 			if tc.problem == "" && problem != "" || !strings.HasPrefix(problem, tc.problem) {
 				t.Errorf("it reports %q, want %q", problem, tc.problem)

@@ -12,6 +12,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -93,7 +94,7 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
 	case len(foreign) > 0:
 		p.stall(reasonExisting, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), clusterLabel)
 	case len(leaving) > 0:
-		p.report(problem{reason: reasonExisting, passes: true, message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
+		p.report(status.Problem{Reason: reasonExisting, Retriable: true, Message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
 	case !ec.Spec.AdoptExisting:
 		p.stall(reasonExisting, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
 	case !hasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
@@ -157,5 +158,5 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions
 			p.create(ec, seen, m, wanted, start{isSealed: true, token: string(ec.UID)})
 		}
 	}
-	p.report(problem{reason: reasonForgotten, passes: true, message: nobody + "Waiting for the members of the volumes that are there"})
+	p.report(status.Problem{Reason: reasonForgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})
 }

@@ -42,16 +42,8 @@ const (
 	reasonRestoreFailed  = "RestoreFailed"
 )
 
-// problem is something to report.
-type problem struct {
-	reason, message string
-	// passes is true when the operator works on it, or tries again, and false when
-	// nothing will happen until a user acts.
-	passes bool
-}
-
 // report reports a problem, unless there is one already.
-func (p *plan) report(what problem) {
+func (p *plan) report(what status.Problem) {
 	if p.problem == nil {
 		p.problem = &what
 	}
@@ -59,21 +51,18 @@ func (p *plan) report(what problem) {
 
 // stall reports what only the user can end.
 func (p *plan) stall(reason, format string, args ...any) {
-	p.report(problem{reason: reason, message: fmt.Sprintf(format, args...)})
+	p.report(status.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // writeProblem reports a write that failed.
-func writeProblem(failure error) *problem {
-	if failure == nil {
-		return nil
-	}
-	reason, message, passes := apply.Problem(failure, "EtcdCluster")
-	if failed, ok := errors.AsType[*loop.WriteError](failure); ok && reason == apply.ReasonRetrying {
+func writeProblem(failure error) *status.Problem {
+	p := apply.Problem(failure, "EtcdCluster")
+	if failed, ok := errors.AsType[*loop.WriteError](failure); ok && p.Reason == apply.ReasonRetrying {
 		if _, isRequest := failed.Write.(loop.Call); isRequest {
-			message = "A request to etcd failed and is retried: " + status.Shortened(failure.Error())
+			p.Message = "A request to etcd failed and is retried: " + status.Shortened(failure.Error())
 		}
 	}
-	return &problem{reason: reason, message: message, passes: passes}
+	return p
 }
 
 // lastWords is what etcd says of why it ends, in its log as JSON: the last line of the gravest level.
@@ -115,40 +104,25 @@ type obstacle struct {
 	isStarting, isCrash bool
 }
 
-// problemOfOther is what keeps a container from starting that admission has added: etcd may wait for it.
-func problemOfOther(pod *corev1.Pod, c corev1.ContainerStatus, now time.Time) string {
-	if crash, loops := pods.CrashLoop(c, now); loops {
-		return fmt.Sprintf("its container %q is crash-looping: %s", c.Name, crash.LastWords)
-	}
-	switch pods.ObstacleOf(c) {
-	case pods.None:
-	case pods.NoImage:
-		return fmt.Sprintf("the image %q of its container %q cannot be pulled", pods.ImageOf(pod, c.Name), c.Name)
-	case pods.NoStart:
-		return fmt.Sprintf("its container %q cannot start: %s", c.Name, status.Shortened(c.State.Waiting.Message))
-	}
-	return ""
-}
-
-// problemOfContainers is what keeps the containers of a member from running.
+// problemOfContainers is what keeps the containers of a member from running: also those that admission has added, for
+// which etcd may wait.
 func problemOfContainers(m *member, now time.Time) obstacle {
 	for _, c := range pods.Statuses(m.pod) {
 		crash, loops := pods.CrashLoop(c, now)
-		switch wait := c.State.Waiting; {
-		case c.Name != containerName:
-			if words := problemOfOther(m.pod, c, now); words != "" && !m.follows {
-				return obstacle{words: words}
-			}
+		reason, words := pods.CannotStart(m.pod, c)
+		isEtcd := c.Name == containerName
+		switch {
+		case !isEtcd && m.follows:
+		case !isEtcd && loops:
+			return obstacle{words: fmt.Sprintf("its container %q is crash-looping: %s", c.Name, crash.LastWords)}
 		case loops:
 			// Not how often: what stays as it is, is not written again and again.
 			if words := lastWords(c, crash.LastWords); words != "" {
 				return obstacle{words: "etcd is crash-looping: " + words, isCrash: true}
 			}
 			return obstacle{words: "etcd is crash-looping", isCrash: true}
-		case pods.ObstacleOf(c) == pods.NoImage:
-			return obstacle{words: fmt.Sprintf("the image %q cannot be pulled", imageOfContainer(m.pod))}
-		case pods.ObstacleOf(c) == pods.NoStart:
-			return obstacle{words: "its container cannot start: " + status.Shortened(wait.Message)}
+		case reason != "":
+			return obstacle{words: words}
 		}
 	}
 	return obstacle{}
@@ -162,12 +136,11 @@ func problemOfPod(m *member, now time.Time) obstacle {
 	if problem := problemOfContainers(m, now); problem.words != "" {
 		return problem
 	}
-	for _, condition := range m.pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return obstacle{words: "its pod cannot be scheduled: " + status.Shortened(condition.Message)}
-		}
+	isGated := pods.IsGated(m.pod, gate)
+	if words := pods.Unschedulable(m.pod); words != "" && !isGated {
+		return obstacle{words: "its pod " + words}
 	}
-	waits := m.pod.Spec.NodeName == "" && !pods.IsGated(m.pod, gate) && now.Sub(m.pod.CreationTimestamp.Time) > slowBinding
+	waits := m.pod.Spec.NodeName == "" && !isGated && now.Sub(m.pod.CreationTimestamp.Time) > slowBinding
 	switch {
 	case waits && m.claim != nil && m.claim.Status.Phase == corev1.ClaimPending:
 		return obstacle{words: fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.claim.Name)}

@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -75,7 +76,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	}
 	for _, m := range surviving {
 		if !m.hasAnswered() {
-			p.report(problem{reason: reasonQuorumLost, passes: true, message: fmt.Sprintf(
+			p.report(status.Problem{Reason: reasonQuorumLost, Retriable: true, Message: fmt.Sprintf(
 				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.name)})
 			return true
 		}
@@ -139,7 +140,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	if m.pod != nil && !m.hasAnswered() {
 		message += "; " + m.problem.words
 	}
-	p.report(problem{reason: reasonRecovering, passes: true, message: message})
+	p.report(status.Problem{Reason: reasonRecovering, Retriable: true, Message: message})
 	others := false
 	for _, other := range p.view.present {
 		if other == m || other.pod == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -319,7 +320,7 @@ func (p *plan) reportRestore() {
 	if r.Problem != "" {
 		message += "; " + r.Problem
 	}
-	p.underWay = &problem{reason: reasonRestoring, passes: true, message: fmt.Sprintf("%s is under way: %s", what, message)}
+	p.underWay = &status.Problem{Reason: reasonRestoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
 }
 
 // stoppedAnnotation has, on the pods of members that were stopped for a restore, the name of the seed.

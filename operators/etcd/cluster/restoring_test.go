@@ -65,7 +65,7 @@ func TestRestoring(t *testing.T) {
 				t.Errorf("what it asks for (-want +got):\n%s", diff)
 			}
 			st := tc.world.ec.Status.DeepCopy()
-			if first := firstProblem(tc.world.ec, p, st, "", nil); tc.problem != "" && (first == nil || !strings.HasPrefix(first.reason+": "+first.message, tc.problem)) {
+			if first := firstProblem(tc.world.ec, p, st, "", nil); tc.problem != "" && (first == nil || !strings.HasPrefix(first.Reason+": "+first.Message, tc.problem)) {
 				t.Errorf("it reports %v, want %q", first, tc.problem)
 			}
 		})

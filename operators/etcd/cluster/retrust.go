@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -60,7 +61,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 	if len(cutOff) == 0 {
 		return
 	}
-	p.report(problem{reason: reasonNotTrusted, passes: true, message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
+	p.report(status.Problem{Reason: reasonNotTrusted, Retriable: true, Message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
 		"they are restarted in their pods, with their data, which is an outage of seconds"})
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):

@@ -7,6 +7,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -86,7 +87,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 // rolling reports what of the members is changed, if that is not their version.
 func (p *plan) rolling(what string) {
 	if p.activity == "" {
-		p.report(problem{reason: reasonRollingOut, passes: true, message: "Members are changed one after the other, " + what})
+		p.report(status.Problem{Reason: reasonRollingOut, Retriable: true, Message: "Members are changed one after the other, " + what})
 	}
 }
 

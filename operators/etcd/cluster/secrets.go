@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -154,7 +155,7 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 			return true
 		}}
 		if data, made.stale, err = g.generate(); err != nil || len(made.stale) > 0 {
-			made.problem = &problem{reason: reasonCreating, message: "Certificates are being made", passes: true}
+			made.problem = &status.Problem{Reason: reasonCreating, Message: "Certificates are being made", Retriable: true}
 			return made, until, err
 		}
 		until, made.caHash = g.until, hashOfCA(g.newest)
@@ -162,7 +163,7 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 		for _, u := range usesOf(ec) {
 			content, _, err := contents.Read(ctx, r.Live, contents.Source{Kind: contents.Secret, NamespacedName: types.NamespacedName{Namespace: ec.Namespace, Name: u.secret}})
 			if apierrors.IsNotFound(err) {
-				made.problem = &problem{reason: reasonNoSecret, message: fmt.Sprintf("Secret %q does not exist: create it, or correct %s", u.secret, u.field)}
+				made.problem = &status.Problem{Reason: reasonNoSecret, Message: fmt.Sprintf("Secret %q does not exist: create it, or correct %s", u.secret, u.field)}
 				return made, until, nil
 			} else if err != nil {
 				return made, until, err
@@ -194,12 +195,12 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 }
 
 // check checks the Secrets of [usesOf], all of them, and says what is wrong first.
-func check(ec *v1beta2.EtcdCluster, data []map[string][]byte, now time.Time) (checked []pki.Checked, first *problem) {
+func check(ec *v1beta2.EtcdCluster, data []map[string][]byte, now time.Time) (checked []pki.Checked, first *status.Problem) {
 	uses := usesOf(ec)
 	for i, u := range uses {
 		c, wrong := pki.Check(u.role, data[i], hostsOf(ec, u.role), now)
 		if wrong != nil && first == nil {
-			first = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v. The members keep what they have", u.secret, wrong)}
+			first = &status.Problem{Reason: reasonBadSecret, Message: fmt.Sprintf("Secret %q: %v. The members keep what they have", u.secret, wrong)}
 		}
 		checked = append(checked, c)
 	}
@@ -207,7 +208,7 @@ func check(ec *v1beta2.EtcdCluster, data []map[string][]byte, now time.Time) (ch
 		return checked, first
 	}
 	if wrong := checked[2].IsTrustedBy(checked[1], now); wrong != nil {
-		first = &problem{reason: reasonBadSecret, message: fmt.Sprintf("Secret %q: %v (of Secret %q)", uses[2].secret, wrong, uses[1].secret)}
+		first = &status.Problem{Reason: reasonBadSecret, Message: fmt.Sprintf("Secret %q: %v (of Secret %q)", uses[2].secret, wrong, uses[1].secret)}
 	}
 	return checked, first
 }

@@ -22,8 +22,8 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	m := next.memory
 	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
 	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
-	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.reason == apply.ReasonRefused {
-		st.Restoring.Problem = p.message // for the EtcdRestore
+	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.Reason == apply.ReasonRefused {
+		st.Restoring.Problem = p.Message // for the EtcdRestore
 	}
 
 	st.ObservedGeneration = ec.Generation
@@ -127,13 +127,10 @@ func same(was, is v1beta2.MemberStatus) bool {
 func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, waiting string, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
 	p := firstProblem(ec, next, st, waiting, failure)
-	switch {
-	case p == nil:
+	if p != nil {
+		conditions.MarkProblem(p)
+	} else {
 		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
-	case p.passes:
-		conditions.MarkReconciling(p.reason, p.message)
-	default:
-		conditions.MarkStalled(p.reason, p.message)
 	}
 	setAvailable(conditions, st, next)
 	for activity, reason := range map[string]string{
@@ -148,8 +145,8 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	slices.SortFunc(st.Conditions, byType)
 	st.Phase, st.Reason = v1beta2.PhaseRunning, ""
 	switch {
-	case p != nil && !p.passes && !next.view.hasQuorum && next.view.find((*member).refuses) == nil:
-		st.Phase, st.Reason = v1beta2.PhaseFailed, p.message
+	case p != nil && !p.Retriable && !next.view.hasQuorum && next.view.find((*member).refuses) == nil:
+		st.Phase, st.Reason = v1beta2.PhaseFailed, p.Message
 	case st.ClusterID == "":
 		st.Phase = v1beta2.PhaseCreating
 	}
@@ -178,45 +175,40 @@ func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, n
 
 // firstProblem goes through what may be wrong, the worst first. The list is the specification of
 // the condition Ready.
-func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, waiting string, failure error) *problem {
-	for _, check := range []func() *problem{
-		func() *problem { return paused(ec) },
-		func() *problem { return lossProblem(next) },
-		func() *problem { return writeProblem(failure) },
-		func() *problem { return next.underWay },
-		func() *problem { return next.problem },
-		func() *problem { return activityProblem(next, waiting) },
-		func() *problem { return full(next) },
-		func() *problem { return unavailable(st, waiting) },
-		func() *problem { return unreached(next, st) },
-	} {
-		if p := check(); p != nil {
-			return p
-		}
-	}
-	return nil
+func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, waiting string, failure error) *status.Problem {
+	return status.First(
+		func() *status.Problem { return paused(ec) },
+		func() *status.Problem { return lossProblem(next) },
+		func() *status.Problem { return writeProblem(failure) },
+		func() *status.Problem { return next.underWay },
+		func() *status.Problem { return next.problem },
+		func() *status.Problem { return activityProblem(next, waiting) },
+		func() *status.Problem { return full(next) },
+		func() *status.Problem { return unavailable(st, waiting) },
+		func() *status.Problem { return unreached(next, st) },
+	)
 }
 
-func paused(ec *v1beta2.EtcdCluster) *problem {
+func paused(ec *v1beta2.EtcdCluster) *status.Problem {
 	if !ec.Spec.Paused {
 		return nil
 	}
-	return &problem{reason: reasonPaused, message: "spec.paused is true: nothing of the cluster is changed"}
+	return &status.Problem{Reason: reasonPaused, Message: "spec.paused is true: nothing of the cluster is changed"}
 }
 
 // lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then. Until a
 // restore has switched, it is what ends the loss; after that, it is the restored cluster that is lost.
-func lossProblem(next *plan) *problem {
+func lossProblem(next *plan) *status.Problem {
 	r := next.memory.restoring
 	isAnswered := r != nil && r.Phase != v1beta2.RestoreCompleting
-	if !isAnswered && next.problem != nil && next.problem.reason == reasonQuorumLost {
+	if !isAnswered && next.problem != nil && next.problem.Reason == reasonQuorumLost {
 		return next.problem
 	}
 	return nil
 }
 
 // activityProblem reports what is under way, with what it waits for.
-func activityProblem(next *plan, waiting string) *problem {
+func activityProblem(next *plan, waiting string) *status.Problem {
 	reasons := map[string]string{
 		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
 	}
@@ -227,24 +219,24 @@ func activityProblem(next *plan, waiting string) *problem {
 	if waiting != "" {
 		message += "; " + waiting
 	}
-	return &problem{reason: reasons[next.activity], message: message, passes: true}
+	return &status.Problem{Reason: reasons[next.activity], Message: message, Retriable: true}
 }
 
-func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *problem {
+func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem {
 	if waiting == "" {
 		return nil
 	}
-	return &problem{reason: reasonUnavailable, message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), passes: true}
+	return &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), Retriable: true}
 }
 
 // unreached reports a member that serves, and that clients do not get to: the kubelet has not found its
 // pod ready yet, or not any more.
-func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *problem {
+func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *status.Problem {
 	m := next.view.find(func(m *member) bool { return m.follows && m.isVoter() && !m.isForeign() && !m.isReached })
 	if m == nil {
 		return nil
 	}
-	return &problem{reason: reasonNotReached, message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), passes: true}
+	return &status.Problem{Reason: reasonNotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), Retriable: true}
 }
 
 // firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
@@ -264,9 +256,9 @@ func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string 
 	return first
 }
 
-func full(next *plan) *problem {
+func full(next *plan) *status.Problem {
 	if len(next.alarms(members.NoSpace)) == 0 {
 		return nil
 	}
-	return &problem{reason: reasonNoSpace, passes: true, message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
+	return &status.Problem{Reason: reasonNoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
 }

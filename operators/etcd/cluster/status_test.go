@@ -84,7 +84,7 @@ func TestStatus(t *testing.T) {
 		},
 		"the container of one cannot start": {
 			healthy(anEtcd(), 1, 2, 3).silences(3).waits(3, "CreateContainerConfigError", "no such Secret"),
-			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: its container cannot start: no such Secret",
+			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: container \"etcd\" cannot start: no such Secret",
 		},
 		"one has no node": {
 			healthy(anEtcd(), 1, 2, 3).silences(3).unschedulable(3, "0/1 nodes are available"),

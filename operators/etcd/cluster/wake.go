@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 )
 
 // This file says how soon a cluster is looked at again. Of what members do there is no event.
@@ -56,9 +57,9 @@ func (p *plan) pace(before waiting) {
 // outcome is what was decided, in words.
 func (p *plan) outcome() string {
 	all := []string{p.activity, p.doing, p.Claim}
-	for _, is := range []*problem{p.problem, p.underWay} {
+	for _, is := range []*status.Problem{p.problem, p.underWay} {
 		if is != nil {
-			all = append(all, is.reason, is.message)
+			all = append(all, is.Reason, is.Message)
 		}
 	}
 	for _, w := range p.Writes {

@@ -274,8 +274,8 @@ func TestRead(t *testing.T) {
 		"unschedulable": {corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "backups" not found`,
 		}}}, waiting(ReasonUnschedulable, `Pod "p" cannot be scheduled: persistentvolumeclaim "backups" not found`)},
-		"no image":     {agentIs(waits("ErrImagePull")), waiting(ReasonNoImage, `Pod "p": image "i" cannot be pulled`)},
-		"cannot start": {agentIs(waits("CreateContainerConfigError")), waiting(ReasonCannotStart, `Pod "p": container "agent" cannot be started: because`)},
+		"no image":     {agentIs(waits("ErrImagePull")), waiting(ReasonNoImage, `Pod "p": the image "i" cannot be pulled`)},
+		"cannot start": {agentIs(waits("CreateContainerConfigError")), waiting(ReasonCannotStart, `Pod "p": container "agent" cannot start: because`)},
 		"a bad proof": {corev1.PodStatus{
 			ContainerStatuses: []corev1.ContainerStatus{{Name: AgentContainer, State: ended(1, "Error", unfit)}},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: ended(0, "", ""),

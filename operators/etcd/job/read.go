@@ -43,7 +43,7 @@ const (
 	// ReasonUnschedulable says that no node takes the pod.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonNoImage says that an image cannot be pulled.
-	ReasonNoImage = "ImagePullBackOff"
+	ReasonNoImage = pods.NoImage
 	// ReasonCannotStart says that a container cannot be started.
 	ReasonCannotStart = "CannotStart"
 )
@@ -176,10 +176,8 @@ func withEtcds(pod *corev1.Pod, p task.Problem) *task.Problem {
 
 // obstacle is what keeps a pod from starting, or a container of it.
 func obstacle(pod *corev1.Pod) *task.Problem {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q cannot be scheduled: %s", pod.Name, c.Message), Passes: true}
-		}
+	if words := pods.Unschedulable(pod); words != "" && len(pod.Spec.SchedulingGates) == 0 {
+		return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q %s", pod.Name, words), Passes: true}
 	}
 	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
 	for _, c := range pod.Status.InitContainerStatuses {
@@ -190,12 +188,12 @@ func obstacle(pod *corev1.Pod) *task.Problem {
 		}
 	}
 	for _, c := range pods.Statuses(pod) {
-		switch pods.ObstacleOf(c) {
-		case pods.NoImage:
-			return &task.Problem{Reason: ReasonNoImage, Message: fmt.Sprintf("Pod %q: image %q cannot be pulled", pod.Name, pods.ImageOf(pod, c.Name)), Passes: true}
-		case pods.NoStart:
-			return &task.Problem{Reason: ReasonCannotStart, Message: fmt.Sprintf("Pod %q: container %q cannot be started: %s", pod.Name, c.Name, c.State.Waiting.Message), Passes: true}
-		case pods.None:
+		reason, words := pods.CannotStart(pod, c)
+		if reason != "" && reason != ReasonNoImage {
+			reason = ReasonCannotStart
+		}
+		if reason != "" {
+			return &task.Problem{Reason: reason, Message: fmt.Sprintf("Pod %q: %s", pod.Name, words), Passes: true}
 		}
 	}
 	return nil
