@@ -183,7 +183,7 @@ simulate: ## Play HISTORIES histories of the stories of $OPERATOR from SEED on, 
 LOCALCLUSTER_PACKAGES = . ./internal/... ./components/pause
 
 .PHONY: lint
-lint: ## go vet and golangci-lint
+lint: generators ## go vet, golangci-lint, and actionlint over .github/workflows
 	go build -C tools/golangci-lint -o $(BIN)/ tool
 	$(BIN)/golangci-lint run --build-tags apiserver,e2e
 	cd localcluster && $(BIN)/golangci-lint run --config ../.golangci.yml --build-tags cluster $(LOCALCLUSTER_PACKAGES)
@@ -191,6 +191,11 @@ lint: ## go vet and golangci-lint
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/olm && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/dashboards && $(BIN)/golangci-lint run --config ../../.golangci.yml
+	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
+
+.PHONY: shellcheck
+shellcheck: ## ShellCheck over the scripts; it is not built, and no part of ci: apt-get install shellcheck
+	shellcheck hack/*.sh .ci/run
 
 .PHONY: vulncheck
 vulncheck: generators ## Name the known vulnerabilities that the code reaches; needs the Internet, and is no part of test

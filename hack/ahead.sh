@@ -13,6 +13,7 @@ shift
 # fetch FOLDER FLAG-OR-PACKAGE...: go list fetches the modules that it finds packages in.
 fetch() { (cd "$1" && go list -deps "${@:2}") & }
 
+# shellcheck disable=SC2086 # $PROGRAMS is a list
 ahead() {
 	fetch localcluster . ./components/...
 	if [[ $purpose == demo ]]; then fetch . -test $PROGRAMS ./operators/at; else fetch . -test -tags apiserver,e2e ./...; fi

@@ -15,6 +15,7 @@ kubectl get pods --all-namespaces
 # Etcd's comes last: hack/ahead.sh is still compiling its image.
 shopt -s extglob
 for demo in operators/{!(etcd),etcd}/config/samples/demo.sh; do
+	# shellcheck source=/dev/null
 	source "$demo"
 done
 say "All of it worked."

@@ -17,10 +17,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 operators=${1:-all}
-[[ $operators != all ]] || operators=$(ls operators/*/operator.go | cut -d/ -f2)
+[[ $operators != all ]] || operators=$(printf '%s\n' operators/*/operator.go | cut -d/ -f2)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+# shellcheck disable=SC2317 # the trap calls it
 undeploy() {
 	for operator in $operators; do
 		kubectl delete --ignore-not-found -k "operators/$operator/config/policy" >/dev/null || true
@@ -48,6 +49,7 @@ packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 # The alerts and the network are about all of them.
 [[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts ./test/e2e/network"
 # run FLAG...: they mostly wait, so there are as many packages at a time as there are processors.
+# shellcheck disable=SC2086 # $packages is a list
 run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
 case ${RUN:-} in

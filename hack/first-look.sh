@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 imports=$(go list -f '{{range .TestImports}}{{.}} {{end}}' ./operators/at)
+# shellcheck disable=SC2086 # $imports is a list
 bin/localcluster build --title "building the At operator, to show it on a simulated API server first" -o /dev/null -- $imports
 go test -c -o bin/at-simulation ./operators/at
 printf '\n\033[1mAt, simulated: the operator is killed right after it claims the run, the worst moment\033[0m\n'

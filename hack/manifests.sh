@@ -4,6 +4,7 @@
 #
 # Usage: hack/manifests.sh OPERATOR...
 set -euo pipefail
+shopt -s extglob
 cd "$(dirname "$0")/.."
 
 for operator in "$@"; do
@@ -12,7 +13,7 @@ for operator in "$@"; do
 	apis=$(go list -f '{{range .Imports}}{{println .}}{{end}}' "./operators/$operator/..." |
 		sed -n 's|^example.com/fairlead/\(api/.*\)|./\1|p' | sort -u | paste -sd ';')
 	bin/controller-gen crd:generateEmbeddedObjectMeta=true paths="$apis" output:crd:dir="$config/crd"
-	bin/crdtrim $(ls "$config"/crd/*.yaml | grep -v kustomization)
+	bin/crdtrim "$config"/crd/!(kustomization).yaml
 	bin/controller-gen rbac:roleName=manager-role paths="./operators/$operator/..." output:rbac:dir="$config/rbac"
 	{
 		printf '%s\n' '# Made by hack/manifests.sh from rules.yaml: change it there.' \

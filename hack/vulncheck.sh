@@ -3,7 +3,7 @@
 # database of them is on the Internet: without it nothing is checked, and that is
 # said.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 found=0
 for module in . localcluster tools tools/dist tools/olm tools/dashboards; do
