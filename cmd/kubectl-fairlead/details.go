@@ -82,6 +82,9 @@ func ofCluster(p *page, o *etcdv1beta2.EtcdCluster) {
 	}
 	p.add("adding", "%s", o.Status.Adding)
 	p.add("changing", "%s", o.Status.Changing)
+	if m := o.Status.Maintenance; m != nil {
+		p.add("maintenance", "%s of %s, until %s at the latest", m.Type, m.Member, m.Deadline.Format(time.RFC3339))
+	}
 	for _, m := range o.Status.MemberList {
 		words := []string{map[bool]string{true: "ready", false: "not ready"}[m.Ready]}
 		if m.Learner {

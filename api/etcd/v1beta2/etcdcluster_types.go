@@ -449,6 +449,16 @@ type EtcdClusterStatus struct {
 	// +optional
 	Prepared string `json:"prepared,omitempty"`
 
+	// maintenance is the compaction or defragmentation of a member that is under way, from before the member is
+	// asked for it. Until it is over, nothing else is changed of the members.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+
+	// fullDatabase is how far the operator has got with a database that is full. It is empty again once there are
+	// writes, and no member is left whose file is still to be defragmented.
+	// +optional
+	FullDatabase *FullDatabase `json:"fullDatabase,omitempty"`
+
 	// founders are the members that the cluster begins with, or began with.
 	// +optional
 	// +listType=atomic
@@ -527,6 +537,53 @@ type MemberStatus struct {
 	// problem says why it is not ready.
 	// +optional
 	Problem string `json:"problem,omitempty"`
+}
+
+// MaintenanceType is a request to a member that may take minutes.
+// +kubebuilder:validation:Enum=Compaction;Defragmentation
+type MaintenanceType string
+
+// The types of maintenance.
+const (
+	// MaintenanceCompaction drops the history of all keys.
+	MaintenanceCompaction MaintenanceType = "Compaction"
+	// MaintenanceDefragmentation makes the file of a member's database as small as it can be. The member does not
+	// serve meanwhile.
+	MaintenanceDefragmentation MaintenanceType = "Defragmentation"
+)
+
+// Maintenance is a compaction or defragmentation that is under way.
+type Maintenance struct {
+	// type is Compaction or Defragmentation.
+	Type MaintenanceType `json:"type"`
+
+	// member is the member that is asked for it.
+	Member string `json:"member"`
+
+	// revision is the revision up to which a compaction drops the history.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// startTime is when it was decided.
+	StartTime metav1.Time `json:"startTime"`
+
+	// deadline is when it counts as over at the latest: then the member is asked again, like any other.
+	Deadline metav1.Time `json:"deadline"`
+}
+
+// FullDatabase is how far the operator has got with a database that is full.
+type FullDatabase struct {
+	// compactedRevision is the revision up to which the history was dropped.
+	CompactedRevision int64 `json:"compactedRevision"`
+
+	// defragmentedMembers are the members that were defragmented since then.
+	// +optional
+	// +listType=atomic
+	DefragmentedMembers []string `json:"defragmentedMembers,omitempty"`
+
+	// resolvedTime is when the last alarm was gone.
+	// +optional
+	ResolvedTime *metav1.Time `json:"resolvedTime,omitempty"`
 }
 
 // QuorumLoss is a loss of quorum.

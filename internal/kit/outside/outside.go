@@ -44,3 +44,21 @@ func Each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	}
 	all.Wait()
 }
+
+type backgroundKey struct{}
+
+// WithBackground has whatever is begun in the background with the context be started by a function: tests that
+// get in between have no goroutines.
+func WithBackground(ctx context.Context, start func(do func())) context.Context {
+	return context.WithValue(ctx, backgroundKey{}, start)
+}
+
+// Go does something in the background. It goes on when the context ends.
+func Go(ctx context.Context, do func(ctx context.Context)) {
+	ctx = context.WithoutCancel(ctx)
+	if start, ok := ctx.Value(backgroundKey{}).(func(do func())); ok {
+		start(func() { do(ctx) })
+		return
+	}
+	go do(ctx)
+}

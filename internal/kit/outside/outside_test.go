@@ -23,3 +23,23 @@ func TestEach(t *testing.T) {
 		t.Errorf("where calls take a way, the order is %v", order)
 	}
 }
+
+func TestGo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	errs := make(chan error)
+	Go(ctx, func(ctx context.Context) { errs <- ctx.Err() })
+	if err := <-errs; err != nil {
+		t.Errorf("in the background, the context has ended: %v", err)
+	}
+
+	var begun []func()
+	did := false
+	Go(WithBackground(ctx, func(do func()) { begun = append(begun, do) }), func(context.Context) { did = true })
+	if len(begun) != 1 || did {
+		t.Fatalf("%d were begun, and did is %t", len(begun), did)
+	}
+	if begun[0](); !did {
+		t.Error("what was begun is not done")
+	}
+}

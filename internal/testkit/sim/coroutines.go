@@ -70,6 +70,9 @@ func (w *World) step(t *task) {
 	}
 }
 
+// Sleep has a request that is being answered take a while. It returns false if nobody waits for the answer any more.
+func (w *World) Sleep(d time.Duration) bool { return w.wait(d) }
+
 // wait stops the task that runs for a time. It returns false if the task is not to continue.
 func (w *World) wait(d time.Duration) bool {
 	t := w.current

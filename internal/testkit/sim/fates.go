@@ -125,7 +125,12 @@ func (p *process) kill() {
 		}
 		c.active = nil
 	}
-	p.informers = nil
+	for _, t := range p.background {
+		if t != p.world.current && !t.isOver {
+			t.stop()
+		}
+	}
+	p.background, p.informers = nil, nil
 }
 
 // deadFor is how long an operator stays dead.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type process struct {
 	indexes     map[index]client.IndexerFunc
 	informers   []*informer
 	controllers []*controller
+	background  []*task // what goes on beside the reconciles
 	ctx         context.Context
 }
 
@@ -84,6 +86,7 @@ func (w *World) start() {
 		}, funcr.Options{})
 	}
 	p.ctx = outside.With(log.IntoContext(context.Background(), logger), p.outside)
+	p.ctx = outside.WithBackground(p.ctx, func(do func()) { p.background = append(p.background, w.newTask(do)) })
 	if w.Context != nil {
 		p.ctx = w.Context(p.ctx)
 	}
@@ -210,6 +213,11 @@ func (p *process) ready(add func(func())) {
 			add(i.next)
 		}
 	}
+	for _, t := range p.background {
+		if !w.now.Before(t.resumeAt) {
+			add(func() { p.goOn(t) })
+		}
+	}
 	for _, c := range p.controllers {
 		for _, a := range c.active {
 			if !w.now.Before(a.resumeAt) {
@@ -267,6 +275,14 @@ func (c *controller) begin(r reconcile.Request) {
 	c.goOn(a)
 }
 
+// goOn continues what goes on in the background.
+func (p *process) goOn(t *task) {
+	p.world.step(t)
+	if t.isOver {
+		p.background = slices.DeleteFunc(p.background, func(other *task) bool { return other == t })
+	}
+}
+
 func (c *controller) goOn(a *work) {
 	c.process.world.step(a.task)
 	if !a.isOver {
@@ -292,6 +308,9 @@ func (p *process) wakes(add func(time.Time)) {
 		if i.isBehind() {
 			add(i.heldUntil)
 		}
+	}
+	for _, t := range p.background {
+		add(t.resumeAt)
 	}
 	for _, c := range p.controllers {
 		for _, a := range c.active {
@@ -321,7 +340,7 @@ func (p *process) isSlow() bool {
 			return true
 		}
 	}
-	return false
+	return len(p.background) > 0
 }
 
 // events shows the events of an operator in the story.

@@ -104,7 +104,7 @@ func compare(ctx context.Context, c members.Direct, at members.Endpoint, object 
 		})
 		switch {
 		case err == nil && got.GetCompactRevision() < saved.CompactRevision && time.Now().Before(deadline):
-			if err := c.Send(ctx, members.Request{What: members.Compact, At: at, Revision: saved.CompactRevision}); err != nil && !errors.Is(err, members.ErrCompacted) {
+			if err := c.Send(ctx, members.Request{What: members.Compact, At: at, Revision: saved.CompactRevision, Patience: 2 * compactPatience}); err != nil && !errors.Is(err, members.ErrCompacted) {
 				return notComparable("%s: an etcd that was started from it cannot be compacted to revision %d: %v", object, saved.CompactRevision, err)
 			}
 			time.Sleep(askEvery)

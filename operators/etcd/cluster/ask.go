@@ -53,10 +53,12 @@ var errNoAddress = errors.New("its pod has no address yet")
 // asker asks the members. It has one client for each cluster.
 type asker struct {
 	connect members.Connect
+	now     func() time.Time
 
-	mu      sync.Mutex
-	clients map[types.NamespacedName]connection
-	last    map[types.NamespacedName]asked
+	mu          sync.Mutex
+	clients     map[types.NamespacedName]connection
+	last        map[types.NamespacedName]asked
+	maintenance map[types.NamespacedName]*maintenance
 }
 
 // asked are the answers of a cluster that was asked before.
@@ -68,10 +70,10 @@ type asked struct {
 	// if one does.
 	led        map[string]time.Time
 	leaderless time.Time
-	// space is how far the making of room in a full database is.
-	space space
 	// waiting is what the cluster waits for, and since when.
 	waiting waiting
+	// maintenance is the last that this operator has decided on.
+	maintenance maintenance
 	// revision is the last that a member was seen to have of the cluster with that ID. Status has one
 	// that may be much older: it is not written for a revision alone.
 	revision  int64
@@ -84,8 +86,11 @@ type connection struct {
 	hash   string
 }
 
-func newAsker(connect members.Connect) *asker {
-	return &asker{connect: connect, clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}}
+func newAsker(connect members.Connect, now func() time.Time) *asker {
+	return &asker{
+		connect: connect, now: now,
+		clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*maintenance{},
+	}
 }
 
 // renew makes the client of a cluster, unless it has one with the present certificates.
@@ -129,25 +134,31 @@ func (a *asker) forget(ec types.NamespacedName) {
 		delete(a.clients, ec)
 	}
 	delete(a.last, ec)
+	delete(a.maintenance, ec)
 }
 
 // listsLast is how long member lists of a cluster at rest are taken for the present ones.
 const listsLast = 5 * time.Minute
 
 // ask asks the members of all pods at the same time, how they are, and whom they have for
-// members. The second is left out where nothing hints at a change.
+// members. The second is left out where nothing hints at a change. One that is being defragmented is not asked.
 func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	client, names := a.known(key(ec)).client, sortedKeys(pods)
+	client, names, own := a.known(key(ec)).client, sortedKeys(pods), a.decidedOn(key(ec))
 	answers := make([]answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]
-		if pod.Status.PodIP == "" {
+		switch {
+		case pod.Status.PodIP == "":
 			answers[i].err = errNoAddress
+			return
+		case own.isDefragmenting(ec, pod, now):
+			answers[i].err = errDefragmenting
 			return
 		}
 		answers[i].status, answers[i].err = client.Status(ctx, endpointOf(ec, pod))
 	})
 	before := a.before(key(ec))
+	before.maintenance = own
 	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
 	rests := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation &&
 		now.Sub(before.listed) < listsLast && len(before.answers) == len(names)
@@ -210,15 +221,6 @@ func (a *asker) before(ec types.NamespacedName) asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last[ec]
-}
-
-// noteSpace remembers how far the making of room in a full database is.
-func (a *asker) noteSpace(ec types.NamespacedName, is space) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last := a.last[ec]
-	last.space = is
-	a.last[ec] = last
 }
 
 // noteWaiting remembers what a cluster waits for.

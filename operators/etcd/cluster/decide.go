@@ -39,21 +39,26 @@ type plan struct {
 // memory is what later steps depend on. It is stored in status before anything is done that
 // depends on it.
 type memory struct {
-	clusterID  string
-	made       int64
-	founders   []string
-	adding     string
-	changing   string
-	prepared   string
-	quorumLoss *v1beta2.QuorumLoss
-	recovered  *v1beta2.Recovered
-	restoring  *v1beta2.Restoring
-	restored   *v1beta2.Restored
+	clusterID    string
+	made         int64
+	founders     []string
+	adding       string
+	changing     string
+	prepared     string
+	maintenance  *v1beta2.Maintenance
+	fullDatabase *v1beta2.FullDatabase
+	quorumLoss   *v1beta2.QuorumLoss
+	recovered    *v1beta2.Recovered
+	restoring    *v1beta2.Restoring
+	restored     *v1beta2.Restored
 }
 
 func memoryOf(ec *v1beta2.EtcdCluster) memory {
 	st := ec.Status.DeepCopy()
-	return memory{st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.QuorumLoss, st.Recovered, st.Restoring, st.Restored}
+	return memory{
+		st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.Maintenance, st.FullDatabase,
+		st.QuorumLoss, st.Recovered, st.Restoring, st.Restored,
+	}
 }
 
 // decide is the next step. At most one thing is changed of the members at a time; what comes
@@ -85,7 +90,8 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	default:
 		next.restore(ec, seen, wanted)
 		next.removeStrays(ec)
-		_ = next.awaitQuorum(ec, seen) ||
+		_ = next.awaitMaintenance(ec, seen) ||
+			next.awaitQuorum(ec, seen) ||
 			next.makeSpace(ec) ||
 			next.settleLearner(ec) ||
 			next.removeLost(ec) ||

@@ -14,14 +14,17 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 )
 
+// decision is what is decided in a world.
+type decision struct {
+	world *world
+	want  string
+	asks  asks
+	// problem is in what status reports.
+	problem string
+}
+
 func TestDecide(t *testing.T) {
-	for name, tc := range map[string]struct {
-		world *world
-		want  string
-		asks  asks
-		// problem is in what status reports.
-		problem string
-	}{
+	requireDecisions(t, map[string]decision{
 		"new: name the founders": {
 			world: healthy(anEtcd(notFormed)), want: "status/founders",
 		},
@@ -68,39 +71,8 @@ func TestDecide(t *testing.T) {
 		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ClusterID, a.list.ClusterID = 7, 7 })},
 		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
 		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), asks: removes(1, 3, 1, 2, 3)},
-		"a full database: drop the history":        {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}), asks: compacts(50)},
-		"a full database, and one is down": {
-			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace), asks: compacts(50),
-		},
-		"its history is dropped: smaller files": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50}), asks: defragments(2),
-		},
-		"one is down: the leader's is the last": {
-			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2}}),
-			asks:  defragments(1),
-		},
-		"all files are smaller: end the alarm": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, defragmented: []members.ID{2, 3, 1}}),
-			asks:  disarms(noSpace),
-		},
-		"full again, without a write: report it": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 50, isOver: true}), problem: "DatabaseFull: The database is full, and it is not its history",
-		},
-		"full again, after a write: again": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).makesSpace(space{revision: 49, isOver: true}), asks: compacts(50),
-		},
-		"no room was made, and a member is lost": {
-			world: healthy(anEtcd(), 1, 2, 3).loses(3).alarms(noSpace).makesSpace(space{failed: noon}), asks: removes(1, 3, 1, 2, 3),
-		},
-		"it was down then: make its file smaller": {
-			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 1}}),
-			asks:  defragments(3),
-		},
-		"it was not down then: leave it": {
-			world: healthy(anEtcd(), 1, 2, 3).swells(3).makesSpace(space{revision: 50, isOver: true, defragmented: []members.ID{2, 3, 1}}),
-		},
 		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), asks: disarms(members.Alarm{Member: 9, Type: members.Corrupt})},
-		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), asks: defragments(2)},
+		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "status/maintenance: Defragmentation of #2"},
 		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), asks: about(members.MoveLeader, 1, 2)},
 		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), asks: about(members.Promote, 1, 3)},
 		"an added member gets its pod":             {world: healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), want: "create Pod #4"},
@@ -138,7 +110,12 @@ func TestDecide(t *testing.T) {
 		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
 		"nobody answers: those elsewhere not lost":  {world: healthy(anEtcd(size(1)), 1).hasForeign().remembers("elsewhere", "2a").silences(1)},
-	} {
+	})
+}
+
+func requireDecisions(t *testing.T, decisions map[string]decision) {
+	t.Helper()
+	for name, tc := range decisions {
 		t.Run(name, func(t *testing.T) {
 			p := decide(tc.world.ec, tc.world.seen)
 			if got := tc.world.doing(p); got != tc.want {
@@ -316,21 +293,6 @@ func (w *world) alarms(alarm members.Alarm) *world {
 	return w
 }
 
-var noSpace = members.Alarm{Member: 3, Type: members.NoSpace}
-
-// makesSpace has the making of room that far, a moment ago.
-func (w *world) makesSpace(so space) *world {
-	so.at = noon
-	w.seen.space = so
-	return w
-}
-
-// swells has the file of a member be greater than those of the others.
-func (w *world) swells(n int64) *world {
-	w.answer(n, func(a *answer) { a.status.DBSize = 4 << 20 })
-	return w
-}
-
 func (w *world) bloats(numbers ...int64) *world {
 	for _, n := range numbers {
 		w.answer(n, func(a *answer) { a.status.DBSize = 1 << 30 })
@@ -369,36 +331,4 @@ func (w *world) joins(m members.Member) *world {
 		w.seen.answers[name] = a
 	}
 	return w
-}
-
-// TestRests: a database is looked at before it can be full.
-func TestRests(t *testing.T) {
-	for name, tc := range map[string]struct {
-		size, quota int64
-		variable    string
-		want        time.Duration
-	}{
-		"little in it":                         {size: 1 << 20, quota: 2 << 30, want: restingWake},
-		"half full":                            {size: 1024 << 20, quota: 2 << 30, want: 16 * time.Second},
-		"empty":                                {size: 20 << 10, quota: 2 << 30, want: restingWake},
-		"nearly full":                          {size: 2000 << 20, quota: 2 << 30, want: shortestWake},
-		"more than full":                       {size: 3 << 30, quota: 2 << 30, want: shortestWake},
-		"never full":                           {size: 3 << 30, quota: -1, want: restingWake},
-		"before 3.6, with etcd's quota":        {size: 1024 << 20, want: 16 * time.Second},
-		"before 3.6, with a variable":          {size: 1 << 20, variable: "4194304", want: shortestWake},
-		"before 3.6, with one that is no size": {size: 1024 << 20, variable: "much", want: 16 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ec := anEtcd()
-			if tc.variable != "" {
-				withVariables("ETCD_QUOTA_BACKEND_BYTES", tc.variable)(ec)
-			}
-			w := healthy(ec, 1, 2, 3)
-			w.answer(2, func(a *answer) { a.status.DBSize, a.status.DBSizeInUse, a.status.Quota = tc.size, tc.size, tc.quota })
-			p := decide(w.ec, w.seen)
-			if got := p.WakeAt.Sub(noon); got != tc.want {
-				t.Errorf("it is looked at again after %s, want %s", got, tc.want)
-			}
-		})
-	}
 }

@@ -50,6 +50,8 @@
 //	restore         create pods of members that have their data; without quorum, give those an image whose
 //	                own is gone (change.go)
 //	removeStrays    delete what is left of removed members: pods first, then volumes
+//	awaitMaintenance
+//	                wait for the compaction or defragmentation that is under way (maintenance.go)
 //	awaitQuorum     wait for a quorum, and restart members that nobody trusts any more (retrust.go)
 //	makeSpace       make room in a full database, with those that are there, as nobody can write (space.go)
 //	settleLearner   promote a learner that has caught up, or remove one whose data is lost (change.go)
@@ -67,7 +69,12 @@
 // What is observed is data, and so is what is decided: also the one request that a member may get in a
 // reconcile, after the writes to the API server. It says what is asked, of whom, and for which member list. One
 // function makes it (carryOut in request.go): it compares the list, knows which answers mean that it is not time,
-// logs, counts, and remembers what was done.
+// logs and counts.
+//
+// A compaction or a defragmentation takes minutes where a database is great. Status has which member it is of, and
+// by when it is over, before it is requested; it runs in the background, so that no reconcile waits for it. Until it
+// is over, nothing else is changed of the members, and one that is being defragmented is not asked for anything: it
+// is busy, and not down. An operator that takes over waits for it, too (maintenance.go).
 //
 // # When it is looked again
 //

@@ -189,11 +189,15 @@ func adds(noDowngrade bool) asks {
 
 func compacts(revision int64) asks {
 	return func(w *world) members.Request {
-		return members.Request{What: members.Compact, At: w.at(1), Revision: revision}
+		return members.Request{What: members.Compact, At: w.at(1), Revision: revision, Patience: members.CompactPatience(revision, 1<<20)}
 	}
 }
 
-func defragments(n int64) asks { return about(members.Defragment, n, 0) }
+func defragments(n int64) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Defragment, At: w.at(n), Patience: members.DefragmentPatience(1 << 20)}
+	}
+}
 
 func disarms(alarm members.Alarm) asks {
 	return func(w *world) members.Request {
@@ -237,7 +241,11 @@ func (w *world) doing(p *plan) string {
 		all = append(all, text)
 	}
 	if p.Claim != "" {
-		all = append(all, "status/"+p.Claim)
+		claim := "status/" + p.Claim
+		if m := p.memory.maintenance; m != nil && p.Claim == "maintenance" {
+			claim += fmt.Sprintf(": %s of %s", m.Type, m.Member)
+		}
+		all = append(all, claim)
 	}
 	said := strings.Join(all, "; ")
 	for n := int64(1); n < 12; n++ {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func never(c sim.Change, r *testkit.Run) error {
 		return err
 	}
 	if ec, ok := c.New.(*v1beta2.EtcdCluster); ok {
-		return n.maySwitch(c.Old, ec)
+		return errors.Join(n.maySwitch(c.Old, ec), n.mayMaintain(ec))
 	}
 	switch now := c.New.(type) {
 	case *corev1.Secret:
@@ -55,7 +56,7 @@ func never(c sim.Change, r *testkit.Run) error {
 			}
 		}
 		if isEnd || isRestart {
-			return n.canDoWithout(now)
+			return errors.Join(n.canDoWithout(now), n.isIdle(now))
 		}
 	case *corev1.PersistentVolumeClaim:
 		if now.DeletionTimestamp != nil || c.Type == watch.Deleted {
@@ -128,6 +129,28 @@ func (n *modelNodes) isSpare(name string, disk *model.Disk) error {
 		}
 	}
 	return nil
+}
+
+// mayMaintain returns an error if status has maintenance of a member while another one is being defragmented.
+func (n *modelNodes) mayMaintain(ec *v1beta2.EtcdCluster) error {
+	is := ec.Status.Maintenance
+	if is == nil || n.isSlow {
+		return nil
+	}
+	for _, name := range n.model.Defragmenting() {
+		if name != is.Member {
+			return fmt.Errorf("the operator decides on the maintenance of %s while %s is being defragmented", is.Member, name)
+		}
+	}
+	return nil
+}
+
+// isIdle returns an error if a member that is taken away is being defragmented, but for a restored cluster.
+func (n *modelNodes) isIdle(pod *corev1.Pod) error {
+	if n.isSlow || n.statusOf().Restoring != nil || !slices.Contains(n.model.Defragmenting(), pod.Name) {
+		return nil
+	}
+	return fmt.Errorf("the operator takes %s away while it is being defragmented", pod.Name)
 }
 
 // changesOne returns an error if the members are to be changed while another change is not complete:

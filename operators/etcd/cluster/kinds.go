@@ -35,7 +35,7 @@ var Kind = Declare(members.Dial)
 func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
-		o := &observer{asker: newAsker(connect), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
+		o := &observer{asker: newAsker(connect, parts.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
 		made.Observe, made.Decide, made.Forget = o.observe, o.asker.decide, o.forget
 		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
 			return made, err
@@ -79,7 +79,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",
-		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared",
+		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared", "status EtcdCluster/maintenance",
 		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",
 	},
 	Summarize: func(ec *v1beta2.EtcdCluster, seen observation, next *plan, did loop.Did) {

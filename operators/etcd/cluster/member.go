@@ -79,7 +79,7 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 	}
 	isAsListed := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
 	m.follows = isAsListed && m.answer.status.Leader == v.leader
-	m.mayFollow = !m.follows && m.followedLately(seen) && (isAsListed || errors.Is(m.answer.err, context.DeadlineExceeded))
+	m.mayFollow = !m.follows && m.followedLately(seen) && (isAsListed || errors.Is(m.answer.err, context.DeadlineExceeded) || m.isDefragmenting())
 	m.podProblem = problemOfPod(m, seen.now)
 	m.problem = problemOf(m, seen.certs.doubt)
 	if name != "" {
@@ -150,6 +150,9 @@ func (m *member) leadsAlone() bool {
 
 // refuses says that it does not tell the operator anything, because users are on.
 func (m *member) refuses() bool { return errors.Is(m.answer.err, members.ErrAuth) }
+
+// isDefragmenting says that it is not asked, because it is being defragmented.
+func (m *member) isDefragmenting() bool { return errors.Is(m.answer.err, errDefragmenting) }
 
 // isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
 // The probe of the oldest versions says less.

@@ -83,7 +83,7 @@ func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
 	}
 	if seen.answers != nil { // the members were asked
 		now := v.reign(cluster)
-		is.isLeaderless = cluster != 0 && now.leader == 0 && v.find((*member).refuses) == nil
+		is.isLeaderless = cluster != 0 && now.leader == 0 && v.find((*member).refuses) == nil && v.find((*member).isDefragmenting) == nil
 		// A member that is cut off may still believe in an earlier leader.
 		if now.cluster != f.reign.cluster || now.leader != 0 && now.term >= f.reign.term {
 			is.reign = now

@@ -169,7 +169,7 @@ func TestLeaderChanges(t *testing.T) {
 		"of another cluster":   {[]*world{three(), another()}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{asker: newAsker(nil), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}}
+			o := &observer{asker: newAsker(nil, time.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}}
 			counter := leaderChanges.WithLabelValues()
 			before := testutil.ToFloat64(counter)
 			for _, w := range tc.seen {

@@ -3,8 +3,11 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"time"
 
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/members/model"
 )
 
 type nodesKey struct{}
@@ -43,7 +46,24 @@ func (routed) Send(ctx context.Context, r members.Request) error {
 		requireOne(ctx, r.ID)
 	}
 	err := to(ctx).Send(ctx, r)
+	if is, ok := errors.AsType[model.PendingError](err); ok {
+		err = await(ctx, is, r.Patience)
+	}
 	ctx.Value(nodesKey{}).(*modelNodes).world.Changed() // the nodes look again
 	return err
 }
+
+// await is the answer to a request that takes its time, or that there was none in time.
+func await(ctx context.Context, request model.PendingError, patience time.Duration) error {
+	const look = 5 * time.Second
+	for waited := time.Duration(0); ; waited += look {
+		if isOver, err := request.IsOver(); isOver {
+			return err
+		}
+		if waited >= patience || !ctx.Value(nodesKey{}).(*modelNodes).world.Sleep(look) {
+			return model.ErrNoAnswer
+		}
+	}
+}
+
 func (routed) Close() error { return nil }

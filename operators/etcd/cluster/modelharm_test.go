@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -71,6 +72,11 @@ func (n *modelNodes) fill(r *testkit.Run) error {
 		}
 	}
 	return errors.New("the database is not full")
+}
+
+// slowDisks has members take longer for a defragmentation than the operator waits for it.
+func (n *modelNodes) slowDisks() {
+	n.isSlow, n.model.DefragmentTakes = true, members.DefragmentPatience(0)+time.Minute
 }
 
 func (n *modelNodes) bloat(*testkit.Run) error {

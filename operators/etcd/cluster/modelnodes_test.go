@@ -26,6 +26,8 @@ type modelNodes struct {
 	pods  map[types.UID]*modelPod
 	disks map[types.UID]*model.Disk // by the UID of a claim
 	ips   int
+	// isSlow says that members take longer for a defragmentation than the operator waits for it.
+	isSlow bool
 	// gone is the registry that has no images any more.
 	gone string
 	// next is when something will change in the model by itself.

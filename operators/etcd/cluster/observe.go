@@ -61,8 +61,8 @@ type observation struct {
 	revision int64
 	// waiting is what the cluster waited for when it was last decided, and since when.
 	waiting waiting
-	// space is how far the making of room in a full database is.
-	space space
+	// maintenance is the last that this operator has decided on.
+	maintenance maintenance
 	// certs are the certificates of a cluster with TLS.
 	certs certificates
 }
@@ -123,7 +123,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		}
 		answered := o.asker.ask(ctx, ec, seen.pods, seen.now)
 		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
-		seen.answers, seen.space = answered.answers, answered.space
+		seen.answers, seen.maintenance = answered.answers, answered.maintenance
 	}
 	return seen, nil
 }

@@ -161,6 +161,8 @@ func problemOf(m *member, doubt string) obstacle {
 		return obstacle{}
 	case errors.Is(m.answer.err, errNoAddress):
 		return m.podProblem
+	case m.isDefragmenting():
+		return obstacle{words: m.answer.err.Error()}
 	case !m.hasAnswered():
 		return obstacle{words: "it does not answer: " + status.Shortened(m.answer.err.Error())}
 	case m.ID != 0 && m.answer.status.ID != m.ID:

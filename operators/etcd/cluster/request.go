@@ -21,13 +21,19 @@ type request struct {
 	members.Request
 	// why is said in the log when it is done.
 	why string
-	// done is how far the making of room in a full database is when it is done, and failed when it has failed.
-	done, failed space
+}
+
+// note counts and logs a request that was made.
+func (r request) note(ctx context.Context) {
+	memberChanges.WithLabelValues(string(r.What)).Inc()
+	if r.why != "" {
+		log.FromContext(ctx).Info(r.why)
+	}
 }
 
 // ask requests a change from a member, after all other writes. What it returns may be changed.
 func (p *plan) ask(why string, r members.Request) *request {
-	p.request = &request{Request: r, why: why, done: p.view.space, failed: p.view.space}
+	p.request = &request{Request: r, why: why}
 	return p.request
 }
 
@@ -45,6 +51,7 @@ func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request)
 func (a *asker) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	next := decide(ec, seen)
 	a.noteWaiting(key(ec), next.waiting)
+	a.noteDecided(ec, next.memory.maintenance)
 	if next.request != nil {
 		r, of := *next.request, key(ec)
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return a.carryOut(ctx, of, r) }
@@ -60,28 +67,23 @@ var notNow = []error{
 	members.ErrNotLearner, members.ErrUnhealthy, members.ErrNotLeader, members.ErrNoDowngrade,
 }
 
-// carryOut makes a request: the only place where one is.
+// carryOut makes a request: the only place where one is. One that may take minutes it only begins.
 func (a *asker) carryOut(ctx context.Context, ec types.NamespacedName, r request) error {
+	if r.What == members.Compact || r.What == members.Defragment {
+		return a.begin(ctx, ec, r)
+	}
 	client := a.known(ec).client
 	err := mayBeSent(ctx, client, r.Request)
 	if err == nil {
 		err = client.Send(ctx, r.Request)
 	}
-	isLate := errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case r.What == members.Compact && isLate, slices.ContainsFunc(notNow, func(is error) bool { return errors.Is(err, is) }):
-		return loop.ErrNotNow // a compaction goes on, and the next one finds it done
-	case r.What == members.Compact && errors.Is(err, members.ErrCompacted):
-	case r.What == members.Defragment && isLate && !errors.Is(err, members.ErrUnreachable): // it goes on
+	case slices.ContainsFunc(notNow, func(is error) bool { return errors.Is(err, is) }):
+		return loop.ErrNotNow
 	case err != nil:
-		a.noteSpace(ec, r.failed)
 		return err
 	}
-	a.noteSpace(ec, r.done)
-	memberChanges.WithLabelValues(string(r.What)).Inc()
-	if r.why != "" {
-		log.FromContext(ctx).Info(r.why)
-	}
+	r.note(ctx)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
@@ -36,7 +35,6 @@ func (e *etcd) Send(_ context.Context, r members.Request) error {
 func TestCarryOut(t *testing.T) {
 	cut := errors.New("the wire is cut")
 	late := fmt.Errorf("no answer: %w", context.DeadlineExceeded)
-	unreachable := fmt.Errorf("%w: %w", members.ErrUnreachable, late)
 	ids := []members.ID{1, 2}
 	for name, tc := range map[string]struct {
 		request members.Request
@@ -66,12 +64,6 @@ func TestCarryOut(t *testing.T) {
 		"downgrade":                      {request: members.Request{What: members.Downgrade}},
 		"cancel a downgrade that is not": {request: members.Request{What: members.Downgrade}, answer: members.ErrNoDowngrade, want: loop.ErrNotNow},
 		"downgrade, refused":             {request: members.Request{What: members.Downgrade}, answer: members.ErrDowngradeRefused, want: members.ErrDowngradeRefused},
-		"compact":                        {request: members.Request{What: members.Compact}},
-		"compact, done before":           {request: members.Request{What: members.Compact}, answer: members.ErrCompacted},
-		"compact, it goes on":            {request: members.Request{What: members.Compact}, answer: late, want: loop.ErrNotNow},
-		"defragment":                     {request: members.Request{What: members.Defragment}},
-		"defragment, it goes on":         {request: members.Request{What: members.Defragment}, answer: late},
-		"defragment, it was not reached": {request: members.Request{What: members.Defragment}, answer: unreachable, want: members.ErrUnreachable},
 		"disarm":                         {request: members.Request{What: members.Disarm}},
 		"disarm, cut":                    {request: members.Request{What: members.Disarm}, answer: cut, want: cut},
 	} {
@@ -81,11 +73,11 @@ func TestCarryOut(t *testing.T) {
 				answers[tc.request.What] = tc.answer
 			}
 			e := &etcd{answers: answers, list: []members.Member{{ID: 2}, {ID: 1}}}
-			a, of := newAsker(nil), key(anEtcd())
+			a, of := newAsker(nil, time.Now), key(anEtcd())
 			a.clients[of] = connection{client: e}
 			counted := testutil.ToFloat64(memberChanges.WithLabelValues(string(tc.request.What)))
 
-			err := a.carryOut(t.Context(), of, request{Request: tc.request, done: space{revision: 2}, failed: space{revision: 1}})
+			err := a.carryOut(t.Context(), of, request{Request: tc.request})
 
 			if !errors.Is(err, tc.want) {
 				t.Errorf("carryOut() = %v, want %v", err, tc.want)
@@ -96,43 +88,9 @@ func TestCarryOut(t *testing.T) {
 			if diff := cmp.Diff(tc.asked, append([]members.What{}, e.asked...)); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
-			want := map[bool]int64{true: 2}[err == nil]
-			if err != nil && !errors.Is(err, loop.ErrNotNow) {
-				want = 1
-			}
-			if got := a.before(of).space.revision; got != want {
-				t.Errorf("the making of room is at %d, want %d", got, want)
-			}
 			if got := testutil.ToFloat64(memberChanges.WithLabelValues(string(tc.request.What))) - counted; (got == 1) != (err == nil) {
 				t.Errorf("%v were counted, with %v", got, err)
 			}
 		})
-	}
-}
-
-// TestMakesSpace: one request after the other, each with what the one before has left.
-func TestMakesSpace(t *testing.T) {
-	all := []members.Alarm{{Member: 1, Type: members.NoSpace}, {Member: 3, Type: members.NoSpace}}
-	w := healthy(anEtcd(), 1, 2, 3)
-	for step, want := range []asks{compacts(50), defragments(2), defragments(3), defragments(1), disarms(all[0]), disarms(all[1]), nil} {
-		for name, a := range w.seen.answers {
-			a.status.Alarms = all[min(max(step-4, 0), 1):] // the last one is raised again
-			w.seen.answers[name] = a
-		}
-		p := decide(w.ec, w.seen)
-		if diff := w.asked(p, want); diff != "" {
-			t.Fatalf("step %d (-want +got):\n%s", step, diff)
-		}
-		if want == nil {
-			break
-		}
-		if failed := p.request.failed; !failed.failed.Equal(w.seen.now) || !reflect.DeepEqual(failed.defragmented, w.seen.space.defragmented) {
-			t.Errorf("step %d, if it fails: %+v", step, failed)
-		}
-		w.seen.space = p.request.done
-		w.passes(time.Second)
-	}
-	if !w.seen.space.isOver || w.seen.space.revision != 50 {
-		t.Errorf("at the end: %+v", w.seen.space)
 	}
 }

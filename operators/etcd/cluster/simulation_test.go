@@ -56,6 +56,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"two-at-once":     {"upgrades", "voters are left"},
 		"ready-unserved":  {"one-member", "Service example-client leads nowhere"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of a full database, if the operator dies meanwhile:
+		"others-not-awaited": {"database-full", "is being defragmented"},
 		// Of a downgrade:
 		"downgrade-not-canceled": {"volume-deleted-in-downgrade", "incompatible with current running cluster"},
 		// Of a restore:

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -11,88 +10,81 @@ import (
 )
 
 // This file resolves a full database, while nobody can write: one step at a time, with the members that
-// are there.
+// are there, and each in status when it is done.
 //
 //	the history is dropped
-//	files are made smaller    one after the other, the leader's last. How much of a file is in use a
-//	                          member that takes no writes does not find out, so nothing is made of that
-//	the alarms are disarmed   one after the other
+//	members are defragmented    one after the other, the leader last. How much of a file is in use a
+//	                            member that takes no writes does not find out, so nothing is made of that
+//	the alarms are disarmed     one after the other
 //
-// One that is down meanwhile comes back with a file that is as great as before. It is made smaller then
-// (keepUp) or, if its first write raises the alarm again, with all others once more.
+// One that is down meanwhile comes back with a file that is as great as before. It is defragmented then
+// (keepUp) or, if its first write raises the alarm again, before that is disarmed.
 //
-// If the history was not what filled the database, the alarm comes back with the next writes. It is
-// tried again when there is another revision, or after some minutes.
+// If the history was not what filled the database, the alarm comes back with the next writes. Then there is
+// nothing left to do: it is reported. It is tried again when there is another revision, or after some minutes.
 
-// space is how far the making of room in a full database is.
-type space struct {
-	// revision is up to which history was dropped, at when the last step was done, and isOver says that
-	// it was the last one.
-	revision int64
-	at       time.Time
-	isOver   bool
-	// defragmented are the members whose files were made smaller since.
-	defragmented []members.ID
-	// failed is when a step failed.
-	failed time.Time
-}
-
-const (
-	// emptyAgain is when it is tried again to make room in a database that is full again without
-	// another write, and stepsLast for how long what was not finished is gone on with.
-	emptyAgain = 10 * time.Minute
-	stepsLast  = 5 * time.Minute
-	// othersFirst is for how long a step that fails leaves the members to everything else.
-	othersFirst = 10 * time.Second
-)
-
-// with has another member whose file was made smaller.
-func (s space) with(id members.ID) space {
-	s.defragmented = append(slices.Clip(s.defragmented), id)
-	return s
-}
+// emptyAgain is when it is tried again to make room in a database that is full again without another write.
+const emptyAgain = 10 * time.Minute
 
 // makeSpace resolves a full database.
 func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
-	alarms := p.alarms(members.NoSpace)
-	if len(alarms) == 0 || !p.view.isCurrent {
+	leader := p.view.leading()
+	if leader == nil || !p.view.isCurrent {
 		return false
 	}
-	s, revision := p.view.space, p.view.leading().answer.status.Revision
-	if again := s.at.Add(emptyAgain); s.isOver && s.revision == revision && p.view.now.Before(again) {
-		p.Wake(again)
+	alarms, revision, full := p.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.fullDatabase
+	if len(alarms) == 0 {
+		p.noteRoom(revision)
+		return false
+	}
+	if p.hasFailedLately() {
+		return false
+	}
+	isFresh := full != nil && (full.ResolvedTime == nil ||
+		full.CompactedRevision == revision && p.view.now.Before(full.ResolvedTime.Add(emptyAgain)))
+	next := p.nextToDefragment()
+	switch {
+	case !isFresh:
+		p.memory.fullDatabase = nil
+		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.answer.status.DBSize))
+	case next != nil:
+		p.defragment(next)
+	case full.ResolvedTime != nil:
+		p.Wake(full.ResolvedTime.Add(emptyAgain))
 		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return false
-	}
-	if again := s.failed.Add(othersFirst); p.view.now.Before(again) {
-		p.Wake(again)
-		return false
-	}
-	p.soon()
-	next := p.nextToDefragment(s)
-	switch {
-	case s.revision == 0 || s.isOver || !p.view.now.Before(s.at.Add(stepsLast)):
-		p.askLeader(ec, fmt.Sprintf("history up to revision %d dropped: the database is full", revision),
-			members.Request{What: members.Compact, Revision: revision}).done = space{revision: revision}
-	case next != nil:
-		p.ask(fmt.Sprintf("member %s defragmented: the database is full", next.name),
-			members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)}).done = s.with(next.ID)
 	default:
-		p.askLeader(ec, "alarm disarmed: there is room in the database again",
-			members.Request{What: members.Disarm, Alarm: alarms[0]}).done.isOver = len(alarms) == 1
+		p.askLeader(ec, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
+		p.soon()
 	}
-	p.request.done.at, p.request.done.failed, p.request.failed.failed = p.view.now, time.Time{}, p.view.now
 	return true
 }
 
+// noteRoom notes that no alarm is raised any more, and forgets a full database of which nothing is left to do.
+func (p *plan) noteRoom(revision int64) {
+	full := p.memory.fullDatabase
+	switch {
+	case full == nil:
+	case full.ResolvedTime == nil:
+		full.ResolvedTime = timeOf(p.view.now)
+	case full.CompactedRevision == revision && p.view.now.Before(full.ResolvedTime.Add(emptyAgain)):
+		// The next write says whether there is room.
+	case p.view.find(func(m *member) bool { return !p.isDefragmented(m) && (!m.follows || p.missedDefragmentation(m)) }) == nil:
+		p.memory.fullDatabase = nil
+	}
+}
+
+// isDefragmented says whether a member was defragmented after the history was dropped, or is none of the operator's.
+func (p *plan) isDefragmented(m *member) bool {
+	full := p.memory.fullDatabase
+	return m.isForeign() || full != nil && slices.Contains(full.DefragmentedMembers, m.name)
+}
+
 // nextToDefragment is the next member that is there, the leader last.
-func (p *plan) nextToDefragment(s space) *member {
+func (p *plan) nextToDefragment() *member {
 	var next *member
 	for _, m := range p.view.members {
-		if m.isForeign() || !m.follows || slices.Contains(s.defragmented, m.ID) {
-			continue
-		}
-		if next == nil || next.ID == p.view.leader {
+		if m.follows && !p.isDefragmented(m) && (next == nil || next.ID == p.view.leader) {
 			next = m
 		}
 	}
@@ -102,8 +94,8 @@ func (p *plan) nextToDefragment(s space) *member {
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
 // than the leader's.
 func (p *plan) missedDefragmentation(m *member) bool {
-	leader := p.view.leading()
-	return p.view.space.isOver && leader != nil && !slices.Contains(p.view.space.defragmented, m.ID) &&
+	full, leader := p.memory.fullDatabase, p.view.leading()
+	return full != nil && full.ResolvedTime != nil && leader != nil && !p.isDefragmented(m) &&
 		m.answer.status.DBSize >= worthFreeingPart*leader.answer.status.DBSize
 }
 

@@ -21,6 +21,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	st := *ec.Status.DeepCopy()
 	m := next.memory
 	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
+	st.Maintenance, st.FullDatabase = m.maintenance, m.fullDatabase
 	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
 	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.Reason == apply.ReasonRefused {
 		st.Restoring.Problem = p.Message // for the EtcdRestore

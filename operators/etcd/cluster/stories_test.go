@@ -120,6 +120,14 @@ func tales() []tale {
 			{Name: "fills the database", When: oneIsDown, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }},
 			{Name: "reverts", When: writable, Do: patched(`{"version":"3.6.16"}`)},
 		}},
+		{name: "database-full-one-member", spec: []ecOption{size(1)}, steps: []testkit.Step{fills(nil)}},
+		{name: "database-full-slow-disks", steps: []testkit.Step{fills(func(n *modelNodes) { n.slowDisks() })}},
+		{name: "database-full-pod-deleted", spec: []ecOption{stored}, steps: []testkit.Step{
+			fills(nil), {Name: "deletes the pod that is defragmented", When: isDefragmenting, Do: deleteDefragmenting},
+		}},
+		{name: "database-full-paused", steps: []testkit.Step{
+			fills(nil), {Name: "pauses", When: isDefragmenting, Do: patched(`{"paused":true}`)}, whenIs(reasonPaused, `{"paused":false}`),
+		}},
 		{name: "file-bloated", spec: []ecOption{withVariables("ETCD_QUOTA_BACKEND_BYTES", "8589934592")}, steps: []testkit.Step{
 			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
 		}, settled: smallAgain},

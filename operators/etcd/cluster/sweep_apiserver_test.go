@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/restore"
 )
 
@@ -50,6 +51,9 @@ func onMachine(m *machine, names ...string) []testkit.Scenario {
 			quota = "4194304"
 		}
 		sc.Timeout = 2 * time.Minute
+		if t.name == "database-full" { // what an operator has begun that dies, the next one waits for
+			sc.Timeout += 2 * members.DefragmentPatience(0)
+		}
 		sc.Before = func(ctx context.Context, r *testkit.Run) error { return m.run(ctx, r, quota) }
 		settled := sc.Settled
 		sc.Settled = func(ctx context.Context, r *testkit.Run) error {

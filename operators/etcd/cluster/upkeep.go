@@ -34,19 +34,13 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster) bool {
 			next = m
 		}
 	}
-	if next == nil {
+	if next == nil || p.hasFailedLately() {
 		return false
 	}
-	p.soon()
 	if next.ID == p.view.leader && p.moveLeader(ec) {
 		return true
 	}
-	r := p.ask(fmt.Sprintf("member %s defragmented: %d of %d bytes are in use", next.name, next.answer.status.DBSizeInUse, next.answer.status.DBSize),
-		members.Request{What: members.Defragment, At: endpointOf(ec, next.pod)})
-	if p.missedDefragmentation(next) { // once is enough, whatever comes of it
-		r.done = p.view.space.with(next.ID)
-		r.failed = r.done
-	}
+	p.defragment(next)
 	return true
 }
 

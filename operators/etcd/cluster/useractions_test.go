@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
@@ -83,6 +84,33 @@ func accept(ctx context.Context, r *testkit.Run) error {
 		return nil
 	}
 	return patched(`{"acceptDataLoss":"`+ec.Status.QuorumLoss.ID+`"}`)(ctx, r)
+}
+
+// fills fills the database of a simulated cluster.
+func fills(before func(*modelNodes)) testkit.Step {
+	return testkit.Step{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
+		if n, isModel := r.Own.(*modelNodes); isModel && before != nil {
+			before(n)
+		}
+		return own(r).fill(r)
+	}}
+}
+
+// isDefragmenting is nil while status has the defragmentation of a member.
+func isDefragmenting(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if is := ec.Status.Maintenance; err == nil && (is == nil || is.Type != v1beta2.MaintenanceDefragmentation) {
+		err = errors.New("no member is being defragmented")
+	}
+	return err
+}
+
+func deleteDefragmenting(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err != nil || ec.Status.Maintenance == nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: ec.Status.Maintenance.Member}}))
 }
 
 func deleteCA(ctx context.Context, r *testkit.Run) error {

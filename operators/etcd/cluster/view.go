@@ -28,14 +28,14 @@ type view struct {
 	// hasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	hasQuorum, mayHaveQuorum bool
-	// now is when it was looked at, and space how far the making of room in a full database was.
-	now   time.Time
-	space space
+	// now is when it was looked at, and maintenance the last that this operator has decided on.
+	now         time.Time
+	maintenance maintenance
 }
 
 // viewOf puts together what the members say.
 func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
-	v := view{named: map[string]*member{}, now: seen.now, space: seen.space}
+	v := view{named: map[string]*member{}, now: seen.now, maintenance: seen.maintenance}
 	leader, best := choose(seen, members.ParseID(ec.Status.ClusterID))
 	if best != nil {
 		v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader

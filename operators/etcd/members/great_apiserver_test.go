@@ -22,7 +22,8 @@ import (
 
 // BenchmarkGreatDatabase times what is done to a full database, with 1 GiB of live keys: how fast it is written, which
 // says how soon a database can be full (fillsAtMost of package cluster), and how long a compaction and a
-// defragmentation take. It runs for many minutes, so no list of tests has it:
+// defragmentation take (CompactPatience, DefragmentPatience). BenchmarkRealFull of package cluster has greater ones.
+// It runs for many minutes, so no list of tests has it:
 //
 //	go test -tags apiserver -run - -bench GreatDatabase/1 -benchtime 1x -timeout 1h ./operators/etcd/members
 func BenchmarkGreatDatabase(b *testing.B) {

@@ -1,6 +1,9 @@
 package members
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // What is what a request asks for. Metrics have these words.
 type What string
@@ -42,6 +45,9 @@ type Request struct {
 	Alarm    Alarm
 	// Version is the minor version that a downgrade is enabled to; empty to cancel one.
 	Version string
+	// Patience is for how long an answer is waited for; 0 for [ChangePatience]. See [CompactPatience] and
+	// [DefragmentPatience]. What takes longer goes on without anybody who waits.
+	Patience time.Duration
 	// Listed are the members that the request is decided for, see [IDs]: while there are others, it is not to be
 	// sent. None is any.
 	Listed []ID

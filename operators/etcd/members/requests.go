@@ -113,8 +113,7 @@ func (c *client) Send(ctx context.Context, r Request) error {
 		}
 	}
 	verb, about, _ := strings.Cut(string(r.What), " ")
-	patience := cmp.Or(map[What]time.Duration{Compact: CompactPatience, Defragment: DefragmentPatience}[r.What], ChangePatience)
-	return c.call(ctx, verb, cmp.Or(about, "members"), r.At, patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+	return c.call(ctx, verb, cmp.Or(about, "members"), r.At, cmp.Or(r.Patience, ChangePatience), func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
 		switch cluster, maintenance := pb.NewClusterClient(conn), pb.NewMaintenanceClient(conn); {
 		case r.What == Add:
 			_, err = cluster.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: r.PeerURLs, IsLearner: r.Learner})

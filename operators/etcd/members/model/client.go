@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/operators/etcd/members"
@@ -23,7 +24,7 @@ func (w *World) at(address string) (*Process, error) {
 	w.Tick()
 	for _, p := range w.processes {
 		if p.running && p.config.Address == address {
-			if p.paused {
+			if p.paused || p.isDefragmenting() {
 				return nil, ErrNoAnswer
 			}
 			if p.cut {
@@ -175,10 +176,45 @@ func (c client) Send(ctx context.Context, r members.Request) error {
 		case members.Downgrade:
 			return c.w.downgrade(p, r.Version)
 		case members.Defragment:
-			p.config.Disk.freed = p.state().dbTotal - p.state().dbInUse
+			p.defragmented = c.w.now().Add(c.w.DefragmentTakes)
+			return PendingError{c.w, p}
 		}
 		return nil
 	})
+}
+
+// PendingError is the answer at first to a request that takes its time: who has sent it waits until it is over.
+type PendingError struct {
+	world   *World
+	process *Process
+}
+
+func (PendingError) Error() string { return "it is under way" }
+
+var errBroken = errors.New("the connection broke")
+
+// IsOver says whether it is over, and what the answer is then.
+func (u PendingError) IsOver() (bool, error) {
+	u.world.Tick()
+	if !u.process.running {
+		return true, errBroken
+	}
+	return !u.process.isDefragmenting(), nil
+}
+
+func (p *Process) isDefragmenting() bool { return p.running && !p.defragmented.IsZero() }
+
+// defragment ends a defragmentation that is due.
+func (w *World) defragment(p *Process, now time.Time) bool {
+	switch {
+	case !p.isDefragmenting():
+		return false
+	case now.Before(p.defragmented):
+		w.wake(p.defragmented)
+		return false
+	}
+	p.config.Disk.freed, p.defragmented = p.state().dbTotal-p.state().dbInUse, time.Time{}
+	return true
 }
 
 func (w *World) compact(p *Process, revision int64) error {

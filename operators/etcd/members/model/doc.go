@@ -12,6 +12,8 @@
 //     as long as the leader lives that remembers what it had sent there. Another leader takes it.
 //   - Storage 3.5 is storage 3.6 as soon as the cluster version is. A 3.7 does not start on older
 //     data than 3.6; snapshots of the write-ahead log are not modelled.
+//   - A defragmentation takes World.DefragmentTakes: the member answers no client meanwhile, and its peers as
+//     ever. Real ones do it in the time that their disks need, and an etcd 3.5 answers for its status.
 //   - The sizes of the database are counts of writes times a constant.
 //   - Disk.Corrupt keeps a process from starting. The alarm CORRUPT is raised by World.Diverge,
 //     which compares nothing, and ends with the request to disarm it.

@@ -126,6 +126,9 @@ func (w *World) step() bool {
 		if !p.running {
 			continue
 		}
+		if w.defragment(p, now) {
+			return true
+		}
 		if l := p.leader; l != nil && (!l.leads() || !p.reaches(l) || p == l && !w.hasQuorum(p)) {
 			p.leader, p.leaderless, p.matched, p.syncAt = nil, now, nil, time.Time{}
 			return true

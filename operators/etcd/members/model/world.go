@@ -15,10 +15,16 @@ const (
 	slowDelay      = 5 * time.Second
 	healthInterval = 5 * time.Second // as etcdserver.HealthInterval
 	downgradeCheck = 5 * time.Second // as etcd's flag downgrade-check-time
+
+	// DefragmentTakes is how long a defragmentation takes, unless World says otherwise.
+	DefragmentTakes = 40 * time.Second
 )
 
 // World is all clusters of a simulation.
 type World struct {
+	// DefragmentTakes is how long a defragmentation takes.
+	DefragmentTakes time.Duration
+
 	now       func() time.Time
 	processes []*Process
 	disks     []*Disk
@@ -31,7 +37,7 @@ type World struct {
 
 // New is a world without clusters.
 func New(now func() time.Time) *World {
-	return &World{now: now, geneses: map[string]*entry{}, ackedBy: map[Write]members.ID{}}
+	return &World{DefragmentTakes: DefragmentTakes, now: now, geneses: map[string]*entry{}, ackedBy: map[Write]members.ID{}}
 }
 
 // Disk is the data of a member, which outlives its processes.
@@ -93,6 +99,7 @@ type Process struct {
 	leaderless    time.Time
 	syncAt        time.Time
 	downgradeDone time.Time
+	defragmented  time.Time    // when its defragmentation will be done; zero if it is in none
 	matched       []members.ID // of a leader: who had its entries
 }
 
@@ -119,6 +126,18 @@ func (w *World) IsRunning(name string) (bool, string) {
 		return false, ""
 	}
 	return p.running, p.exit
+}
+
+// Defragmenting are the names of the processes that are being defragmented.
+func (w *World) Defragmenting() []string {
+	w.Tick()
+	var all []string
+	for _, p := range w.processes {
+		if p.isDefragmenting() {
+			all = append(all, p.config.Name)
+		}
+	}
+	return all
 }
 
 // Stop ends a process with SIGTERM: a leader hands over.
