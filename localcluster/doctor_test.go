@@ -91,6 +91,13 @@ func TestDoctor(t *testing.T) {
 			target: "demo", change: func(m machine) { m.files["sys/fs/cgroup/memory.max"] = "1073741824\n" },
 			want: []string{"1024 MiB of memory are free"},
 		},
+		"no bridges, for CI": {
+			target: "ci", change: func(m machine) { m.programs["unshare"] = `case "$*" in *"type bridge"*) exit 2 ;; esac` },
+			want: []string{"modprobe -a bridge, or"},
+		},
+		"no bridges, for the demo": {
+			target: "demo", change: func(m machine) { m.programs["unshare"] = `case "$*" in *"type bridge"*) exit 2 ;; esac` },
+		},
 		"a full disk": {
 			target: "demo", change: func(m machine) {
 				m.programs["df"] = `printf 'Filesystem 1024-blocks Used Available Capacity Mounted\n/dev/vda 1 1 1100000 1%% /\n'`

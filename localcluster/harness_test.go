@@ -44,7 +44,9 @@ func newTestCluster(t *testing.T) *testCluster {
 
 func (c *testCluster) run(args ...string) string { return c.execute(program, args...) }
 
-func (c *testCluster) up() string { return c.run("up", "--dir", c.dir, "--cache", cache) }
+func (c *testCluster) up(more ...string) string {
+	return c.run(append([]string{"up", "--dir", c.dir, "--cache", cache}, more...)...)
+}
 
 func (c *testCluster) down() { c.run("down", "--dir", c.dir) }
 
@@ -147,7 +149,7 @@ func (c *testCluster) nothingLeft(entry host.Entry) {
 	eventually(c.t, "no process of the cluster", func() bool {
 		commands, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 		for _, file := range commands {
-			if data, _ := os.ReadFile(file); strings.Contains(string(data), entry.Cgroup()) {
+			if data, _ := os.ReadFile(file); strings.Contains(string(data), entry.Cgroup(0)) {
 				return false
 			}
 		}
@@ -156,8 +158,8 @@ func (c *testCluster) nothingLeft(entry host.Entry) {
 		return os.IsNotExist(keeper) && os.IsNotExist(init)
 	})
 	eventually(c.t, "no cgroup folder", func() bool {
-		v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + entry.Cgroup())
-		v2, _ := filepath.Glob("/sys/fs/cgroup/" + entry.Cgroup())
+		v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + entry.Cgroup(0) + "*")
+		v2, _ := filepath.Glob("/sys/fs/cgroup/" + entry.Cgroup(0) + "*")
 		return len(v1)+len(v2) == 0
 	})
 	eventually(c.t, "no network device", func() bool {

@@ -1,4 +1,4 @@
-// Command localcluster runs a real single-node Kubernetes on a bare Linux
+// Command localcluster runs a real Kubernetes of one node or more on a bare Linux
 // machine: no Docker, no container registry, nothing installed. See README.md.
 package main
 
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +19,10 @@ import (
 	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/cluster"
 	"example.com/fairlead/localcluster/internal/images"
+	"example.com/fairlead/localcluster/internal/node"
 )
 
-const usage = `localcluster runs a real single-node Kubernetes, as root, on Linux.
+const usage = `localcluster runs a real Kubernetes, as root, on Linux.
 
   localcluster assets [--dir DIR]                   build kube-apiserver, etcd, kubectl, ...; prints their folder
   localcluster etcd   [--dir DIR] [VERSION...]      build etcd, etcdctl and etcdutl of versions, such as v3.6.16, or of those
@@ -31,10 +33,13 @@ const usage = `localcluster runs a real single-node Kubernetes, as root, on Linu
   localcluster down   [--dir DIR]                   end it and remove its folder
   localcluster run    [--dir DIR] [--images all] -- COMMAND [ARG...]
                                                     a cluster for as long as a command runs
+  localcluster node   [--dir DIR] NAME off|on|pause|resume
+                                                    switch a node off, as when the power fails, or on; stop its processes
   localcluster load   [--dir DIR] NAME FILE...      make an image of files and load it; FILE may be PATH-IN-IMAGE=FILE,
                                                     the first one is run; or load an image from an OCI archive, FILE.tar
   localcluster image  [--dir DIR] NAME...           make images of the list below and load them
 
+up and run take --nodes N (1 unless given) and --zones a,b,c, which are dealt out to the nodes in turn.
 DIR is .cluster unless given; run takes a temporary folder, and the parts of .cluster (--cache DIR).
 Images, and etcd by the tag of any other version: `
 
@@ -66,6 +71,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	release := flags.String("kubernetes", "", "another release of Kubernetes than that of go.mod, such as v1.31.0")
 	out := flags.String("o", "", "for build: the program, or a folder for several, by a slash at its end")
 	title := flags.String("title", "building programs of Go", "for build: what is built")
+	nodes := flags.Int("nodes", 1, "for up and run: how many nodes the cluster has")
+	zones := flags.String("zones", "", "for up and run: the nodes' zones, separated by commas, dealt out in turn")
 	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -77,11 +84,14 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		flags.Usage()
 		return 2, nil
 	}
+	if err := checkNodes(*nodes, split(*zones)); err != nil {
+		return 2, err
+	}
 	switch command {
 	case "help", "--help", "-h":
 		flags.Usage()
 		return 0, nil
-	case "up", "down", "run", "load", "image":
+	case "up", "down", "run", "load", "image", "node":
 		if os.Geteuid() != 0 {
 			return 1, errors.New("namespaces, mounts and network devices take root")
 		}
@@ -90,8 +100,11 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	c.Kubernetes = *release
-	names := append(images.Names(*stock == "all"), named(*stock)...)
+	c.Kubernetes, c.Nodes, c.Zones = *release, *nodes, split(*zones)
+	names := images.Names(*stock == "all")
+	if *stock != "all" {
+		names = append(names, split(*stock)...)
+	}
 	switch rest := flags.Args(); {
 	case command == "assets" && len(rest) == 0:
 		if err := c.Assets(ctx); err != nil {
@@ -118,6 +131,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		return c.Run(ctx, names, rest)
 	case command == "load" && len(rest) > 1:
 		return 0, c.Load(ctx, rest[0], rest[1:])
+	case command == "node" && len(rest) == 2:
+		return 0, c.Node(ctx, rest[0], rest[1])
 	case command == "image" && len(rest) > 0:
 		return 0, c.LoadStock(ctx, rest)
 	}
@@ -170,8 +185,27 @@ func resolve(dir string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-func named(list string) []string {
-	if list == "" || list == "all" {
+// checkNodes looks at what the nodes would fail on, or hide.
+func checkNodes(nodes int, zones []string) error {
+	if nodes < 1 || nodes > node.MaxNodes {
+		return fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", nodes, node.MaxNodes)
+	}
+	if len(zones) > nodes {
+		return fmt.Errorf("--zones: %d zones are too many for --nodes %d", len(zones), nodes)
+	}
+	for _, zone := range zones {
+		if len(zone) > 63 || !labelValue.MatchString(zone) {
+			return fmt.Errorf("--zones: %q is no value of a label", zone)
+		}
+	}
+	return nil
+}
+
+// labelValue is what Kubernetes takes, apart from its length.
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)
+
+func split(list string) []string {
+	if list == "" {
 		return nil
 	}
 	return strings.Split(list, ",")

@@ -11,7 +11,7 @@
 //	etcd/       versions of etcd, a folder each  parts
 //	kubeconfig  the administrator's              state
 //	log/        a file per component, audit.log  state
-//	node/       disks of the node                state
+//	nodes/      disks of the nodes, by name      state
 package cluster
 
 import (
@@ -40,6 +40,9 @@ type Cluster struct {
 	Kubernetes string
 	// Temporary says that Dir goes with the cluster.
 	Temporary bool
+	// Nodes is how many it starts with, and Zones are dealt out to them in turn.
+	Nodes int
+	Zones []string
 	// Progress gets a line per step.
 	Progress io.Writer
 

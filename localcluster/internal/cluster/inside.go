@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -128,15 +129,31 @@ func (c *Cluster) make(ctx context.Context, names []string) ([]*images.Archive, 
 	return archives, err
 }
 
-// load imports images into the running cluster's containerd, those that it
-// does not have.
+// load imports images into every running node's containerd, those that it does
+// not have.
 func (c *Cluster) load(ctx context.Context, archives ...*images.Archive) error {
 	entry, err := c.running()
 	if err != nil {
 		return err
 	}
-	// containerd's socket is in the cluster's own /run.
-	ctr := []string{"--address", node.ContainerdSocket(strconv.Itoa(entry.Init.PID)), "--namespace", "k8s.io", "images"}
+	results := make(chan error, entry.Nodes)
+	for n := range entry.Nodes {
+		go func() { results <- c.loadOnto(ctx, entry.Init.PID, node.NameOf(n), archives) }()
+	}
+	var errs []error
+	for range entry.Nodes {
+		errs = append(errs, <-results)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) loadOnto(ctx context.Context, init int, name string, archives []*images.Archive) error {
+	socket := node.ContainerdSocket(init, name)
+	if _, err := os.Stat(socket); name != node.Name && errors.Is(err, fs.ErrNotExist) {
+		c.say("%s does not run, and gets no images", name)
+		return nil
+	}
+	ctr := []string{"--address", socket, "--namespace", "k8s.io", "images"}
 	have, err := c.ctr(ctx, nil, append(ctr, "list")...)
 	if err != nil {
 		return err
@@ -146,11 +163,22 @@ func (c *Cluster) load(ctx context.Context, archives ...*images.Archive) error {
 			continue
 		}
 		if _, err := c.ctr(ctx, bytes.NewReader(archive.Data), append(ctr, "import", "-")...); err != nil {
-			return fmt.Errorf("load the image %s: %w", archive.Names[0], err)
+			return fmt.Errorf("load the image %s onto %s: %w", archive.Names[0], name, err)
 		}
-		c.say("loaded %s", strings.Join(archive.Names, ", "))
+		if name == node.Name { // once is enough
+			c.say("loaded %s", strings.Join(archive.Names, ", "))
+		}
 	}
 	return nil
+}
+
+// Node switches a node off or on, pauses it or resumes it.
+func (c *Cluster) Node(ctx context.Context, name, do string) error {
+	entry, err := c.running()
+	if err != nil {
+		return err
+	}
+	return node.Tell(ctx, entry.Init.PID, name, do)
 }
 
 // has looks for all of an image's names, with its digest, in ctr's list: a

@@ -44,7 +44,7 @@ const (
 // KeeperCommand and InitCommand are how this program calls itself.
 const (
 	KeeperCommand = "__keeper"
-	InitCommand   = "__init"
+	InitCommand   = node.InitCommand
 )
 
 // detach on the lifeline says that the cluster stays when its parent ends.
@@ -82,7 +82,7 @@ func launch(claim *host.Claim, report *os.File) (*exec.Cmd, error) {
 		return nil, err
 	}
 	if err := claim.CreateCgroups(); err != nil {
-		return nil, fmt.Errorf("make the cgroup folder %s: %w%s", claim.Cgroup(), err, needsPrivilege(err))
+		return nil, fmt.Errorf("%w%s", err, needsPrivilege(err))
 	}
 	spec, out, err := os.Pipe()
 	if err != nil {
@@ -127,15 +127,7 @@ func settle(claim *host.Claim, pid int, settings io.Writer) error {
 	if err := claim.Connect(pid); err != nil {
 		return err
 	}
-	return json.NewEncoder(settings).Encode(node.Spec{
-		Dir:        claim.Dir,
-		NodeIP:     claim.NodeIP(),
-		HostIP:     claim.HostIP(),
-		LinkBits:   claim.Net.Bits(),
-		Link:       host.NodeLink,
-		CgroupRoot: claim.Cgroup(),
-		PauseImage: pauseImage(),
-	})
+	return json.NewEncoder(settings).Encode(node.NewSpec(claim.Entry, pauseImage()))
 }
 
 func pauseImage() string {

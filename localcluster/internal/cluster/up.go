@@ -34,9 +34,9 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	if err != nil {
 		return err
 	}
-	claim, err := host.Take(c.Dir, c.Cache, c.Temporary)
+	claim, err := host.Take(host.Entry{Dir: c.Dir, Cache: c.Cache, Temporary: c.Temporary, Nodes: c.Nodes, Zones: c.Zones})
 	if errors.Is(err, host.ErrAlive) {
-		c.say("the cluster is up already")
+		c.say("the cluster is up already, with %s", nodes(claim.Nodes))
 		return c.complete(ctx, claim.Entry, archives, began)
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Cluster) start(claim *host.Claim) (*started, error) {
 	}
 	defer lifeline.Close()
 
-	c.say("starting the cluster: node at %s, logs in %s", claim.NodeIP(), logs)
+	c.say("starting the cluster: %s, the API server at %s, logs in %s", nodes(claim.Nodes), claim.NodeIP(0), logs)
 	keeper := exec.CommandContext(context.Background(), "/proc/self/exe", KeeperCommand) // it outlives the command
 	keeper.Args[0] = "localcluster"                                                      // what ps shows
 	keeper.Dir = "/"
@@ -122,7 +122,7 @@ func (c *Cluster) start(claim *host.Claim) (*started, error) {
 	return &started{at: now, messages: messages, lifeline: life}, claim.File.Close()
 }
 
-// follow reads the cluster's messages until its node is ready, and puts into
+// follow reads the cluster's messages until its nodes are ready, and puts into
 // it what it needs as soon as it can take it.
 func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Archive) error {
 	defer s.messages.Close()
@@ -166,7 +166,11 @@ func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Arc
 // complete does what a cluster that somebody else started may still lack. It
 // may be only starting.
 func (c *Cluster) complete(ctx context.Context, entry host.Entry, archives []*images.Archive, began time.Time) error {
-	if err := c.wait(ctx, 2*time.Minute, "wait", "--for=condition=Ready", "node/"+node.Name); err != nil {
+	wait := []string{"wait", "--for=condition=Ready"}
+	for n := range entry.Nodes {
+		wait = append(wait, "node/"+node.NameOf(n))
+	}
+	if err := c.wait(ctx, 2*time.Minute, wait...); err != nil {
 		return err
 	}
 	if err := c.load(ctx, archives...); err != nil {
@@ -186,8 +190,15 @@ func (c *Cluster) settled(ctx context.Context, entry host.Entry, began time.Time
 	if err != nil {
 		return err
 	}
-	c.say("the cluster is up after %.1f s, its node is at %s\nKUBECONFIG=%s", time.Since(began).Seconds(), entry.NodeIP(), c.Kubeconfig())
+	c.say("the cluster is up after %.1f s, its node is at %s\nKUBECONFIG=%s", time.Since(began).Seconds(), entry.NodeIP(0), c.Kubeconfig())
 	return nil
+}
+
+func nodes(count int) string {
+	if count == 1 {
+		return "one node"
+	}
+	return fmt.Sprintf("%d nodes", count)
 }
 
 // wait runs a kubectl command that waits for something, until it succeeds, or

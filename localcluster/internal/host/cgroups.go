@@ -18,20 +18,29 @@ import (
 	"example.com/fairlead/localcluster/internal/pace"
 )
 
-// A kubelet deletes the cgroups of pods that it does not know, so each cluster
+// A kubelet deletes the cgroups of pods that it does not know, so each node
 // has a folder of its own for them, which its kubelet takes for the root. With
 // cgroup v1 that is a folder in every hierarchy, with v2 there is only one.
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// CreateCgroups makes the cluster's cgroup folder.
+// CreateCgroups makes the cgroup folders of the cluster's nodes.
 func (e Entry) CreateCgroups() error {
+	for n := range e.Nodes {
+		if err := createCgroup(e.Cgroup(n)); err != nil {
+			return fmt.Errorf("make the cgroup folder %s: %w", e.Cgroup(n), err)
+		}
+	}
+	return nil
+}
+
+func createCgroup(name string) error {
 	var fsType unix.Statfs_t
 	if err := unix.Statfs(cgroupRoot, &fsType); err != nil {
 		return fmt.Errorf("look at %s: %w", cgroupRoot, err)
 	}
 	if fsType.Type == unix.CGROUP2_SUPER_MAGIC {
-		return createUnified(cgroupRoot, e.Cgroup())
+		return createUnified(cgroupRoot, name)
 	}
 	mounts, err := cgroupMounts()
 	if err != nil {
@@ -41,7 +50,7 @@ func (e Entry) CreateCgroups() error {
 		if mount.unified {
 			continue // on a hybrid system the kubelet uses the v1 hierarchies
 		}
-		folder := filepath.Join(mount.path, e.Cgroup())
+		folder := filepath.Join(mount.path, name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
@@ -144,16 +153,22 @@ func words(file string) ([]string, error) {
 	return strings.Fields(string(data)), err
 }
 
-// removeCgroups kills what is left in the cluster's cgroup folders and removes
-// them.
+// removeCgroups kills what is left in the cgroup folders of a cluster's nodes,
+// whose names begin with that of the first, and removes them.
 func removeCgroups(name string) error {
 	mounts, err := cgroupMounts()
 	if err != nil {
 		return err
 	}
 	for _, mount := range mounts {
-		if err := removeTree(filepath.Join(mount.path, name)); err != nil {
+		folders, err := filepath.Glob(filepath.Join(mount.path, name+"*"))
+		if err != nil {
 			return err
+		}
+		for _, folder := range folders {
+			if err := removeTree(folder); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

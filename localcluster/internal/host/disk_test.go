@@ -35,10 +35,10 @@ func TestExplainDisk(t *testing.T) {
 }
 
 func TestMissingModule(t *testing.T) {
-	if got := missingModule(fmt.Errorf("add: %w", unix.EOPNOTSUPP), "veth"); !strings.Contains(got, "modprobe veth (") {
-		t.Errorf("missingModule() = %q, want the command", got)
+	if got := MissingModule(fmt.Errorf("add: %w", unix.EOPNOTSUPP), "veth"); !strings.Contains(got, "modprobe veth (") {
+		t.Errorf("MissingModule() = %q, want the command", got)
 	}
-	if got := missingModule(unix.EEXIST, "veth"); got != "" {
-		t.Errorf("missingModule() of another error = %q", got)
+	if got := MissingModule(unix.EEXIST, "veth"); got != "" {
+		t.Errorf("MissingModule() of another error = %q", got)
 	}
 }

@@ -18,6 +18,7 @@ func TestChooseNet(t *testing.T) {
 	}
 	cases := map[string]struct {
 		id    string
+		nodes int
 		taken []netip.Prefix
 		want  string
 	}{
@@ -29,24 +30,30 @@ func TestChooseNet(t *testing.T) {
 		"after a larger network":         {id: "00000000", taken: prefixes("198.18.0.0/24"), want: "198.18.1.0/30"},
 		"others' networks do not matter": {id: "00000000", taken: prefixes("10.0.0.0/8", "172.17.0.0/16"), want: "198.18.0.0/30"},
 		"an address inside":              {id: "00000000", taken: prefixes("198.18.0.2/32"), want: "198.18.0.4/30"},
+		"for three nodes":                {id: "00000002", nodes: 3, want: "198.18.0.16/29"},
+		"for the most that fit into it":  {id: "00000000", nodes: 5, want: "198.18.0.0/29"},
+		"for one more":                   {id: "00000000", nodes: 6, want: "198.18.0.0/28"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseNet(tc.id, tc.taken)
+			got, err := chooseNet(tc.id, max(1, tc.nodes), tc.taken)
 			if err != nil || got.String() != tc.want {
 				t.Errorf("chooseNet() = %s, %v, want %s", got, err, tc.want)
 			}
 		})
 	}
-	if got, err := chooseNet("00000000", prefixes("198.18.0.0/15")); err == nil {
+	if got, err := chooseNet("00000000", 1, prefixes("198.18.0.0/15")); err == nil {
 		t.Errorf("chooseNet() = %s with everything taken, want an error", got)
 	}
 }
 
 func TestEntryAddresses(t *testing.T) {
 	e := Entry{ID: id("/some/folder"), Net: netip.MustParsePrefix("198.18.0.8/30")}
-	if e.HostIP().String() != "198.18.0.9" || e.NodeIP().String() != "198.18.0.10" {
-		t.Errorf("addresses %s and %s, want .9 and .10", e.HostIP(), e.NodeIP())
+	if e.HostIP().String() != "198.18.0.9" || e.NodeIP(0).String() != "198.18.0.10" || e.NodeIP(1).String() != "198.18.0.11" {
+		t.Errorf("addresses %s, %s and %s, want .9, .10 and .11", e.HostIP(), e.NodeIP(0), e.NodeIP(1))
+	}
+	if !strings.HasPrefix(e.Cgroup(1), e.Cgroup(0)) {
+		t.Errorf("the cgroup folder %s would not be removed with %s", e.Cgroup(1), e.Cgroup(0))
 	}
 	if len(e.Link()) > 15 {
 		t.Errorf("the device's name %q is longer than the kernel takes", e.Link())

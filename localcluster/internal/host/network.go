@@ -17,14 +17,21 @@ import (
 // home, office, VPN nor Docker networks are expected in it.
 var addresses = netip.MustParsePrefix("198.18.0.0/16")
 
-// linkBits is the size of one cluster's network: two addresses, network and
-// broadcast.
-const linkBits = 30
+// linkBits is the size of the network of a cluster with that many nodes: an
+// address for each and for the host, network and broadcast.
+func linkBits(nodes int) int {
+	bits := 30
+	for 1<<(32-bits) < nodes+3 {
+		bits--
+	}
+	return bits
+}
 
-// chooseNet chooses a network that overlaps with none of those taken. The same
-// cluster gets the same one whenever it can: the search starts at a place that
-// depends on its ID.
-func chooseNet(id string, taken []netip.Prefix) (netip.Prefix, error) {
+// chooseNet chooses a network for that many nodes that overlaps with none of
+// those taken. The same cluster gets the same one whenever it can: the search
+// starts at a place that depends on its ID.
+func chooseNet(id string, nodes int, taken []netip.Prefix) (netip.Prefix, error) {
+	linkBits := linkBits(nodes)
 	count := uint32(1) << (linkBits - addresses.Bits())
 	hash, err := hex.DecodeString(id)
 	if err != nil || len(hash) < 4 {
@@ -89,11 +96,8 @@ const NodeLink = "eth0"
 // Connect makes the veth pair between the host and the network namespace of a
 // process, and gives the host's end its address.
 func (e Entry) Connect(pid int) error {
-	attributes := netlink.NewLinkAttrs()
-	attributes.Name = e.Link()
-	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: NodeLink, PeerNamespace: netlink.NsPid(pid)}
-	if err := netlink.LinkAdd(pair); err != nil {
-		return fmt.Errorf("make the veth pair %s: %w%s", e.Link(), err, missingModule(err, "veth"))
+	if err := AddPair(e.Link(), pid, e.NodeIP(0)); err != nil {
+		return err
 	}
 	link, err := netlink.LinkByName(e.Link())
 	if err != nil {
@@ -109,9 +113,28 @@ func (e Entry) Connect(pid int) error {
 	return nil
 }
 
-// missingModule says what to do when the kernel does not know what it is asked
+// AddPair makes a veth pair of which one end is here and the other one, called
+// NodeLink, in the network namespace of a process. That one's hardware address
+// is made of its address, so that neighbours, who remember it, still know a
+// node that was off meanwhile.
+func AddPair(name string, pid int, address netip.Addr) error {
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = name
+	ip := address.As4()
+	pair := &netlink.Veth{
+		LinkAttrs: attributes,
+		PeerName:  NodeLink, PeerNamespace: netlink.NsPid(pid),
+		PeerHardwareAddr: append(net.HardwareAddr{2, 0}, ip[:]...), // 2 says that no maker has given it
+	}
+	if err := netlink.LinkAdd(pair); err != nil {
+		return fmt.Errorf("make the veth pair %s: %w%s", name, err, MissingModule(err, "veth"))
+	}
+	return nil
+}
+
+// MissingModule says what to do when the kernel does not know what it is asked
 // for: it loads its modules itself, unless they are not there.
-func missingModule(err error, module string) string {
+func MissingModule(err error, module string) string {
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return ""
 	}
@@ -119,9 +142,9 @@ func missingModule(err error, module string) string {
 		"after an upgrade of the kernel, restart the machine)", module)
 }
 
-// removeLink removes the host's end of a veth pair, if it is there. It goes by
+// RemoveLink removes the outer end of a veth pair, if it is there. It goes by
 // itself with the namespace of the other end, but the kernel takes its time.
-func removeLink(name string) error {
+func RemoveLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil

@@ -35,8 +35,11 @@ type Entry struct {
 	Cache string `json:"cache,omitempty"`
 	// Temporary says that Dir was made for this cluster and goes with it.
 	Temporary bool `json:"temporary,omitempty"`
-	// Net is the network of the veth pair: its first address is the host's, its
-	// second the node's.
+	// Nodes is how many it has, and Zones are dealt out to them in turn.
+	Nodes int      `json:"nodes"`
+	Zones []string `json:"zones,omitempty"`
+	// Net is the network of the host and the nodes: its first address is the
+	// host's, those after it are the nodes'.
 	Net netip.Prefix `json:"net"`
 	// Keeper and Init are the cluster's two outermost processes, as the host
 	// numbers them; 0 before they have started.
@@ -47,14 +50,26 @@ type Entry struct {
 // HostIP is the host's end of the veth pair.
 func (e Entry) HostIP() netip.Addr { return e.Net.Addr().Next() }
 
-// NodeIP is the node's end: the API server and NodePorts answer there.
-func (e Entry) NodeIP() netip.Addr { return e.HostIP().Next() }
+// NodeIP is the nth node's, from 0 on: NodePorts answer there, and with the
+// first one the API server.
+func (e Entry) NodeIP(n int) netip.Addr {
+	ip := e.HostIP().Next()
+	for range n {
+		ip = ip.Next()
+	}
+	return ip
+}
 
 // Link is the name of the host's end of the veth pair.
 func (e Entry) Link() string { return "lc-" + e.ID }
 
-// Cgroup is the cluster's folder in every cgroup hierarchy.
-func (e Entry) Cgroup() string { return "localcluster-" + e.ID }
+// Cgroup is the nth node's folder in every cgroup hierarchy.
+func (e Entry) Cgroup(n int) string {
+	if n == 0 {
+		return "localcluster-" + e.ID
+	}
+	return fmt.Sprintf("localcluster-%s-%d", e.ID, n+1)
+}
 
 // Claim is a hold on an entry. The hold is File's lock and is shared by every
 // process that inherits File.
@@ -66,10 +81,10 @@ type Claim struct {
 // ErrAlive says that the folder's cluster is running.
 var ErrAlive = errors.New("the cluster is up already")
 
-// Take claims the entry of the cluster in dir, with parts from cache, and
-// chooses its address, after sweeping up what dead clusters have left. The
-// error is ErrAlive, with the entry, if somebody holds it already.
-func Take(dir, cache string, temporary bool) (*Claim, error) {
+// Take claims the entry of the cluster in a folder and chooses its addresses,
+// after sweeping up what dead clusters have left. The error is ErrAlive, with
+// the entry, if somebody holds it already.
+func Take(entry Entry) (*Claim, error) {
 	unlock, err := lockRegistry()
 	if err != nil {
 		return nil, err
@@ -79,7 +94,7 @@ func Take(dir, cache string, temporary bool) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := Entry{ID: id(dir), Dir: dir, Cache: cache, Temporary: temporary}
+	entry.ID = id(entry.Dir)
 	var taken []netip.Prefix
 	for _, other := range alive {
 		if other.ID == entry.ID {
@@ -91,7 +106,7 @@ func Take(dir, cache string, temporary bool) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	if entry.Net, err = chooseNet(entry.ID, append(taken, inUse...)); err != nil {
+	if entry.Net, err = chooseNet(entry.ID, entry.Nodes, append(taken, inUse...)); err != nil {
 		return nil, err
 	}
 
@@ -211,8 +226,8 @@ func look(path string) (entry Entry, held bool, err error) {
 func clean(entry Entry) error {
 	errs := []error{
 		entry.Init.kill(),
-		removeLink(entry.Link()),
-		removeCgroups(entry.Cgroup()),
+		RemoveLink(entry.Link()),
+		removeCgroups(entry.Cgroup(0)),
 	}
 	if entry.Temporary && entry.Dir != "" {
 		errs = append(errs, os.RemoveAll(entry.Dir))

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -54,11 +53,11 @@ func etcd() component {
 	}
 }
 
-func apiServer(spec Spec, ca *x509.CertPool) component {
+func apiServer(spec Spec) component {
 	return component{
 		name: "kube-apiserver",
 		args: []string{
-			"--advertise-address=" + spec.NodeIP.String(),
+			"--advertise-address=" + spec.first().IP.String(),
 			"--secure-port=" + apiPort,
 			"--etcd-servers=http://127.0.0.1:2379",
 			"--service-cluster-ip-range=" + serviceNet,
@@ -93,7 +92,6 @@ func apiServer(spec Spec, ca *x509.CertPool) component {
 			"--max-requests-inflight=2000",
 			"--max-mutating-requests-inflight=1000",
 		},
-		ready: healthy("https://127.0.0.1:"+apiPort+"/readyz", &tls.Config{RootCAs: ca}),
 	}
 }
 
@@ -133,16 +131,17 @@ func scheduler() component {
 }
 
 func kubelet(spec Spec) component {
-	return component{
-		name: "kubelet",
-		args: []string{
-			"--config=" + configDir + "/kubelet.yaml",
-			"--kubeconfig=" + configDir + "/kubelet.kubeconfig",
-			"--node-ip=" + spec.NodeIP.String(),
-			"--hostname-override=" + Name,
-			"--root-dir=/var/lib/kubelet",
-		},
+	args := []string{
+		"--config=" + configDir + "/kubelet.yaml",
+		"--kubeconfig=" + configDir + "/kubelet.kubeconfig",
+		"--node-ip=" + spec.self().IP.String(),
+		"--hostname-override=" + spec.self().Name,
+		"--root-dir=/var/lib/kubelet",
 	}
+	if zone := spec.self().Zone; zone != "" {
+		args = append(args, "--node-labels=topology.kubernetes.io/zone="+zone)
+	}
+	return component{name: "kubelet", args: args}
 }
 
 func proxy() component {
@@ -155,7 +154,7 @@ func proxy() component {
 func volumeProvisioner() component {
 	return component{
 		name: "volume-provisioner",
-		args: []string{"--kubeconfig=" + configDir + "/admin.kubeconfig", "--root=/var/lib/volumes"},
+		args: []string{"--kubeconfig=" + configDir + "/admin.kubeconfig", "--nodes=" + filepath.Join(clusterDir, StateDir)},
 	}
 }
 

@@ -18,33 +18,36 @@ var configs embed.FS
 
 // settings are what the templates in config/ take.
 type settings struct {
-	Spec
-	Name, Cluster, Config, PKI     string
+	Node                           Node
+	PauseImage                     string
+	Cluster, Config, PKI           string
 	PodCIDR, DNSService, DNSDomain string
 	ContainerdSocket               string
 }
 
 func newSettings(spec Spec) settings {
 	return settings{
-		Spec: spec, Name: Name, Cluster: clusterDir, Config: configDir, PKI: pkiDir,
+		Node: spec.self(), PauseImage: spec.PauseImage, Cluster: clusterDir, Config: configDir, PKI: pkiDir,
 		PodCIDR: podCIDR, DNSService: DNSService, DNSDomain: dnsDomain,
 		ContainerdSocket: containerdSocket,
 	}
 }
 
-// etc is everything in /etc: the configuration of the components, of the
-// container network, and the little that a C library looks for.
+// etc is everything in a node's /etc: the configuration of the components, of
+// the container network, credentials, and the little that a C library looks
+// for.
 func etc(spec Spec, c *credentials) (map[string][]byte, error) {
+	self := spec.self()
 	files := map[string][]byte{
-		"hostname": []byte(Name + "\n"),
-		"hosts":    fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", spec.NodeIP, Name),
+		"hostname": []byte(self.Name + "\n"),
+		"hosts":    fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", self.IP, self.Name),
 		// Nobody answers there, and that at once. The host's own file may name
 		// servers that cannot be reached from here, and those time out.
 		"resolv.conf":   []byte("nameserver 127.0.0.1\n"),
 		"nsswitch.conf": []byte("passwd: files\ngroup: files\nhosts: files dns\n"),
 		"passwd":        []byte("root:x:0:0:root:/root:/bin/sh\n"),
 		"group":         []byte("root:x:0:\n"),
-		"machine-id":    fmt.Appendf(nil, "%032x\n", spec.NodeIP.As4()),
+		"machine-id":    fmt.Appendf(nil, "%032x\n", self.IP.As4()),
 	}
 	for source, target := range map[string]string{
 		"containerd.toml": "containerd/config.toml",
@@ -59,27 +62,38 @@ func etc(spec Spec, c *credentials) (map[string][]byte, error) {
 		}
 		files[target] = content
 	}
-	for file, user := range map[string]string{
-		"admin":                   "admin",
-		"kube-controller-manager": "system:kube-controller-manager",
-		"kube-scheduler":          "system:kube-scheduler",
-		"kube-proxy":              "system:kube-proxy",
-		"kubelet":                 "system:node:" + Name,
-	} {
-		content, err := c.kubeconfig(user, spec.NodeIP.String())
+	users := map[string]string{"kube-proxy": "system:kube-proxy", "kubelet": nodeUser(self.Name)}
+	if spec.control() {
+		users["admin"] = "admin"
+		users["kube-controller-manager"] = "system:kube-controller-manager"
+		users["kube-scheduler"] = "system:kube-scheduler"
+		for name, content := range c.files {
+			files["kubernetes/pki/"+name] = content
+		}
+	}
+	for file, user := range users {
+		content, err := c.kubeconfig(user, spec.apiServer())
 		if err != nil {
 			return nil, err
 		}
 		files["kubernetes/"+file+".kubeconfig"] = content
 	}
+	for name, content := range c.of(self) {
+		files["kubernetes/pki/"+name] = content
+	}
 	return files, nil
 }
 
-// kubeconfig is the file that a user reaches the API server with: at the
-// node's address, which is the same from inside and from the host.
-func (c *credentials) kubeconfig(user, nodeIP string) ([]byte, error) {
+// apiServer is where the API server is reached: at the first node's address,
+// which is the same from all nodes and from the host.
+func (s Spec) apiServer() string {
+	return "https://" + net.JoinHostPort(s.first().IP.String(), apiPort)
+}
+
+// kubeconfig is the file that a user reaches the API server with.
+func (c *credentials) kubeconfig(user, server string) ([]byte, error) {
 	return render("kubeconfig.yaml", struct{ Server, User, CA, Cert, Key string }{
-		Server: "https://" + net.JoinHostPort(nodeIP, apiPort),
+		Server: server,
 		User:   user,
 		CA:     base64.StdEncoding.EncodeToString(c.ca.pem),
 		Cert:   base64.StdEncoding.EncodeToString(c.clients[user].cert),
@@ -97,27 +111,33 @@ func render(name string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// writeConfig writes /etc, and the administrator's kubeconfig into the
-// cluster's folder.
-func writeConfig(spec Spec) (*credentials, error) {
-	c, err := newCredentials(spec.NodeIP.String())
+// newEtc makes /etc of every node.
+func newEtc(spec Spec) ([]map[string][]byte, error) {
+	c, err := newCredentials(spec.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.write(); err != nil {
-		return nil, err
+	var all []map[string][]byte
+	for i := range spec.Nodes {
+		spec.Self = i
+		files, err := etc(spec, c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files)
 	}
-	files, err := etc(spec, c)
-	if err != nil {
-		return nil, err
-	}
+	return all, nil
+}
+
+// writeEtc writes a node's /etc.
+func writeEtc(files map[string][]byte) error {
 	for name, content := range files {
 		path := filepath.Join("/etc", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
+			return err
 		}
 		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for link, target := range map[string]string{
@@ -125,10 +145,10 @@ func writeConfig(spec Spec) (*credentials, error) {
 		"/etc/localtime":  "/usr/share/zoneinfo/UTC",
 	} {
 		if err := os.Symlink(target, link); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, os.WriteFile(filepath.Join(clusterDir, Kubeconfig), files["kubernetes/admin.kubeconfig"], 0o600)
+	return nil
 }
 
 // linkTools makes the names that iptables is called by. Debian's package

@@ -4,12 +4,17 @@
 // PID 1, the kernel ends every process in there with it, and the mounts and
 // network devices go with the last process: there is nothing to be undone.
 //
+// That is the first node, which has the control plane as well. Each further
+// node is a process that it starts, and that does the same over again: PID 1
+// of namespaces inside of the first one's (further.go). To kill it is to switch
+// the node off, and all of them end with the first one.
+//
 // The root is a small one of its own with the host's /usr read-only in it, so
-// that the cluster sees the same paths wherever its folder is on the host, and
-// nothing of the host's that it could write to:
+// that a node sees the same paths wherever the cluster's folder is on the host,
+// and nothing of the host's that it could write to:
 //
 //	/cluster     the cluster's folder
-//	/var, /tmp   node/var and node/tmp of it: the containers, etcd, volumes
+//	/var, /tmp   nodes/NAME/var and nodes/NAME/tmp of it: containers, etcd, volumes
 //	/etc         made anew: no configuration of the host's
 //	/run         a tmpfs: sockets, network namespaces of the pods
 //	/usr         the host's: libc, mount, umount
@@ -18,26 +23,89 @@
 package node
 
 import (
+	"encoding/binary"
+	"fmt"
 	"net/netip"
+
+	"example.com/fairlead/localcluster/internal/host"
 )
 
-// Spec is what PID 1 needs to know. It comes from the keeper, by a pipe, once
-// the network is there.
+// Spec is what PID 1 of a node needs to know. It comes by a pipe, once the
+// network is there: from the keeper, or from the first node.
 type Spec struct {
-	Dir      string     `json:"dir"`
-	NodeIP   netip.Addr `json:"nodeIP"`
-	HostIP   netip.Addr `json:"hostIP"`
-	LinkBits int        `json:"linkBits"`
-	Link     string     `json:"link"`
-	// CgroupRoot is where the kubelet has the pods' cgroups.
-	CgroupRoot string `json:"cgroupRoot"`
+	// Dir is the cluster's folder on the host, which messages name.
+	Dir      string `json:"dir"`
+	LinkBits int    `json:"linkBits"`
+	// Link is the device that leads to the host and to the other nodes.
+	Link       string `json:"link"`
 	PauseImage string `json:"pauseImage"`
+	// Nodes are all of the cluster, the first one with the control plane, and
+	// Self says which of them this is.
+	Nodes []Node `json:"nodes"`
+	Self  int    `json:"self"`
+	// Etc is what a further node has in /etc: the first one makes it.
+	Etc map[string][]byte `json:"etc,omitempty"`
 }
+
+// NewSpec is the first node's.
+func NewSpec(cluster host.Entry, pauseImage string) Spec {
+	spec := Spec{Dir: cluster.Dir, LinkBits: cluster.Net.Bits(), Link: host.NodeLink, PauseImage: pauseImage}
+	if cluster.Nodes > 1 {
+		spec.Link = bridgeName
+	}
+	for n := range cluster.Nodes {
+		node := Node{Name: NameOf(n), IP: cluster.NodeIP(n), Cgroup: cluster.Cgroup(n), Pods: podsOf(n)}
+		if len(cluster.Zones) > 0 {
+			node.Zone = cluster.Zones[n%len(cluster.Zones)]
+		}
+		spec.Nodes = append(spec.Nodes, node)
+	}
+	return spec
+}
+
+// Node is one of the cluster's nodes.
+type Node struct {
+	Name string     `json:"name"`
+	IP   netip.Addr `json:"ip"`
+	// Zone is the value of its label topology.kubernetes.io/zone.
+	Zone string `json:"zone,omitempty"`
+	// Cgroup is where its kubelet has the pods' cgroups.
+	Cgroup string `json:"cgroup"`
+	// Pods is where its pods' addresses are from.
+	Pods netip.Prefix `json:"pods"`
+}
+
+// MaxNodes is how many times podBits go into podCIDR.
+const MaxNodes = 1 << (podBits - 16)
+
+// NameOf is the name of the nth node, from 0 on.
+func NameOf(n int) string {
+	if n == 0 {
+		return Name
+	}
+	return fmt.Sprintf("%s-%d", Name, n+1)
+}
+
+// podsOf is where the addresses of the nth node's pods are from.
+func podsOf(n int) netip.Prefix {
+	address := netip.MustParsePrefix(podCIDR).Addr().As4()
+	binary.BigEndian.PutUint32(address[:], binary.BigEndian.Uint32(address[:])+uint32(n)<<(32-podBits))
+	return netip.PrefixFrom(netip.AddrFrom4(address), podBits)
+}
+
+func (s Spec) self() Node { return s.Nodes[s.Self] }
+
+// first is the node that the API server is on.
+func (s Spec) first() Node { return s.Nodes[0] }
+
+// control tells whether this node has the control plane.
+func (s Spec) control() bool { return s.Self == 0 }
 
 // What every cluster has the same, as all of it is in namespaces of its own.
 const (
-	Name       = "localcluster" // the node's name
+	Name       = "localcluster" // the first node's name
 	podCIDR    = "10.244.0.0/16"
+	podBits    = 20 // of it for each node: 4,000 addresses
 	serviceNet = "10.96.0.0/16"
 	apiService = "10.96.0.1"
 	DNSService = "10.96.0.10" // where CoreDNS has to be
@@ -47,8 +115,8 @@ const (
 
 // Folders of the cluster's folder, here and on the host.
 const (
-	StateDir   = "node"       // the running state
-	LogDir     = "log"        // a file per component
+	StateDir   = "nodes"      // the running state, a folder per node
+	LogDir     = "log"        // a file per component, a folder per further node
 	BinDir     = "bin"        // the Kubernetes binaries
 	DebianDir  = "debian"     // unpacked packages
 	Kubeconfig = "kubeconfig" // the administrator's
@@ -57,11 +125,16 @@ const (
 // Sockets and tools, inside.
 const (
 	containerdSocket = "/run/containerd/containerd.sock"
+	controlSocket    = "/run/control.sock" // of the first node: what Tell writes to
+	runningDir       = "/run/running"      // of the first node: a link to the root of each node that runs
 	toolsDir         = "/run/tools"
 	pkiDir           = "/etc/kubernetes/pki"
 	configDir        = "/etc/kubernetes"
 )
 
-// ContainerdSocket is the path of containerd's socket for a process on the
-// host: through the root that PID 1 has.
-func ContainerdSocket(init string) string { return "/proc/" + init + "/root" + containerdSocket }
+// ContainerdSocket is the path of containerd's socket on a node for a process
+// on the host: through the root that the cluster's PID 1 has. It is there
+// while the node runs.
+func ContainerdSocket(init int, node string) string {
+	return fmt.Sprintf("/proc/%d/root%s/%s%s", init, runningDir, node, containerdSocket)
+}

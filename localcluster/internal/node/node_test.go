@@ -5,27 +5,83 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/fairlead/localcluster/internal/host"
 )
 
-var spec = Spec{
-	Dir: "/somewhere/.cluster", NodeIP: netip.MustParseAddr("198.18.0.2"), HostIP: netip.MustParseAddr("198.18.0.1"),
-	LinkBits: 30, Link: "eth0", CgroupRoot: "localcluster-1", PauseImage: "localcluster/pause:1",
+var spec = NewSpec(host.Entry{
+	ID: "1", Dir: "/somewhere/.cluster", Net: netip.MustParsePrefix("198.18.0.0/29"), Nodes: 3, Zones: []string{"a", "b"},
+}, "localcluster/pause:1")
+
+func TestNewSpec(t *testing.T) {
+	want := []Node{
+		{Name: "localcluster", IP: netip.MustParseAddr("198.18.0.2"), Zone: "a", Cgroup: "localcluster-1", Pods: netip.MustParsePrefix("10.244.0.0/20")},
+		{Name: "localcluster-2", IP: netip.MustParseAddr("198.18.0.3"), Zone: "b", Cgroup: "localcluster-1-2", Pods: netip.MustParsePrefix("10.244.16.0/20")},
+		{Name: "localcluster-3", IP: netip.MustParseAddr("198.18.0.4"), Zone: "a", Cgroup: "localcluster-1-3", Pods: netip.MustParsePrefix("10.244.32.0/20")},
+	}
+	if !slices.Equal(spec.Nodes, want) {
+		t.Errorf("the nodes are\n%+v, want\n%+v", spec.Nodes, want)
+	}
+	one := NewSpec(host.Entry{Nodes: 1, Net: netip.MustParsePrefix("198.18.0.0/30")}, "")
+	if one.Link != host.NodeLink || one.Nodes[0].Zone != "" {
+		t.Errorf("one node has the link %q and the zone %q, want no bridge and no zone", one.Link, one.Nodes[0].Zone)
+	}
+	if last := podsOf(MaxNodes - 1); !netip.MustParsePrefix(podCIDR).Contains(last.Addr()) || netip.MustParsePrefix(podCIDR).Contains(podsOf(MaxNodes).Addr()) {
+		t.Errorf("the pods of the last node are in %s, want the last part of %s", last, podCIDR)
+	}
 }
 
 func TestEtc(t *testing.T) {
-	c, err := newCredentials(spec.NodeIP.String())
+	all, err := newEtc(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := etc(spec, c)
-	if err != nil {
-		t.Fatal(err)
+	for _, files := range all {
+		checkSyntax(t, files)
 	}
+	wants := map[string]string{
+		"kubernetes/kubelet.yaml":     "cgroupRoot: /localcluster-1\n",
+		"containerd/config.toml":      `sandbox_image = "localcluster/pause:1"`,
+		"cni/net.d/10-pods.conflist":  `"subnet": "10.244.0.0/20"`,
+		"kubernetes/admin.kubeconfig": "server: https://198.18.0.2:6443\n",
+		"hosts":                       "198.18.0.2 localcluster\n",
+	}
+	for name, want := range wants {
+		if !strings.Contains(string(all[0][name]), want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, all[0][name])
+		}
+	}
+	wants = map[string]string{
+		"kubernetes/kubelet.yaml":       "cgroupRoot: /localcluster-1-3\n",
+		"kubernetes/kube-proxy.yaml":    "hostnameOverride: localcluster-3\n",
+		"cni/net.d/10-pods.conflist":    `"subnet": "10.244.32.0/20"`,
+		"kubernetes/kubelet.kubeconfig": "server: https://198.18.0.2:6443\n",
+		"hosts":                         "198.18.0.4 localcluster-3\n",
+	}
+	for name, want := range wants {
+		if !strings.Contains(string(all[2][name]), want) {
+			t.Errorf("on the third node, %s lacks %q:\n%s", name, want, all[2][name])
+		}
+	}
+	for _, secret := range []string{"pki/ca.key", "pki/apiserver.key", "admin.kubeconfig"} {
+		if _, ok := all[2]["kubernetes/"+secret]; ok {
+			t.Errorf("the third node has %s, which is the control plane's", secret)
+		}
+		if _, ok := all[0]["kubernetes/"+secret]; !ok {
+			t.Errorf("the first node lacks %s", secret)
+		}
+	}
+}
+
+func checkSyntax(t *testing.T, files map[string][]byte) {
+	t.Helper()
 	for name, content := range files {
 		if strings.Contains(string(content), "<no value>") {
 			t.Errorf("%s has a field that was not filled in:\n%s", name, content)
@@ -41,22 +97,43 @@ func TestEtc(t *testing.T) {
 			}
 		}
 	}
-	wants := map[string]string{
-		"kubernetes/kubelet.yaml":     "cgroupRoot: /localcluster-1\n",
-		"containerd/config.toml":      `sandbox_image = "localcluster/pause:1"`,
-		"cni/net.d/10-pods.conflist":  `"subnet": "10.244.0.0/16"`,
-		"kubernetes/admin.kubeconfig": "server: https://198.18.0.2:6443\n",
-		"hosts":                       "198.18.0.2 localcluster\n",
+}
+
+func TestCheckNode(t *testing.T) {
+	since := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	object := func(status, at string) string {
+		return `{"status": {"conditions": [{"type": "DiskPressure", "status": "False"},
+			{"type": "Ready", "status": "` + status + `", "message": "why", "lastHeartbeatTime": "` + at + `"}]}}`
 	}
-	for name, want := range wants {
-		if !strings.Contains(string(files[name]), want) {
-			t.Errorf("%s lacks %q:\n%s", name, want, files[name])
+	cases := map[string]struct{ object, want string }{
+		"ready":                   {object: object("True", "2026-01-02T12:00:00Z")},
+		"ready before it was off": {object: object("True", "2026-01-02T11:59:59Z"), want: "has not registered"},
+		"not ready":               {object: object("False", "2026-01-02T12:00:01Z"), want: "the node is not ready: why"},
+		"no node":                 {object: `{"kind": "Status", "status": {}}`, want: "has not registered"},
+	}
+	for name, tc := range cases {
+		err := checkNode(strings.NewReader(tc.object), since)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
 }
 
+func TestDescendants(t *testing.T) {
+	parents := map[int]int{1: 0, 10: 1, 11: 10, 12: 11, 20: 1, 21: 20}
+	got := descendants(parents, 10)
+	slices.Sort(got)
+	if !slices.Equal(got, []int{10, 11, 12}) {
+		t.Errorf("the descendants of 10 are %v, want it, its child and its grandchild", got)
+	}
+	parents, err := processTree()
+	if err != nil || parents[os.Getpid()] != os.Getppid() {
+		t.Errorf("this process's parent is %d (%v), want %d", parents[os.Getpid()], err, os.Getppid())
+	}
+}
+
 func TestCredentials(t *testing.T) {
-	c, err := newCredentials("198.18.0.2")
+	c, err := newCredentials(spec.Nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +146,13 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("the API server's certificate at %s: %v", host, err)
 		}
 	}
-	kubelet := certificate(t, c.clients["system:node:"+Name].cert)
+	for _, node := range spec.Nodes {
+		kubelet := certificate(t, c.of(node)["kubelet.crt"])
+		if _, err := kubelet.Verify(x509.VerifyOptions{Roots: roots, DNSName: node.IP.String()}); err != nil {
+			t.Errorf("the certificate of the kubelet of %s: %v", node.Name, err)
+		}
+	}
+	kubelet := certificate(t, c.clients["system:node:localcluster-2"].cert)
 	if _, err := kubelet.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Errorf("the kubelet's certificate: %v", err)
 	}

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -101,13 +99,14 @@ func encode(kind string, der []byte) []byte {
 // credentials are every file that a component proves who it is with.
 type credentials struct {
 	ca, requestCA *authority
-	files         map[string][]byte // in pkiDir
+	files         map[string][]byte // of the control plane, in pkiDir
 	clients       map[string]pair   // for kubeconfigs, by name
+	kubelets      map[string]pair   // of servers, by the node's name
 }
 
 // newCredentials makes them all. The names and groups are those that
 // Kubernetes' default roles are bound to.
-func newCredentials(nodeIP string) (*credentials, error) {
+func newCredentials(nodes []Node) (*credentials, error) {
 	ca, err := newAuthority("localcluster")
 	if err != nil {
 		return nil, err
@@ -116,11 +115,14 @@ func newCredentials(nodeIP string) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &credentials{ca: ca, requestCA: requestCA, files: map[string][]byte{}, clients: map[string]pair{}}
+	c := &credentials{
+		ca: ca, requestCA: requestCA,
+		files: map[string][]byte{}, clients: map[string]pair{}, kubelets: map[string]pair{},
+	}
 	if c.files["ca.key"], err = encodeKey(ca.key); err != nil {
 		return nil, err
 	}
-	c.files["ca.crt"], c.files["front-proxy-ca.crt"] = ca.pem, requestCA.pem
+	c.files["front-proxy-ca.crt"] = requestCA.pem
 
 	accounts, err := newKey()
 	if err != nil {
@@ -132,10 +134,9 @@ func newCredentials(nodeIP string) (*credentials, error) {
 
 	servers := map[string]func() (pair, error){
 		"apiserver": func() (pair, error) {
-			return ca.server("kube-apiserver", []string{"127.0.0.1", apiService, nodeIP}, "localhost", Name,
+			return ca.server("kube-apiserver", []string{"127.0.0.1", apiService, nodes[0].IP.String()}, "localhost", Name,
 				"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+dnsDomain)
 		},
-		"kubelet":            func() (pair, error) { return ca.server("kubelet", []string{"127.0.0.1", nodeIP}, "localhost", Name) },
 		"apiserver-kubelet":  func() (pair, error) { return ca.client("kube-apiserver-kubelet-client", "system:masters") },
 		"front-proxy-client": func() (pair, error) { return requestCA.client("front-proxy-client") },
 	}
@@ -152,23 +153,36 @@ func newCredentials(nodeIP string) (*credentials, error) {
 		"system:kube-controller-manager": nil,
 		"system:kube-scheduler":          nil,
 		"system:kube-proxy":              nil,
-		"system:node:" + Name:            {"system:nodes"},
 	} {
 		if c.clients[name], err = ca.client(name, groups...); err != nil {
+			return nil, err
+		}
+	}
+	for _, node := range nodes {
+		if err := c.addKubelet(node); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-func (c *credentials) write() error {
-	if err := os.MkdirAll(pkiDir, 0o700); err != nil {
+func (c *credentials) addKubelet(node Node) (err error) {
+	if c.clients[nodeUser(node.Name)], err = c.ca.client(nodeUser(node.Name), "system:nodes"); err != nil {
 		return err
 	}
-	for name, content := range c.files {
-		if err := os.WriteFile(filepath.Join(pkiDir, name), content, 0o600); err != nil {
-			return err
-		}
+	c.kubelets[node.Name], err = c.ca.server("kubelet", []string{"127.0.0.1", node.IP.String()}, "localhost", node.Name)
+	return err
+}
+
+// nodeUser is who a kubelet is for the API server.
+func nodeUser(name string) string { return "system:node:" + name }
+
+// of are the files of a node in pkiDir.
+func (c *credentials) of(node Node) map[string][]byte {
+	server, client := c.kubelets[node.Name], c.clients[nodeUser(node.Name)]
+	return map[string][]byte{
+		"ca.crt":      c.ca.pem,
+		"kubelet.crt": server.cert, "kubelet.key": server.key,
+		"kubelet-client.crt": client.cert, "kubelet-client.key": client.key,
 	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,28 +64,35 @@ func (p *processes) start(log, name string, args ...string) (<-chan unix.WaitSta
 	if err != nil {
 		return nil, err
 	}
+	_, ended, err := p.spawn(log, path, append([]string{name}, args...), nil)
+	return ended, err
+}
+
+// spawn starts a program, which also gets files from number 3 on.
+func (p *processes) spawn(log, path string, argv []string, sys *syscall.SysProcAttr, files ...*os.File) (int, <-chan unix.WaitStatus, error) {
 	file, err := os.OpenFile(filepath.Join(p.out, log+".log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer file.Close()
 	nothing, err := os.Open(os.DevNull)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer nothing.Close()
 
 	p.mu.Lock() // so that a child that ends at once finds its channel
 	defer p.mu.Unlock()
-	process, err := os.StartProcess(path, append([]string{name}, args...), &os.ProcAttr{
-		Dir: "/", Env: p.env, Files: []*os.File{nothing, file, file},
+	process, err := os.StartProcess(path, argv, &os.ProcAttr{
+		Dir: "/", Env: p.env, Files: append([]*os.File{nothing, file, file}, files...), Sys: sys,
 	})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	ended := make(chan unix.WaitStatus, 1)
-	p.waiting[process.Pid] = ended
-	return ended, process.Release()
+	pid := process.Pid // Release forgets it
+	p.waiting[pid] = ended
+	return pid, ended, process.Release()
 }
 
 // run runs a program to its end.

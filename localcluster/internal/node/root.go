@@ -12,14 +12,15 @@ import (
 // clusterDir is the cluster's folder, inside.
 const clusterDir = "/cluster"
 
-// enterRoot makes the new root file system and makes it the root. The mount
-// namespace is a new one, so the host sees none of it.
-func enterRoot(dir string) error {
-	// Private, or the mounts below would show on the host.
+// enterRoot makes the new root file system of a node and makes it the root. The
+// mount namespace is a new one, so nobody outside of it sees it. dir is the
+// cluster's folder.
+func enterRoot(dir, name string) error {
+	// Private, or the mounts below would show outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
-	state := filepath.Join(dir, StateDir)
+	state := filepath.Join(dir, StateDir, name)
 	root := filepath.Join(state, "root")
 	for _, folder := range []string{root, filepath.Join(state, "var"), filepath.Join(state, "tmp")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/pace"
 )
 
@@ -37,14 +37,14 @@ type Milestone string
 const (
 	Images Milestone = "containerd takes images"
 	API    Milestone = "the API server is ready"
-	Ready  Milestone = "the node is ready"
+	Ready  Milestone = "every node is ready"
 )
 
 // startTimeout is how long a step may take, on a fast machine: it is reached
 // when something hangs, or never.
 const startTimeout = 2 * time.Minute
 
-// Supervise is the life of PID 1: it reads the spec, starts everything, and
+// Supervise is the life of a node's PID 1: it reads the spec, starts everything, and
 // returns, with an error, when it cannot or when a component has ended. It
 // does not start components again: a component that ends has a bug or was
 // killed by somebody who wants to see what happens then, and either is seen
@@ -66,78 +66,138 @@ type supervisor struct {
 	spec      Spec
 	report    *json.Encoder
 	processes *processes
+	// logs is where this node's log files are, below LogDir.
+	logs string
+	// further are the other nodes, if this is the first one.
+	further []*further
 	// ended gets an error that names the component when one has ended.
 	ended chan error
 }
 
 func (s *supervisor) start() error {
-	credentials, err := s.setUp()
+	if err := s.setUp(); err != nil {
+		return err
+	}
+	containerd := containerd()
+	if err := s.launch(containerd); err != nil {
+		return err
+	}
+	rest := []component{kubelet(s.spec), proxy()}
+	if s.spec.control() {
+		if err := s.startControlPlane(); err != nil {
+			return err
+		}
+		rest = append(rest, controllerManager(), scheduler(), volumeProvisioner())
+	}
+	if err := s.reach(Images, containerd.name, containerd.ready); err != nil {
+		return err
+	}
+	apiReady, nodeReady, err := s.spec.checks()
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(credentials.ca.cert)
+	if err := s.await("kube-apiserver", apiReady); err != nil {
+		return err
+	}
+	s.tell(Message{Reached: API})
+	if err := s.launch(rest...); err != nil {
+		return err
+	}
+	return s.reach(Ready, "kubelet", nodeReady)
+}
 
-	containerd, etcd, apiServer := containerd(), etcd(), apiServer(s.spec, roots)
-	if err := s.launch(containerd, etcd); err != nil {
+// startControlPlane starts etcd and the API server, and the further nodes,
+// which wait for it.
+func (s *supervisor) startControlPlane() error {
+	etcd := etcd()
+	if err := s.launch(etcd); err != nil {
 		return err
 	}
 	if err := s.await(etcd.name, etcd.ready); err != nil {
 		return err
 	}
-	if err := s.launch(apiServer); err != nil {
+	if err := s.launch(apiServer(s.spec)); err != nil {
 		return err
 	}
-	if err := s.await(containerd.name, containerd.ready); err != nil {
+	if err := markRunning(s.spec.self().Name, os.Getpid()); err != nil {
 		return err
 	}
-	s.tell(Message{Reached: Images})
-	if err := s.await(apiServer.name, apiServer.ready); err != nil {
+	for _, n := range s.further {
+		if err := s.boot(n); err != nil {
+			return err
+		}
+	}
+	return s.listen()
+}
+
+// reach waits for a milestone of this node and of the further ones.
+func (s *supervisor) reach(milestone Milestone, name string, check func(context.Context) error) error {
+	if err := s.await(name, check); err != nil {
 		return err
 	}
-	s.tell(Message{Reached: API})
-	if err := s.launch(controllerManager(), scheduler(), kubelet(s.spec), proxy(), volumeProvisioner()); err != nil {
-		return err
+	for _, n := range s.further {
+		if err := n.reached(milestone); err != nil {
+			return err
+		}
 	}
-	nodeReady, err := credentials.nodeReady(roots)
-	if err != nil {
-		return err
-	}
-	if err := s.await("kubelet", nodeReady); err != nil {
-		return err
-	}
-	s.tell(Message{Reached: Ready})
+	s.tell(Message{Reached: milestone})
 	return nil
 }
 
 // setUp makes everything that the components find in place.
-func (s *supervisor) setUp() (*credentials, error) {
+func (s *supervisor) setUp() error {
 	raiseFileLimit()
-	if err := unix.Sethostname([]byte(Name)); err != nil {
-		return nil, fmt.Errorf("set the host name: %w", err)
+	if err := unix.Sethostname([]byte(s.spec.self().Name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
 	}
-	if err := enterRoot(s.spec.Dir); err != nil {
-		return nil, fmt.Errorf("make the root file system: %w", err)
+	dir := clusterDir // in the first node
+	if s.spec.control() {
+		dir = s.spec.Dir
+	} else {
+		s.logs = s.spec.self().Name
+	}
+	if err := enterRoot(dir, s.spec.self().Name); err != nil {
+		return fmt.Errorf("make the root file system: %w", err)
 	}
 	if err := setUpNetwork(s.spec); err != nil {
-		return nil, fmt.Errorf("set up the network: %w", err)
+		return fmt.Errorf("set up the network: %w", err)
 	}
-	credentials, err := writeConfig(s.spec)
-	if err != nil {
-		return nil, fmt.Errorf("write the configuration: %w", err)
+	if s.spec.control() {
+		if err := s.configureNodes(); err != nil {
+			return fmt.Errorf("make the configuration: %w", err)
+		}
+	}
+	if err := writeEtc(s.spec.Etc); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
 	}
 	environment := environment()
 	for name, value := range environment {
 		if err := os.Setenv(name, value); err != nil { // LookPath looks there
-			return nil, err
+			return err
 		}
 	}
-	s.processes = newProcesses(pairs(environment), filepath.Join(clusterDir, LogDir))
+	s.processes = newProcesses(pairs(environment), filepath.Join(clusterDir, LogDir, s.logs))
 	if err := s.setUpNAT(); err != nil {
-		return nil, fmt.Errorf("the kernel has no network address translation: modprobe -a nft_compat nft_chain_nat xt_MASQUERADE, or for an older one "+
+		return fmt.Errorf("the kernel has no network address translation: modprobe -a nft_compat nft_chain_nat xt_MASQUERADE, or for an older one "+
 			"iptable_nat xt_MASQUERADE (on the machine itself, if this is a container; after an upgrade of the kernel, restart the machine): %w; %s", err, s.log("iptables"))
 	}
-	return credentials, nil
+	return nil
+}
+
+// configureNodes makes the configuration of all nodes, and writes the
+// administrator's kubeconfig into the cluster's folder.
+func (s *supervisor) configureNodes() error {
+	all, err := newEtc(s.spec)
+	if err != nil {
+		return err
+	}
+	s.spec.Etc = all[0]
+	for i := range s.spec.Nodes[1:] {
+		n := &further{spec: s.spec}
+		n.spec.Self, n.spec.Link, n.spec.Etc = i+1, host.NodeLink, all[i+1]
+		s.further = append(s.further, n)
+	}
+	return os.WriteFile(filepath.Join(clusterDir, Kubeconfig), s.spec.Etc["kubernetes/admin.kubeconfig"], 0o600)
 }
 
 // raiseFileLimit lets the components and, through containerd, all pods open as
@@ -166,7 +226,7 @@ func (s *supervisor) setUpNAT() error {
 			return err
 		}
 		err := s.processes.run("iptables", "iptables", "--table", "nat", "--append", "POSTROUTING",
-			"--source", podCIDR, "!", "--destination", podCIDR, "--out-interface", s.spec.Link, "--jump", "MASQUERADE")
+			"--source", s.spec.self().Pods.String(), "!", "--destination", podCIDR, "--out-interface", s.spec.Link, "--jump", "MASQUERADE")
 		if err == nil {
 			return nil
 		}
@@ -218,10 +278,11 @@ func (s *supervisor) tell(m Message) {
 // ends: often that is all there is to know.
 func (s *supervisor) log(name string) string {
 	const lines = 10
-	data, _ := os.ReadFile(filepath.Join(clusterDir, LogDir, name+".log"))
+	file := filepath.Join(LogDir, s.logs, name+".log")
+	data, _ := os.ReadFile(filepath.Join(clusterDir, file))
 	all := strings.SplitAfter(strings.TrimSpace(string(data)), "\n")
 	last := strings.Join(all[max(0, len(all)-lines):], "")
-	return fmt.Sprintf("its log, %s, ends:\n%s", filepath.Join(s.spec.Dir, LogDir, name+".log"), last)
+	return fmt.Sprintf("its log, %s, ends:\n%s", filepath.Join(s.spec.Dir, file), last)
 }
 
 // environment is what the components run with, and nothing of the caller's.
@@ -253,39 +314,56 @@ func pairs(environment map[string]string) []string {
 	return list
 }
 
-// nodeReady asks the API server whether the node is ready.
-func (c *credentials) nodeReady(roots *x509.CertPool) (func(context.Context) error, error) {
-	admin := c.clients["admin"]
-	certificate, err := tls.X509KeyPair(admin.cert, admin.key)
+// checks tell whether the API server is ready, and whether it calls this node
+// ready.
+func (s Spec) checks() (apiReady, nodeReady func(context.Context) error, err error) {
+	ca, err := os.ReadFile(pki("ca.crt"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	certificate, err := tls.LoadX509KeyPair(pki("kubelet-client.crt"), pki("kubelet-client.key"))
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
 	}}
-	url := "https://" + net.JoinHostPort("127.0.0.1", apiPort) + "/api/v1/nodes/" + Name
-	return func(ctx context.Context) error {
+	url := s.apiServer() + "/api/v1/nodes/" + s.self().Name
+	// Before that it was as this node left it when it was switched off.
+	since := time.Now().Truncate(time.Second)
+	return healthy(s.apiServer()+"/readyz", &tls.Config{RootCAs: roots}), func(ctx context.Context) error {
 		response, err := get(ctx, client, url)
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
-		var node struct {
-			Status struct {
-				Conditions []struct{ Type, Status, Message string }
-			}
-		}
-		if err := json.NewDecoder(response.Body).Decode(&node); err != nil {
-			return err
-		}
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == "Ready" {
-				if condition.Status == "True" {
-					return nil
-				}
-				return fmt.Errorf("the node is not ready: %s", condition.Message)
-			}
-		}
-		return errors.New("the node has not registered")
+		return checkNode(response.Body, since)
 	}, nil
+}
+
+// checkNode looks whether a node has said since then that it is ready.
+func checkNode(object io.Reader, since time.Time) error {
+	var node struct {
+		Status struct {
+			Conditions []struct {
+				Type, Status, Message string
+				LastHeartbeatTime     time.Time
+			}
+		}
+	}
+	if err := json.NewDecoder(object).Decode(&node); err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type != "Ready" || condition.LastHeartbeatTime.Before(since) {
+			continue
+		}
+		if condition.Status == "True" {
+			return nil
+		}
+		return fmt.Errorf("the node is not ready: %s", condition.Message)
+	}
+	return errors.New("the node has not registered")
 }

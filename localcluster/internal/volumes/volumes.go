@@ -1,4 +1,4 @@
-// Package volumes provisions PersistentVolumes as folders on the one node.
+// Package volumes provisions PersistentVolumes as folders of the nodes.
 //
 // kube-controller-manager's --enable-hostpath-provisioner would do nearly the
 // same, but it makes folders of mode 0750 that belong to root, which a pod
@@ -27,10 +27,10 @@ const Provisioner = "localcluster/folder"
 
 // Command is the component's command line.
 func Command() *cobra.Command {
-	var kubeconfig, root string
+	var kubeconfig, nodes string
 	command := &cobra.Command{
 		Use:   "volume-provisioner",
-		Short: "Provision PersistentVolumes as folders of the node",
+		Short: "Provision PersistentVolumes as folders of the nodes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -41,19 +41,23 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			controller.NewProvisionController(cmd.Context(), client, Provisioner, folders{root: root},
+			controller.NewProvisionController(cmd.Context(), client, Provisioner, folders{nodes: nodes},
 				controller.LeaderElection(false)).Run(cmd.Context())
 			return nil
 		},
 	}
 	command.Flags().SetNormalizeFunc(flag.WordSepNormalizeFunc)
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "credentials for the API server")
-	command.Flags().StringVar(&root, "root", "/var/lib/volumes", "where the volumes' folders are made")
+	command.Flags().StringVar(&nodes, "nodes", "", "where the nodes' disks are, a folder for each by its name")
 	return command
 }
 
-// folders makes one folder per volume, named like it, under root.
-type folders struct{ root string }
+// folders makes one folder per volume, named like it, on the disk of the node
+// that its first pod is scheduled to.
+type folders struct{ nodes string }
+
+// root is where a node has its volumes, below /.
+const root = "var/lib/volumes"
 
 func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 	*corev1.PersistentVolume, controller.ProvisioningState, error) {
@@ -61,7 +65,7 @@ func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 		return nil, controller.ProvisioningFinished,
 			fmt.Errorf("the storage class must have volumeBindingMode: WaitForFirstConsumer")
 	}
-	path := filepath.Join(f.root, o.PVName)
+	path := filepath.Join(f.nodes, o.SelectedNodeName, root, o.PVName)
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
@@ -76,7 +80,7 @@ func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 			PersistentVolumeReclaimPolicy: *o.StorageClass.ReclaimPolicy,
 			VolumeMode:                    o.PVC.Spec.VolumeMode,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				Local: &corev1.LocalVolumeSource{Path: path},
+				Local: &corev1.LocalVolumeSource{Path: filepath.Join("/", root, o.PVName)},
 			},
 			NodeAffinity: onNode(o.SelectedNodeName),
 		},
@@ -84,7 +88,7 @@ func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 }
 
 func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
-	return os.RemoveAll(filepath.Join(f.root, pv.Name))
+	return os.RemoveAll(filepath.Join(f.nodes, nodeOf(pv), root, pv.Name))
 }
 
 func onNode(name string) *corev1.VolumeNodeAffinity {
@@ -95,4 +99,8 @@ func onNode(name string) *corev1.VolumeNodeAffinity {
 			}},
 		}},
 	}}
+}
+
+func nodeOf(pv *corev1.PersistentVolume) string {
+	return pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }
