@@ -71,9 +71,9 @@ func (own maintenance) progressOf(claim v1beta2.Maintenance, pod *corev1.Pod, no
 		return notDone
 	case isOwn && own.isOver && errors.Is(own.err, context.DeadlineExceeded) && !own.at.Before(claim.Deadline.Time):
 		return done // the member had it, and time enough: it is done when it serves again
-	case pod == nil || isEnding(pod):
+	case pod == nil:
 		return notDone
-	case isOwn && !own.isBegun && now.Before(claim.StartTime.Add(beginsWithin)):
+	case isOwn && !own.isBegun && !isEnding(pod) && now.Before(claim.StartTime.Add(beginsWithin)):
 		return toBegin
 	case !now.Before(claim.Deadline.Time) || hasStartedSince(pod, claim.StartTime.Time):
 		return notDone

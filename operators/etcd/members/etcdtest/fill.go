@@ -2,9 +2,9 @@ package etcdtest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,7 +15,7 @@ import (
 
 // Fill writes revisions into the database file of a member that has run once and is stopped, as its store does it
 // (go.etcd.io/etcd/server/v3/storage/mvcc): so a great database takes seconds for each GiB. Half of the bytes are
-// history. All values have valueSize bytes. It returns the size of the file.
+// history. All values have valueSize bytes. It returns the size of the database, as etcd has it.
 func Fill(t testing.TB, m *Member, bytes int64, valueSize int) int64 {
 	t.Helper()
 	if m.IsRunning() {
@@ -49,20 +49,14 @@ func Fill(t testing.TB, m *Member, bytes int64, valueSize int) int64 {
 			return nil
 		})
 	}
+	var size int64
 	if err == nil {
-		err = db.Sync()
+		err = db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil })
 	}
-	if err != nil {
+	if err = errors.Join(err, db.Sync(), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	is, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return is.Size()
+	return size
 }
 
 // revisionKey is the key of a revision in the bucket of all of them.
