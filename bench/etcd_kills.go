@@ -24,7 +24,7 @@ type killed struct {
 	leader bool
 }
 
-// killMembers kills members under a load of writes, and takes the longest time in which no client's write was
+// killMembers kills members (SIGKILL) under a load of writes, and takes the longest time in which no client's write was
 // acknowledged.
 func killMembers(ctx context.Context, b *bench) ([]figure, error) {
 	const namespace = "bench-etcd-kills"
@@ -79,6 +79,10 @@ func (b *bench) killUnderLoad(ctx context.Context, namespace, name string, which
 			}
 			victim := pods[ec.Status.Members.Ready[at]]
 			began := time.Now()
+			if err := killProcess(victim, "etcd"); err != nil {
+				return err
+			}
+			// Another pod begins at once: in this one the kubelet would wait the longer, the more often it was killed.
 			if err := b.client.Delete(ctx, victim, client.GracePeriodSeconds(0)); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -64,6 +65,11 @@ func (b *bench) killManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return killProcess(pod, "fairlead")
+}
+
+// killProcess kills the one process of a pod that has that name, without warning.
+func killProcess(pod *corev1.Pod, name string) error {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return err
@@ -76,7 +82,7 @@ func (b *bench) killManager(ctx context.Context) error {
 			continue // gone, or not of the pod
 		}
 		command, err := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
-		if err != nil || strings.TrimSpace(string(command)) != "fairlead" {
+		if err != nil || strings.TrimSpace(string(command)) != name {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
