@@ -88,16 +88,27 @@ func SpreadOverNodes(spec *corev1.PodSpec, pods *metav1.LabelSelector) {
 // It is no topology spread constraint: a node without a zone would be left out of all of the pod's, also of that
 // for nodes (requireAllTopologies in the scheduler's plugin PodTopologySpread).
 func PreferOtherZones(spec *corev1.PodSpec, pods *metav1.LabelSelector) {
+	preferred := &antiAffinity(spec).PreferredDuringSchedulingIgnoredDuringExecution
+	*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{
+		Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: pods, TopologyKey: corev1.LabelTopologyZone},
+	})
+}
+
+// RequireOtherNodes keeps a pod off the nodes that have one of the pods that it selects, even if it cannot be scheduled then.
+func RequireOtherNodes(spec *corev1.PodSpec, pods *metav1.LabelSelector) {
+	required := &antiAffinity(spec).RequiredDuringSchedulingIgnoredDuringExecution
+	*required = append(*required, corev1.PodAffinityTerm{LabelSelector: pods, TopologyKey: corev1.LabelHostname})
+}
+
+// antiAffinity is that of a pod, which has one afterwards.
+func antiAffinity(spec *corev1.PodSpec) *corev1.PodAntiAffinity {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
 	if spec.Affinity.PodAntiAffinity == nil {
 		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
 	}
-	preferred := &spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-	*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{
-		Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: pods, TopologyKey: corev1.LabelTopologyZone},
-	})
+	return spec.Affinity.PodAntiAffinity
 }
 
 // SetEnv sets variables, in place of those of the same names.

@@ -162,14 +162,7 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 	}
 	switch {
 	case policy.AntiAffinity:
-		if spec.Affinity == nil {
-			spec.Affinity = &corev1.Affinity{}
-		}
-		if spec.Affinity.PodAntiAffinity == nil {
-			spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
-		}
-		required := &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-		*required = append(*required, corev1.PodAffinityTerm{LabelSelector: others, TopologyKey: corev1.LabelHostname})
+		podtemplate.RequireOtherNodes(spec, others)
 	case isLeftToUs:
 		podtemplate.SpreadOverNodes(spec, others)
 	}
