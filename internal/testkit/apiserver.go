@@ -21,19 +21,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 )
 
 // Options say what the server of the tests holds beyond a plain Kubernetes.
 type Options struct {
-	// CRDs are files and folders of CustomResourceDefinitions. They are there
+	// CRDs are folders of CustomResourceDefinitions (*.yaml). They are there
 	// before the garbage collector starts, so it knows their kinds.
 	CRDs []string
 
@@ -235,15 +238,13 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 	if err := s.ready(apiserver, etcd); err != nil {
 		return nil, err
 	}
-	if len(o.CRDs) > 0 {
-		if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{
-			Paths: o.CRDs, ErrorIfPathMissing: true, MaxTime: startTimeout, PollInterval: 20 * time.Millisecond,
-		}); err != nil {
-			return nil, fmt.Errorf("install the CRDs: %w", err)
-		}
-	}
 	if s.client, err = client.New(s.Config, client.Options{}); err != nil {
 		return nil, err
+	}
+	for _, folder := range o.CRDs {
+		if err := s.installCRDs(folder); err != nil {
+			return nil, fmt.Errorf("install the CRDs of %s: %w", folder, err)
+		}
 	}
 	if err := s.makeNode(); err != nil {
 		return nil, fmt.Errorf("make the node: %w", err)
@@ -271,6 +272,40 @@ func startOnce(assets string, o Options) (_ *APIServer, err error) {
 	return s, waitFor(controllers, nil, func(ctx context.Context) error {
 		return s.client.Get(ctx, account, &corev1.ServiceAccount{})
 	})
+}
+
+// installCRDs installs those in the manifests (*.yaml) of a folder, and returns when they are served. It is not envtest's:
+// make demo would have to compile that before there is something to look at.
+func (s *APIServer) installCRDs(folder string) error {
+	ctx := context.Background()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(errors.New("there is no manifest (*.yaml)"), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		crd, content := apiextensionsv1.CustomResourceDefinition{}, map[string]any{}
+		if err := errors.Join(yaml.Unmarshal(text, &crd), yaml.Unmarshal(text, &content)); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+		if crd.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		if err := s.client.Create(ctx, &unstructured.Unstructured{Object: content}); err != nil {
+			return err
+		}
+		kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		if err := poll(ctx, startTimeout, func() error {
+			_, err := s.client.RESTMapper().RESTMapping(kind, crd.Spec.Versions[0].Name)
+			return err
+		}); err != nil {
+			return fmt.Errorf("it is not served: %w", err)
+		}
+	}
+	return nil
 }
 
 // makeNode makes the node that a [Kubelet] binds pods to: the API server checks on it whether a pod may

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(s.servers.dir)
 		select {}
 	}
-	Main(m, Options{CRDs: []string{"example/orders.yaml"}})
+	Main(m, Options{CRDs: []string{"example"}})
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {

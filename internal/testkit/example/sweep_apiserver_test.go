@@ -14,7 +14,7 @@ import (
 
 // TestMain gives the tests of this package an API server with these CRDs. It starts with
 // the first test that requests it, and is gone when the tests are.
-func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"orders.yaml"}}) }
+func TestMain(m *testing.M) { testkit.Main(m, testkit.Options{CRDs: []string{"."}}) }
 
 // TestSweep plays the story with the operator killed before and after every write
 // that it makes, with late caches, with two operators, and with errors in place of
