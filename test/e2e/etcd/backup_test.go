@@ -103,6 +103,7 @@ func TestEtcdBackupStorages(t *testing.T) {
 		"a claim with volumes":    {etcd.claim, []string{"version: " + older, volumes}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := create(t, append(tt.spec, "size: 3")...)
 			s := tt.storage(e)
 			put := e.put

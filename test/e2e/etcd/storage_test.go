@@ -96,8 +96,8 @@ func (e etcd) abs() storage {
 	port := e2e.FreePort(e.t, host)
 	address := net.JoinHostPort(host, port)
 	key := base64.StdEncoding.EncodeToString([]byte("a key for tests, of 32 bytes ...."))
-	e.t.Setenv("AZURITE_ACCOUNTS", azureAccount+":"+key)
-	e2e.Serve(e.t, address, program("azurite-blob"), "--blobHost", host, "--blobPort", port, "--location", e.t.TempDir(), "--skipApiVersionCheck", "--disableTelemetry")
+	e2e.Serve(e.t, address, "env", "AZURITE_ACCOUNTS="+azureAccount+":"+key,
+		program("azurite-blob"), "--blobHost", host, "--blobPort", port, "--location", e.t.TempDir(), "--skipApiVersionCheck", "--disableTelemetry")
 	url := "http://" + address + "/" + azureAccount
 	credential, err := azblob.NewSharedKeyCredential(azureAccount, key)
 	if err != nil {
