@@ -154,7 +154,7 @@ unit: ## Tests that need nothing running
 	go test -C tools ./crdtrim
 
 .PHONY: dist-test
-dist-test: # images for all platforms, charts, bundles and catalog, made twice
+dist-test: build-cosign # images for all platforms, charts, bundles and catalog, made twice
 	go test -C tools/dist -timeout 60m ./...
 
 .PHONY: rules-test
@@ -363,6 +363,25 @@ PLUGIN_URL ?=
 .PHONY: plugins
 plugins: build-dist ## The plugin of kubectl for six platforms, and its manifests for Krew (minutes once)
 	$(DIST) plugins
+
+# The private key to sign with and the public one to check with, as cosign takes them: a file, env://VARIABLE, a KMS's URI.
+# Without them it is the OIDC token of a CI, of whom to check against COSIGN_IDENTITY and COSIGN_ISSUER.
+COSIGN_KEY ?=
+COSIGN_PUBLIC_KEY ?=
+COSIGN_IDENTITY ?=
+COSIGN_ISSUER ?=
+
+.PHONY: sign
+sign: build-dist build-cosign ## Sign the release in dist/ and its published images, by $COSIGN_KEY or the OIDC token of a CI
+	$(DIST) -cosign $(BIN)/cosign -key '$(COSIGN_KEY)' sign
+
+.PHONY: verify-release
+verify-release: build-dist build-cosign ## Check these signatures, and that this commit makes the same files once more
+	$(DIST) -cosign $(BIN)/cosign -key '$(COSIGN_PUBLIC_KEY)' -identity '$(COSIGN_IDENTITY)' -issuer '$(COSIGN_ISSUER)' verify
+
+.PHONY: build-cosign
+build-cosign: # minutes once, seconds later
+	go build -C tools/cosign -ldflags '-s -w' -o $(BIN)/ tool
 
 .PHONY: build-dist
 build-dist:

@@ -28,6 +28,8 @@ const usage = `Usage: dist [flags] COMMAND
   release    all of these, a changelog and checksums
   push image|bundles|catalog
              publish the images that were made
+  sign       sign the files of the release, and the images that were pushed, with cosign
+  verify     check these signatures, and that the source makes the same files once more
 
 A VERSION of hack/releases is made from its commit, any other from the files here.
 
@@ -57,6 +59,10 @@ func run(args []string) error {
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "what the manager's image is for")
 	forPlugin := flags.String("plugin-platforms", pluginPlatforms, "what kubectl's plugin is for")
 	flags.StringVar(&o.pluginURL, "plugin-url", "", "where the plugin's archives will be downloaded from (default <repository>/releases/v<version>)")
+	flags.StringVar(&o.signer.cosign, "cosign", "cosign", "the program that signs and checks")
+	flags.StringVar(&o.signer.key, "key", "", "sign: the private key, verify: the public one, as cosign takes them (default: the OIDC token of a CI)")
+	flags.StringVar(&o.signer.identity, "identity", "", "verify: whose token it was, where there is no key")
+	flags.StringVar(&o.signer.issuer, "issuer", "", "verify: who issued the token")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -66,7 +72,7 @@ func run(args []string) error {
 	o.platforms = strings.Split(*platforms, ",")
 
 	command := strings.Join(flags.Args(), " ")
-	if !strings.HasPrefix(command, "push ") {
+	if command != "sign" && !strings.HasPrefix(command, "push ") {
 		r, err := open(o)
 		if err != nil {
 			return err
@@ -89,9 +95,13 @@ func run(args []string) error {
 			return r.writeLocal()
 		case "release":
 			return r.writeAll()
+		case "verify":
+			return r.verify()
 		}
 	}
 	switch command {
+	case "sign":
+		return o.sign()
 	case "push image":
 		return o.push("fairlead-v" + o.version + ".tar")
 	case "push bundles":

@@ -24,6 +24,17 @@ const sbomType = types.MediaType("application/spdx+json")
 // push publishes the archives of that name, with the credentials that docker
 // login or podman login left.
 func (o options) push(pattern string) error {
+	return o.eachImage(pattern, func(tag name.Tag, content v1.ImageIndex, descriptor v1.Descriptor) error {
+		if err := o.pushOne(tag, content, descriptor); err != nil {
+			return err
+		}
+		fmt.Printf("pushed %s@%s\n", tag, descriptor.Digest)
+		return nil
+	})
+}
+
+// eachImage calls do for each image in the archives of that name, and the tag that it is published under.
+func (o options) eachImage(pattern string, do func(name.Tag, v1.ImageIndex, v1.Descriptor) error) error {
 	archives, err := filepath.Glob(filepath.Join(o.out, imagesFolder, pattern))
 	if err != nil {
 		return err
@@ -32,15 +43,15 @@ func (o options) push(pattern string) error {
 		return fmt.Errorf("there is no %s in %s: build it first", pattern, filepath.Join(o.out, imagesFolder))
 	}
 	for _, archive := range archives {
-		if err := o.pushArchive(archive); err != nil {
-			return fmt.Errorf("push %s: %w", archive, err)
+		if err := o.eachImageOf(archive, do); err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
 		}
 	}
 	return nil
 }
 
-func (o options) pushArchive(archive string) error {
-	folder, err := os.MkdirTemp("", "fairlead-push-")
+func (o options) eachImageOf(archive string, do func(name.Tag, v1.ImageIndex, v1.Descriptor) error) error {
+	folder, err := os.MkdirTemp("", "fairlead-image-")
 	if err != nil {
 		return err
 	}
@@ -73,10 +84,9 @@ func (o options) pushArchive(archive string) error {
 		if err != nil {
 			return err
 		}
-		if err := o.pushOne(tag, content, descriptor); err != nil {
+		if err := do(tag, content, descriptor); err != nil {
 			return err
 		}
-		fmt.Printf("pushed %s@%s\n", reference, descriptor.Digest)
 	}
 	return nil
 }

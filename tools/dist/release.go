@@ -21,7 +21,8 @@ func (r *release) writeAll() error {
 		return err
 	}
 	for _, step := range []func() error{
-		r.writeYAML, r.writeCharts, r.writeImage, r.writeBundles, r.writeCatalog, r.writePlugins, r.writeChangelog, r.writeChecksums,
+		r.writeYAML, r.writeCharts, r.writeImage, r.writeBundles, r.writeCatalog, r.writePlugins, r.writeChangelog,
+		r.writeProvenance, r.writeChecksums,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -63,14 +64,24 @@ func sectionOf(changelog, version string) (string, error) {
 }
 
 func (r *release) writeChecksums() error {
-	all, err := readFiles(r.out)
+	list, err := sums(r.out)
 	if err != nil {
 		return err
 	}
+	return r.write(checksums, []byte(list))
+}
+
+// sums are the checksums of the files in a folder, a line each.
+func sums(folder string) (string, error) {
+	all, err := readFiles(folder)
+	if err != nil {
+		return "", err
+	}
 	delete(all, checksums)
+	delete(all, signature)
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(all[name].content), name)
 	}
-	return r.write(checksums, []byte(list.String()))
+	return list.String(), nil
 }

@@ -31,6 +31,7 @@ type options struct {
 	// pluginURL is where the plugin's archives will be downloaded from.
 	pluginURL       string
 	pluginPlatforms []string
+	signer          signer
 }
 
 // release is one version to be made, and where it is made from.
