@@ -81,7 +81,7 @@ func (b *bench) barePodsOf(ctx context.Context, ec *v1beta2.EtcdCluster) ([]*cor
 	for _, pod := range made {
 		pod = asSent(pod)
 		// The operator has replaced the list since the member has started.
-		pod.Annotations["etcd-operator/initial-cluster"] = strings.Join(initial, ",")
+		pod.Annotations["etcd.database.coreos.com/initial-cluster"] = strings.Join(initial, ",")
 		pod.OwnerReferences, pod.Spec.NodeName = nil, ""
 		body, err := json.Marshal(pod)
 		if err != nil {

@@ -80,8 +80,8 @@ func ofCluster(p *page, o *etcdv1beta2.EtcdCluster) {
 		p.add("quorum lost", "loss %s: %d members lost, %d survive: docs/etcd.md says how to answer",
 			quorum.ID, len(quorum.Lost), len(quorum.Surviving))
 	}
-	p.add("adding", "%s", o.Status.Adding)
-	p.add("changing", "%s", o.Status.Changing)
+	p.add("adding", "%s", o.Status.MemberBeingAdded)
+	p.add("changing", "%s", o.Status.MemberBeingUpdated)
 	if m := o.Status.Maintenance; m != nil {
 		p.add("maintenance", "%s of %s, until %s at the latest", m.Type, m.Member, m.Deadline.Format(time.RFC3339))
 	}
@@ -110,8 +110,8 @@ func ofBackup(p *page, o *etcdv1beta2.EtcdBackup, now time.Time) {
 		p.add("proved", "revision %d, %s", proof.Revision, timed(&proof.Time, now))
 	}
 	p.add("next", "%s", timed(o.Status.NextTime, now))
-	if o.Status.Stored != nil {
-		p.add("stored", "%s", strconv.Itoa(int(*o.Status.Stored)))
+	if o.Status.StoredBackups != nil {
+		p.add("stored", "%s", strconv.Itoa(int(*o.Status.StoredBackups)))
 	}
 	if f := o.Status.LastFailure; f != nil {
 		p.add("failed", "%s, %s: %s", timed(&f.Time, now), f.Reason, f.Message)

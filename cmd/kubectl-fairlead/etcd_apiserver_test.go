@@ -81,7 +81,7 @@ func TestEtcdRestore(t *testing.T) {
 	b := r.nightly()
 	r.wants(1, []string{`required flag(s) "into" not set`}, "etcd", "restore", "nightly")
 	r.wants(1, []string{"has made no backup yet"}, "etcd", "restore", "nightly", "--into=copy")
-	b.Status.Last = &etcdv1beta2.StoredBackup{Key: "db_v7", Revision: 7, Size: 9, Problem: "another hash"}
+	b.Status.LastBackup = &etcdv1beta2.StoredBackup{Key: "db_v7", Revision: 7, Size: 9, Problem: "another hash"}
 	update := func() {
 		t.Helper()
 		if err := r.Status().Update(t.Context(), b); err != nil {
@@ -90,7 +90,7 @@ func TestEtcdRestore(t *testing.T) {
 	}
 	update()
 	r.wants(1, []string{"is not to be relied on: another hash"}, "etcd", "restore", "nightly", "--into=copy")
-	b.Status.Last.Problem = ""
+	b.Status.LastBackup.Problem = ""
 	update()
 	r.wants(1, []string{"it is no time, such as"}, "etcd", "restore", "nightly", "--into=copy", "--at=yesterday")
 	r.wants(1, []string{"a revision is 1 or more"}, "etcd", "restore", "nightly", "--into=copy", "--revision=-1")

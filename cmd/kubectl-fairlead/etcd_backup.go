@@ -192,8 +192,8 @@ func (o *backup) wait(ctx context.Context, b *etcdv1beta2.EtcdBackup) error {
 		switch s := b.Status; {
 		case ready == nil:
 			return false, "", nil
-		case ready.Status == metav1.ConditionTrue && s.Last != nil:
-			text := fmt.Sprintf("Saved revision %d, %s, as %s", s.Last.Revision, sizeText(float64(s.Last.Size)), s.Last.Key)
+		case ready.Status == metav1.ConditionTrue && s.LastBackup != nil:
+			text := fmt.Sprintf("Saved revision %d, %s, as %s", s.LastBackup.Revision, sizeText(float64(s.LastBackup.Size)), s.LastBackup.Key)
 			if s.LastProof != nil {
 				text += fmt.Sprintf("; an etcd that was started from it has revision %d", s.LastProof.Revision)
 			}

@@ -156,10 +156,10 @@ func (e *etcd) quiet() error {
 		return fmt.Errorf("etcdcluster/%s is being restored: wait until that is done", e.Name)
 	case s.QuorumLoss != nil:
 		return fmt.Errorf("etcdcluster/%s has lost its quorum: see docs/etcd.md, \"When members are lost\"", e.Name)
-	case s.Adding != "":
-		return fmt.Errorf("etcdcluster/%s is adding member %s: wait until that is done", e.Name, s.Adding)
-	case s.Changing != "":
-		return fmt.Errorf("etcdcluster/%s is changing member %s: wait until that is done", e.Name, s.Changing)
+	case s.MemberBeingAdded != "":
+		return fmt.Errorf("etcdcluster/%s is adding member %s: wait until that is done", e.Name, s.MemberBeingAdded)
+	case s.MemberBeingUpdated != "":
+		return fmt.Errorf("etcdcluster/%s is changing member %s: wait until that is done", e.Name, s.MemberBeingUpdated)
 	}
 	return nil
 }

@@ -124,8 +124,8 @@ func (o *restore) replaces(ec *etcdv1beta2.EtcdCluster, b *etcdv1beta2.EtcdBacku
 		which = fmt.Sprintf("its newest backup at or before revision %d", *r.Spec.Revision)
 	case r.Spec.Time != nil:
 		which = "its newest backup at or before " + r.Spec.Time.Format(time.RFC3339)
-	case b.Status.Last != nil:
-		which += fmt.Sprintf(", revision %d", b.Status.Last.Revision)
+	case b.Status.LastBackup != nil:
+		which += fmt.Sprintf(", revision %d", b.Status.LastBackup.Revision)
 	}
 	if last := b.Status.LastSuccessDate; last != nil {
 		which += fmt.Sprintf(" (the last was made %s)", far(last.Time, o.now()))
@@ -150,7 +150,7 @@ func (o *restore) source(b *etcdv1beta2.EtcdBackup, s *etcdv1beta2.RestoreSource
 	}
 	isPeriodic := policy != nil && (policy.BackupIntervalInSecond > 0 || policy.Schedule != "")
 	isChosen := o.revision != 0 || o.at != ""
-	switch last := b.Status.Last; {
+	switch last := b.Status.LastBackup; {
 	case o.revision < 0:
 		return fmt.Errorf("--revision=%d: a revision is 1 or more", o.revision)
 	case isChosen && !isPeriodic:

@@ -84,7 +84,6 @@ type BackupSpec struct {
 	// the cluster. Defaults to Hash.
 	// +optional
 	// +kubebuilder:default=Hash
-	// +kubebuilder:validation:Enum=Hash;Restore
 	Verify Verification `json:"verify,omitempty"`
 
 	// paused means that no backup is begun and none is removed. Defaults to false.
@@ -97,6 +96,7 @@ type BackupSpec struct {
 }
 
 // Verification is how a backup is checked.
+// +kubebuilder:validation:Enum=Hash;Restore
 type Verification string
 
 // The ways to check a backup.
@@ -185,9 +185,9 @@ type BackupStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// last is the last backup that was made.
+	// lastBackup is the last backup that was made.
 	// +optional
-	Last *StoredBackup `json:"last,omitempty"`
+	LastBackup *StoredBackup `json:"lastBackup,omitempty"`
 
 	// lastProof is the last proof of a backup.
 	// +optional
@@ -197,16 +197,16 @@ type BackupStatus struct {
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// stored is how many backups of this EtcdBackup there were in the storage when last those that
-	// are not kept were removed.
+	// storedBackups is how many backups of this EtcdBackup the storage had when the backups that are not kept
+	// were last removed.
 	// +optional
-	Stored *int32 `json:"stored,omitempty"`
+	StoredBackups *int32 `json:"storedBackups,omitempty"`
 
-	// retained is how many of those were not to be kept, but the storage does not delete them yet: it has a
+	// retainedBackups is how many of those were not to be kept, but the storage does not delete them yet: it has a
 	// retention or a hold for them (Object Lock of S3, policies of Google and Azure). They are removed
 	// after a later backup.
 	// +optional
-	Retained int32 `json:"retained,omitempty"`
+	RetainedBackups int32 `json:"retainedBackups,omitempty"`
 
 	// failures is how many tries have failed since the last success.
 	// +optional
@@ -220,17 +220,19 @@ type BackupStatus struct {
 	// +optional
 	Running *BackupTry `json:"running,omitempty"`
 
-	// lastTry is when the last backup was begun.
+	// lastTryTime is when the last backup was begun.
 	// +optional
-	LastTry *metav1.Time `json:"lastTry,omitempty"`
+	LastTryTime *metav1.Time `json:"lastTryTime,omitempty"`
 
 	// tries is how many tries of all steps were begun.
 	// +optional
 	Tries int64 `json:"tries,omitempty"`
 
-	// pruned is the number of the backup after which those that are not kept were removed.
+	// prunedAfter is the number of the backup after which the backups that are not kept were last removed.
 	// +optional
-	Pruned int64 `json:"pruned,omitempty"`
+	PrunedAfter int64 `json:"prunedAfter,omitempty"`
+
+	EarlierBackupStatus `json:",inline"`
 }
 
 // StoredBackup is a backup that is complete.
@@ -285,6 +287,7 @@ type BackupProof struct {
 }
 
 // BackupStep is a step of a backup.
+// +kubebuilder:validation:Enum=Save;Prove;Prune
 type BackupStep string
 
 // The steps of a backup.
@@ -298,7 +301,7 @@ const (
 type BackupTry struct {
 	// step is Save, Prove or Prune.
 	Step BackupStep `json:"step"`
-	// number tells tries apart.
+	// number identifies the try.
 	Number int64 `json:"number"`
 	// generation is the generation of the spec that its pod is made of.
 	// +optional
@@ -309,11 +312,13 @@ type BackupTry struct {
 	// podUID is the UID of its pod.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
-	// secrets tells the versions of the Secrets apart that its pod reads.
+	// secretsHash identifies the versions of the Secrets that its pod reads.
 	// +optional
-	Secrets string `json:"secrets,omitempty"`
+	SecretsHash string `json:"secretsHash,omitempty"`
 	// startTime is when the step began.
 	StartTime metav1.Time `json:"startTime"`
+
+	EarlierBackupTry `json:",inline"`
 }
 
 // BackupFailure is a step that failed.
@@ -323,9 +328,9 @@ type BackupFailure struct {
 	// generation is the generation of the spec that failed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// secrets tells the versions of the Secrets apart that its pod has read.
+	// secretsHash identifies the versions of the Secrets that its pod has read.
 	// +optional
-	Secrets string `json:"secrets,omitempty"`
+	SecretsHash string `json:"secretsHash,omitempty"`
 	// time is when it failed.
 	Time metav1.Time `json:"time"`
 	// reason is why, in a word.
@@ -333,7 +338,9 @@ type BackupFailure struct {
 	// message is why, and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// passes says that it may pass without anybody's doing.
+	// retriable says that a retry can succeed without a change by the user.
 	// +optional
-	Passes bool `json:"passes,omitempty"`
+	Retriable bool `json:"retriable,omitempty"`
+
+	EarlierBackupFailure `json:",inline"`
 }

@@ -337,6 +337,7 @@ type GeneratedTLS struct {
 }
 
 // Phase is the state of a cluster in the words of the CoreOS operator.
+// +kubebuilder:validation:Enum="";Creating;Running;Failed
 type Phase string
 
 // The phases. Failed means that nothing happens until the user acts.
@@ -430,24 +431,24 @@ type EtcdClusterStatus struct {
 	// +listMapKey=name
 	MemberList []MemberStatus `json:"memberList,omitempty"`
 
-	// made is the number of members that were ever named. It is counted before a member is
-	// created, so that no two have the same name.
+	// memberNamesUsed is the number of names that members were ever given. It is counted before a member is
+	// created, so that no two members have the same name.
 	// +optional
-	Made int64 `json:"made,omitempty"`
+	MemberNamesUsed int64 `json:"memberNamesUsed,omitempty"`
 
-	// adding is the member that is being added, from before it is in etcd's member list.
+	// memberBeingAdded is the name of the member that is being added, from before it is in etcd's member list.
 	// +optional
-	Adding string `json:"adding,omitempty"`
+	MemberBeingAdded string `json:"memberBeingAdded,omitempty"`
 
-	// changing is the member that is being changed to another version, CA or pod. No other is changed
-	// until it is complete.
+	// memberBeingUpdated is the name of the member that is being changed to another version, CA or pod. No other
+	// member is changed until it is complete.
 	// +optional
-	Changing string `json:"changing,omitempty"`
+	MemberBeingUpdated string `json:"memberBeingUpdated,omitempty"`
 
-	// prepared is the minor version, such as 3.7, that the members' data was prepared for before an
+	// dataPreparedFor is the minor version, such as 3.7, that the members' data was prepared for before an
 	// upgrade to it.
 	// +optional
-	Prepared string `json:"prepared,omitempty"`
+	DataPreparedFor string `json:"dataPreparedFor,omitempty"`
 
 	// maintenance is the compaction or defragmentation of a member that is under way, from before the member is
 	// asked for it. Until it is over, nothing else is changed of the members.
@@ -479,6 +480,8 @@ type EtcdClusterStatus struct {
 	// restored is the last restore that came to an end, whether it failed or not.
 	// +optional
 	Restored *Restored `json:"restored,omitempty"`
+
+	EarlierClusterStatus `json:",inline"`
 }
 
 // MembersStatus has the names of the members' pods.
@@ -655,10 +658,10 @@ type Restoring struct {
 	// lost before that, another one is named.
 	Seed string `json:"seed"`
 
-	// seedData is the UID of what has the seed's data: of its volume's claim or, without volumes, of
-	// its pod. It is recorded before the seed first starts.
+	// seedDataUID is the UID of the object that has the seed's data: of its PersistentVolumeClaim or, without
+	// volumes, of its pod. It is recorded before the seed first starts.
 	// +optional
-	SeedData string `json:"seedData,omitempty"`
+	SeedDataUID string `json:"seedDataUID,omitempty"`
 
 	// phase is Verifying, Switching or Completing.
 	Phase RestorePhase `json:"phase"`
@@ -693,6 +696,8 @@ type Restoring struct {
 	// switchTime is when the members of the cluster before began to be stopped.
 	// +optional
 	SwitchTime *metav1.Time `json:"switchTime,omitempty"`
+
+	EarlierRestoring `json:",inline"`
 }
 
 // Restored is a restore that came to an end.
@@ -704,9 +709,9 @@ type Restored struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// failed says why it failed, by a reason and a message; empty if it did not. The cluster is then as it was.
+	// failureMessage says why it failed, by a reason and a message; empty if it did not. The cluster is then as it was.
 	// +optional
-	Failed string `json:"failed,omitempty"`
+	FailureMessage string `json:"failureMessage,omitempty"`
 
 	// key is that of the backup.
 	// +optional
@@ -720,13 +725,15 @@ type Restored struct {
 	// clusterID is etcd's ID of the restored cluster, in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// kept are the PersistentVolumeClaims of the members before that were kept.
+	// keptPersistentVolumeClaims are the PersistentVolumeClaims of the members before that were kept.
 	// +optional
 	// +listType=atomic
-	Kept []string `json:"kept,omitempty"`
+	KeptPersistentVolumeClaims []string `json:"keptPersistentVolumeClaims,omitempty"`
 	// time is when it ended.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+
+	EarlierRestored `json:",inline"`
 }
 
 // IDOf is the ID of the loss that was recovered from; empty if there was none.

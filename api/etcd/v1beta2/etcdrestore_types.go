@@ -104,6 +104,7 @@ type RestoreSource struct {
 }
 
 // RestorePhase is how far a restore is.
+// +kubebuilder:validation:Enum=Waiting;Verifying;Switching;Completing;Complete;Failed
 type RestorePhase string
 
 // The phases of a restore. Until Switching nothing of the running cluster is touched.
@@ -158,10 +159,10 @@ type RestoreStatus struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// kept are the PersistentVolumeClaims that spec.keepOld has kept.
+	// keptPersistentVolumeClaims are the PersistentVolumeClaims that spec.keepOld has kept.
 	// +optional
 	// +listType=atomic
-	Kept []string `json:"kept,omitempty"`
+	KeptPersistentVolumeClaims []string `json:"keptPersistentVolumeClaims,omitempty"`
 
 	// startTime is when the operator began.
 	// +optional
@@ -170,4 +171,6 @@ type RestoreStatus struct {
 	// completionTime is when it was complete, or had failed.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	EarlierRestoreStatus `json:",inline"`
 }

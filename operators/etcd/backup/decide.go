@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -112,7 +113,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 		case pod.DeletionTimestamp != nil:
 			p.awaitEnd(pod)
 			name = ""
-		case pod.Name == name && pods.IsGated(pod, gate) && pod.Annotations[generationAnnotation] == strconv.FormatInt(b.Generation, 10):
+		case pod.Name == name && pods.IsGated(pod, gate) && annotation.Of(pod, annotation.Generation) == strconv.FormatInt(b.Generation, 10):
 			made = pod
 		default:
 			p.delete(pod)
@@ -171,7 +172,7 @@ func (p *plan) claim(b *v1beta2.EtcdBackup, seen observation, pod *corev1.Pod) {
 	p.status.Tries++
 	p.status.Running = &v1beta2.BackupTry{
 		Step: p.next.step, Number: p.status.Tries, Generation: b.Generation,
-		Pod: pod.Name, PodUID: pod.UID, Secrets: seen.secrets, StartTime: inSeconds(seen.now),
+		Pod: pod.Name, PodUID: pod.UID, SecretsHash: seen.secrets, StartTime: inSeconds(seen.now),
 	}
 	p.Claim = "claim"
 }
@@ -214,18 +215,18 @@ func (p *plan) succeed(b *v1beta2.EtcdBackup, seen observation, r *task.Result) 
 	case try.Step == v1beta2.BackupSave && r.Saved != nil:
 		saved := r.Saved.DeepCopy()
 		saved.Number, saved.Problem = try.Number, ""
-		st.Last, st.LastTry = saved, new(try.StartTime)
+		st.LastBackup, st.LastTryTime = saved, new(try.StartTime)
 		st.EtcdVersion, st.EtcdRevision = saved.EtcdVersion, saved.Revision
 		if !isProved(b) {
 			verified(st, seen.now)
 		}
-	case try.Step == v1beta2.BackupProve && r.Proved != nil && st.Last != nil:
+	case try.Step == v1beta2.BackupProve && r.Proved != nil && st.LastBackup != nil:
 		st.LastProof = r.Proved.DeepCopy()
-		st.LastProof.Number = st.Last.Number
+		st.LastProof.Number = st.LastBackup.Number
 		verified(st, seen.now)
-	case try.Step == v1beta2.BackupPrune && st.Last != nil:
-		st.Pruned, st.Stored = st.Last.Number, new(int32(r.Left))
-		st.Retained = int32(r.Retained)
+	case try.Step == v1beta2.BackupPrune && st.LastBackup != nil:
+		st.PrunedAfter, st.StoredBackups = st.LastBackup.Number, new(int32(r.Left))
+		st.RetainedBackups = int32(r.Retained)
 		st.Failures = 0
 	default:
 		p.fail(b, seen, speechless(try))
@@ -246,17 +247,17 @@ func (p *plan) fail(b *v1beta2.EtcdBackup, seen observation, why task.Problem) {
 	why.Message = status.Shortened(why.Message)
 	st.Failures++
 	st.LastFailure = &v1beta2.BackupFailure{
-		Step: try.Step, Generation: try.Generation, Secrets: try.Secrets, Time: inSeconds(seen.now),
-		Reason: why.Reason, Message: why.Message, Passes: why.Passes,
+		Step: try.Step, Generation: try.Generation, SecretsHash: try.SecretsHash, Time: inSeconds(seen.now),
+		Reason: why.Reason, Message: why.Message, Retriable: why.Passes,
 	}
 	if try.Step != v1beta2.BackupPrune {
 		st.Succeeded, st.Reason = false, why.Reason
 	}
 	switch {
 	case try.Step == v1beta2.BackupSave:
-		st.LastTry = new(try.StartTime)
-	case try.Step == v1beta2.BackupProve && refutes(why.Reason) && st.Last != nil:
-		st.Last.Problem = why.Message
+		st.LastTryTime = new(try.StartTime)
+	case try.Step == v1beta2.BackupProve && refutes(why.Reason) && st.LastBackup != nil:
+		st.LastBackup.Problem = why.Message
 	}
 	p.end(b, seen)
 }

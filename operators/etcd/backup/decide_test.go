@@ -193,10 +193,10 @@ func after(t *testing.T, b *v1beta2.EtcdBackup, claimed *corev1.Pod) v1beta2.Bac
 func TestResults(t *testing.T) {
 	b := aBackup(every(3600), byRestore, made(1, noon.Add(-2*time.Hour)), proved, runs(save))
 	st := after(t, b, podFor(b, save, ended(task.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 10, EtcdVersion: "3.7.3", Number: 77, Problem: "x"}})))
-	if st.Last.Number != 2 || st.Last.Problem != "" || st.EtcdRevision != 10 || st.EtcdVersion != "3.7.3" || st.Running != nil {
+	if st.LastBackup.Number != 2 || st.LastBackup.Problem != "" || st.EtcdRevision != 10 || st.EtcdVersion != "3.7.3" || st.Running != nil {
 		t.Errorf("after Save: %+v", st)
 	}
-	if !st.LastTry.Time.Equal(b.Status.Running.StartTime.Time) || !st.LastSuccessDate.Equal(b.Status.LastSuccessDate) || st.LastProof.Number != 1 {
+	if !st.LastTryTime.Time.Equal(b.Status.Running.StartTime.Time) || !st.LastSuccessDate.Equal(b.Status.LastSuccessDate) || st.LastProof.Number != 1 {
 		t.Errorf("after Save, before the proof: %+v", st)
 	}
 
@@ -210,14 +210,14 @@ func TestResults(t *testing.T) {
 	runs(prove)(b)
 	for reason, isRefuted := range map[string]bool{task.ReasonProofDiffers: true, task.ReasonObjectDamaged: true, task.ReasonStorageUnreachable: false, task.ReasonCredentialsInvalid: false} {
 		failed := after(t, b, podFor(b, prove, ended(task.Result{Problem: &task.Problem{Reason: reason, Message: "Because."}})))
-		if (failed.Last.Problem != "") != isRefuted || failed.Succeeded || failed.Reason != reason || failed.LastProof.Number != 1 || failed.NextTime == nil {
+		if (failed.LastBackup.Problem != "") != isRefuted || failed.Succeeded || failed.Reason != reason || failed.LastProof.Number != 1 || failed.NextTime == nil {
 			t.Errorf("after %s: %+v", reason, failed)
 		}
 	}
 
 	b = aBackup(every(3600), keeps(2), made(1, noon.Add(-2*time.Hour)), runs(prune))
 	st = after(t, b, podFor(b, prune, ended(task.Result{Pruned: 3, Left: 4, Retained: 2})))
-	if st.Pruned != 1 || *st.Stored != 4 || st.Retained != 2 || st.Failures != 0 {
+	if st.PrunedAfter != 1 || *st.StoredBackups != 4 || st.RetainedBackups != 2 || st.Failures != 0 {
 		t.Errorf("after Prune: %+v", st)
 	}
 	st = after(t, b, podFor(b, prune, ended(task.Result{Problem: &task.Problem{Reason: task.ReasonAccessDenied, Message: "Because."}})))
@@ -227,7 +227,7 @@ func TestResults(t *testing.T) {
 
 	b = aBackup(every(3600), made(1, noon.Add(-2*time.Hour)), runs(save))
 	st = after(t, b, podFor(b, save, evicted))
-	if st.Last == nil || st.Last.Number != 1 || st.Succeeded || st.Reason != "AgentDied" || st.EtcdRevision != 101 || st.LastSuccessDate == nil {
+	if st.LastBackup == nil || st.LastBackup.Number != 1 || st.Succeeded || st.Reason != "AgentDied" || st.EtcdRevision != 101 || st.LastSuccessDate == nil {
 		t.Errorf("a Save that failed has ended a good history: %+v", st)
 	}
 }

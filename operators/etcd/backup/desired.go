@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/cluster"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
@@ -40,12 +41,12 @@ func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.Bac
 		want.Task.TLS, want.Task.Endpoints = want.ClientSecret != "", endpoints(b, seen)
 		want.Task.Hash = isProved(b)
 	case v1beta2.BackupProve:
-		want.Task.Saved, want.EtcdImage = b.Status.Last.DeepCopy(), etcdImage(b, seen)
+		want.Task.Saved, want.EtcdImage = b.Status.LastBackup.DeepCopy(), etcdImage(b, seen)
 	case v1beta2.BackupPrune:
 		want.Task.Keep = kept(b)
 	}
 	made := job.New(want)
-	made.Annotations = map[string]string{generationAnnotation: strconv.FormatInt(b.Generation, 10), uidAnnotation: string(b.UID)}
+	made.Annotations = map[string]string{annotation.Generation: strconv.FormatInt(b.Generation, 10), annotation.BackupUID: string(b.UID)}
 	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	return made
 }
@@ -79,7 +80,7 @@ func clientSecret(b *v1beta2.EtcdBackup, seen observation) string {
 
 // etcdImage is the image of the throw-away etcd of a proof: of the version that the backup is from.
 func etcdImage(b *v1beta2.EtcdBackup, seen observation) string {
-	version := b.Status.Last.EtcdVersion
+	version := b.Status.LastBackup.EtcdVersion
 	if seen.cluster != nil {
 		return cluster.Image(seen.cluster, version)
 	}
@@ -89,7 +90,7 @@ func etcdImage(b *v1beta2.EtcdBackup, seen observation) string {
 // kept is what a pruning keeps.
 func kept(b *v1beta2.EtcdBackup) *task.Retention {
 	policy := b.Spec.BackupPolicy
-	keep := &task.Retention{Max: policy.MaxBackups, Last: b.Status.Last.Key}
+	keep := &task.Retention{Max: policy.MaxBackups, Last: b.Status.LastBackup.Key}
 	if policy.MaxAge != nil {
 		keep.MaxAge = policy.MaxAge.Duration
 	}

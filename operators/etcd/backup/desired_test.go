@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -74,7 +75,7 @@ func TestImageOfProof(t *testing.T) {
 // TestPod: a pod waits behind its gate, and has nothing of the credentials but the name of their Secret.
 func TestPod(t *testing.T) {
 	p := podFor(aBackup(withSecret, changed), save)
-	if !pods.IsGated(p, gate) || p.Annotations[generationAnnotation] != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
+	if !pods.IsGated(p, gate) || annotation.Of(p, annotation.Generation) != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
 	if c := p.Spec.Containers[0]; c.Name != job.AgentContainer || len(c.Env) > 0 || strings.Contains(fmt.Sprint(c.Args), "aws") {

@@ -20,23 +20,23 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Eve
 	logger := log.FromContext(ctx)
 	var events []loop.Event
 	was, is := before.Status, after.Status
-	if is.Last != nil && (was.Last == nil || was.Last.Number != is.Last.Number) {
-		count(is.Last)
-		logger.Info("backup made", "key", is.Last.Key, "revision", is.Last.Revision, "size", is.Last.Size)
+	if is.LastBackup != nil && (was.LastBackup == nil || was.LastBackup.Number != is.LastBackup.Number) {
+		count(is.LastBackup)
+		logger.Info("backup made", "key", is.LastBackup.Key, "revision", is.LastBackup.Revision, "size", is.LastBackup.Size)
 		events = append(events, loop.Event{Reason: "BackupMade", Action: "Save",
-			Note: fmt.Sprintf("Made backup %s of revision %d: %d bytes", is.Last.Key, is.Last.Revision, is.Last.Size)})
+			Note: fmt.Sprintf("Made backup %s of revision %d: %d bytes", is.LastBackup.Key, is.LastBackup.Revision, is.LastBackup.Size)})
 	}
 	if is.LastProof != nil && (was.LastProof == nil || was.LastProof.Number != is.LastProof.Number) {
 		logger.Info("backup proved", "key", is.LastProof.Key, "revision", is.LastProof.Revision)
 		events = append(events, loop.Event{Reason: "BackupProved", Action: "Prove",
 			Note: fmt.Sprintf("Proved backup %s: an etcd that was started from it serves revision %d", is.LastProof.Key, is.LastProof.Revision)})
 	}
-	if is.Stored != nil && was.Pruned != is.Pruned {
-		logger.Info("backups pruned", "left", *is.Stored, "retained", is.Retained)
-		if is.Retained > 0 && was.Retained == 0 {
+	if is.StoredBackups != nil && was.PrunedAfter != is.PrunedAfter {
+		logger.Info("backups pruned", "left", *is.StoredBackups, "retained", is.RetainedBackups)
+		if is.RetainedBackups > 0 && was.RetainedBackups == 0 {
 			events = append(events, loop.Event{Reason: "BackupsRetained", Action: "Prune",
 				Note: fmt.Sprintf("Of %d backups, %d are to be removed, but the storage does not delete them yet (retention or hold): they are removed later",
-					*is.Stored, is.Retained)})
+					*is.StoredBackups, is.RetainedBackups)})
 		}
 	}
 	if f := is.LastFailure; f != nil && is.Failures > was.Failures {

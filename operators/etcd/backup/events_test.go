@@ -15,7 +15,9 @@ func TestAnnounce(t *testing.T) {
 		conditions := status.Conditions{List: &b.Status.Conditions, Generation: b.Generation}
 		conditions.MarkStalled(reasonNoSecret, "Secret \"aws\" does not exist")
 	}
-	retains := func(b *v1beta2.EtcdBackup) { b.Status.Pruned, b.Status.Stored, b.Status.Retained = 1, new(int32(4)), 2 }
+	retains := func(b *v1beta2.EtcdBackup) {
+		b.Status.PrunedAfter, b.Status.StoredBackups, b.Status.RetainedBackups = 1, new(int32(4)), 2
+	}
 	for name, tc := range map[string]struct {
 		before, after *v1beta2.EtcdBackup
 		want          string
@@ -26,7 +28,7 @@ func TestAnnounce(t *testing.T) {
 		"known":           {aBackup(made(1, noon)), aBackup(made(1, noon), runs(save)), ""},
 		"proved":          {aBackup(byRestore, made(1, noon)), aBackup(byRestore, made(1, noon), proved), "Normal BackupProved: Proved backup etcd.backup_v000001: an etcd that was started from it serves revision 101"},
 		"retained":        {aBackup(made(1, noon)), aBackup(made(1, noon), retains), "Normal BackupsRetained: Of 4 backups, 2 are to be removed, but the storage does not delete them yet (retention or hold): they are removed later"},
-		"retained still":  {aBackup(made(2, noon), retains), aBackup(made(2, noon), retains, func(b *v1beta2.EtcdBackup) { b.Status.Pruned = 2 }), ""},
+		"retained still":  {aBackup(made(2, noon), retains), aBackup(made(2, noon), retains, func(b *v1beta2.EtcdBackup) { b.Status.PrunedAfter = 2 }), ""},
 		"failed":          {aBackup(), aBackup(hasFailed(save, 1, noon)), "Warning BackupFailed: BucketNotFound: There is no bucket \"mybucket\": create it."},
 		"failed again":    {aBackup(hasFailed(save, 1, noon)), aBackup(hasFailed(save, 2, noon)), ""},
 		"fails otherwise": {aBackup(hasFailed(prune, 1, noon)), aBackup(hasFailed(save, 2, noon)), "Warning BackupFailed: BucketNotFound: There is no bucket \"mybucket\": create it."},

@@ -68,9 +68,9 @@ func ofCluster(b *v1beta2.EtcdBackup) { b.Spec.EtcdEndpoints, b.Spec.EtcdCluster
 // made is the status after the backup of that number, which was begun then.
 func made(number int64, began time.Time) option {
 	return func(b *v1beta2.EtcdBackup) {
-		b.Status.Last = &v1beta2.StoredBackup{Key: keyOf(number), Revision: 100 + number, Size: 4096, EtcdVersion: "3.6.16", Number: number}
+		b.Status.LastBackup = &v1beta2.StoredBackup{Key: keyOf(number), Revision: 100 + number, Size: 4096, EtcdVersion: "3.6.16", Number: number}
 		b.Status.EtcdRevision, b.Status.EtcdVersion = 100+number, "3.6.16"
-		b.Status.LastTry, b.Status.Tries = &metav1.Time{Time: began}, max(b.Status.Tries, number)
+		b.Status.LastTryTime, b.Status.Tries = &metav1.Time{Time: began}, max(b.Status.Tries, number)
 		if !isProved(b) {
 			succeeded(began.Add(time.Minute))(b)
 		}
@@ -84,11 +84,11 @@ func succeeded(at time.Time) option {
 }
 
 func proved(b *v1beta2.EtcdBackup) {
-	b.Status.LastProof = &v1beta2.BackupProof{Key: b.Status.Last.Key, Revision: b.Status.Last.Revision, Number: b.Status.Last.Number, Time: metav1.NewTime(noon)}
+	b.Status.LastProof = &v1beta2.BackupProof{Key: b.Status.LastBackup.Key, Revision: b.Status.LastBackup.Revision, Number: b.Status.LastBackup.Number, Time: metav1.NewTime(noon)}
 	succeeded(noon)(b)
 }
 
-func pruned(b *v1beta2.EtcdBackup) { b.Status.Pruned = b.Status.Last.Number }
+func pruned(b *v1beta2.EtcdBackup) { b.Status.PrunedAfter = b.Status.LastBackup.Number }
 
 // hasFailed is the status after so many failures, of which the last was then.
 func hasFailed(step v1beta2.BackupStep, times int32, at time.Time) option {
@@ -102,7 +102,7 @@ func hasFailed(step v1beta2.BackupStep, times int32, at time.Time) option {
 }
 
 // refuted is of a last backup that a proof has found something wrong with.
-func refuted(b *v1beta2.EtcdBackup) { b.Status.Last.Problem = "It has another hash" }
+func refuted(b *v1beta2.EtcdBackup) { b.Status.LastBackup.Problem = "It has another hash" }
 
 // runs is the status while a try is under way.
 func runs(step v1beta2.BackupStep) option {

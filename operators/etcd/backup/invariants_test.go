@@ -32,8 +32,8 @@ func neverBack(before, now client.Object) error {
 	}
 	was := before.(*v1beta2.EtcdBackup).Status
 	switch {
-	case was.Last != nil && (is.Last == nil || is.Last.Number < was.Last.Number):
-		return fmt.Errorf("backup %d was forgotten", was.Last.Number)
+	case was.LastBackup != nil && (is.LastBackup == nil || is.LastBackup.Number < was.LastBackup.Number):
+		return fmt.Errorf("backup %d was forgotten", was.LastBackup.Number)
 	case was.LastProof != nil && (is.LastProof == nil || is.LastProof.Number < was.LastProof.Number):
 		return fmt.Errorf("the proof of backup %d was forgotten", was.LastProof.Number)
 	case was.LastSuccessDate != nil && is.LastSuccessDate == nil:
@@ -42,8 +42,8 @@ func neverBack(before, now client.Object) error {
 		return fmt.Errorf("tries went from %d to %d", was.Tries, is.Tries)
 	case was.Running != nil && is.Running != nil && *was.Running != *is.Running:
 		return fmt.Errorf("the claim of try %d was replaced", was.Running.Number)
-	case is.Pruned != was.Pruned && isProved(now.(*v1beta2.EtcdBackup)) && (is.LastProof == nil || is.LastProof.Number != is.Pruned):
-		return fmt.Errorf("after backup %d, which was not proved, others were removed", is.Pruned)
+	case is.PrunedAfter != was.PrunedAfter && isProved(now.(*v1beta2.EtcdBackup)) && (is.LastProof == nil || is.LastProof.Number != is.PrunedAfter):
+		return fmt.Errorf("after backup %d, which was not proved, others were removed", is.PrunedAfter)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (s simulatedWorld) isRecorded(pod *corev1.Pod) error {
 	var err error
 	sim.Each(s.world.Server, func(b *v1beta2.EtcdBackup) {
 		number := taskOf(pod).Number
-		if metav1.IsControlledBy(pod, b) && (b.Status.Last == nil || b.Status.Last.Number < number) {
+		if metav1.IsControlledBy(pod, b) && (b.Status.LastBackup == nil || b.Status.LastBackup.Number < number) {
 			err = fmt.Errorf("pod %s is deleted, and the backup %d that it has made is not in status", pod.Name, number)
 		}
 	})

@@ -85,7 +85,7 @@ func TestDueAfter(t *testing.T) {
 // TestBackupsAreCounted: a backup counts once, when status has it, and not again after a restart.
 func TestBackupsAreCounted(t *testing.T) {
 	took := func(d time.Duration) option {
-		return func(b *v1beta2.EtcdBackup) { b.Status.Last.Duration = &metav1.Duration{Duration: d} }
+		return func(b *v1beta2.EtcdBackup) { b.Status.LastBackup.Duration = &metav1.Duration{Duration: d} }
 	}
 	fails := hasFailed(save, 2, noon)
 	for name, tc := range map[string]struct {

@@ -11,11 +11,6 @@ import (
 const (
 	// gate keeps a pod from being scheduled until status names it.
 	gate = "etcd-operator/backup"
-	// generationAnnotation has the generation of the spec that a pod is made of.
-	generationAnnotation = "etcd-operator/generation"
-	// uidAnnotation has the UID of the EtcdBackup that a pod was made for: others may take its labels and
-	// its owner.
-	uidAnnotation = "etcd-operator/backup-uid"
 
 	// maxPodFolder is how long the name of a pod's log folder on the node may be, which the
 	// kubelet makes of namespace, name and UID with an underscore between them.

@@ -78,7 +78,7 @@ func nextSave(b *v1beta2.EtcdBackup, seen observation) (turn, error) {
 
 // regularTime is when the next backup of a periodic EtcdBackup is due; zero if it is not periodic.
 func regularTime(b *v1beta2.EtcdBackup, now time.Time) (time.Time, error) {
-	last := b.Status.LastTry
+	last := b.Status.LastTryTime
 	switch policy := b.Spec.BackupPolicy; {
 	case !isPeriodic(b):
 		return time.Time{}, nil
@@ -139,7 +139,7 @@ func nextIn(zone *time.Location, times cron.Schedule, from time.Time) time.Time 
 // Secret, or the clock was set back.
 func retryAt(b *v1beta2.EtcdBackup, seen observation) time.Time {
 	failed := b.Status.LastFailure
-	if failed.Generation != b.Generation || failed.Secrets != seen.secrets || failed.Time.After(seen.now) {
+	if failed.Generation != b.Generation || failed.SecretsHash != seen.secrets || failed.Time.After(seen.now) {
 		return seen.now
 	}
 	return failed.Time.Add(backoff(b))
@@ -176,7 +176,7 @@ func isProved(b *v1beta2.EtcdBackup) bool { return b.Spec.Verify == v1beta2.Veri
 
 // isComplete says whether an EtcdBackup that is not periodic has its backup, proved or to be proved.
 func isComplete(b *v1beta2.EtcdBackup) bool {
-	last := b.Status.Last
+	last := b.Status.LastBackup
 	return last != nil && last.Problem == "" && (b.Status.Succeeded || owesProof(b))
 }
 
@@ -188,14 +188,14 @@ func hasFailedToBack(b *v1beta2.EtcdBackup) bool {
 }
 
 func owesProof(b *v1beta2.EtcdBackup) bool {
-	last, proof := b.Status.Last, b.Status.LastProof
+	last, proof := b.Status.LastBackup, b.Status.LastProof
 	return isProved(b) && last != nil && last.Problem == "" && (proof == nil || proof.Number != last.Number)
 }
 
 // owesPruning says whether what is not kept was not removed since the last backup, which is to be
 // relied on.
 func owesPruning(b *v1beta2.EtcdBackup) bool {
-	policy, last := b.Spec.BackupPolicy, b.Status.Last
+	policy, last := b.Spec.BackupPolicy, b.Status.LastBackup
 	keepsSome := isPeriodic(b) && (policy.MaxBackups > 0 || policy.MaxAge != nil)
-	return keepsSome && last != nil && last.Problem == "" && !owesProof(b) && b.Status.Pruned != last.Number
+	return keepsSome && last != nil && last.Problem == "" && !owesProof(b) && b.Status.PrunedAfter != last.Number
 }

@@ -15,6 +15,7 @@ import (
 // writes, if something did.
 func summarize(b *v1beta2.EtcdBackup, seen observation, next *plan, failure error) v1beta2.BackupStatus {
 	st := next.status
+	st.Renamed = false
 	st.ObservedGeneration = b.Generation
 	st.NextTime = nil
 	if next.next.step != "" && next.next.due.After(seen.now) {
@@ -54,7 +55,7 @@ func paused(b *v1beta2.EtcdBackup) *status.Problem {
 // worth a word only where nothing else can be reported.
 func waits(next *plan) *status.Problem {
 	isEnding := next.problem != nil && next.problem.Reason == reasonPodEnding
-	if isEnding && (next.status.Last != nil || next.status.LastFailure != nil) {
+	if isEnding && (next.status.LastBackup != nil || next.status.LastFailure != nil) {
 		return nil
 	}
 	return next.problem
@@ -73,7 +74,7 @@ func failed(b *v1beta2.EtcdBackup) *status.Problem {
 	case b.Status.NextTime != nil:
 		message += ". It is tried again at " + inWords(b.Status.NextTime.Time)
 	}
-	return &status.Problem{Reason: f.Reason, Message: message, Retriable: f.Passes}
+	return &status.Problem{Reason: f.Reason, Message: message, Retriable: f.Retriable}
 }
 
 // unfinished is about a backup that does not count yet. A periodic EtcdBackup that has one remains
@@ -87,8 +88,8 @@ func unfinished(b *v1beta2.EtcdBackup, next *plan) *status.Problem {
 		step = b.Status.Running.Step
 	}
 	switch {
-	case step == v1beta2.BackupProve && b.Status.Last != nil:
-		return &status.Problem{Reason: reasonProving, Retriable: true, Message: fmt.Sprintf("Proving the backup %s by restoring it", b.Status.Last.Key)}
+	case step == v1beta2.BackupProve && b.Status.LastBackup != nil:
+		return &status.Problem{Reason: reasonProving, Retriable: true, Message: fmt.Sprintf("Proving the backup %s by restoring it", b.Status.LastBackup.Key)}
 	case step == v1beta2.BackupPrune:
 		return &status.Problem{Reason: reasonPruning, Retriable: true, Message: "Removing the backups that are not kept"}
 	case b.Status.NextTime != nil:
@@ -99,7 +100,7 @@ func unfinished(b *v1beta2.EtcdBackup, next *plan) *status.Problem {
 
 // ready says which backup there is.
 func ready(b *v1beta2.EtcdBackup) (reason, message string) {
-	last := b.Status.Last
+	last := b.Status.LastBackup
 	message = fmt.Sprintf("Backup %s has revision %d", last.Key, last.Revision)
 	if isProved(b) && !owesProof(b) {
 		message += ", and was proved"

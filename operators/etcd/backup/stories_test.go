@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -131,7 +132,7 @@ func once(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool
 // untilChanged is what becomes of pods of the first version of the spec.
 func untilChanged(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool) {
 	return func(pod *corev1.Pod, _ task.Task) (testkit.Outcome, bool) {
-		return o, pod.Annotations[generationAnnotation] == "1"
+		return o, annotation.Of(pod, annotation.Generation) == "1"
 	}
 }
 
@@ -170,7 +171,7 @@ func holds(wrong func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool) func
 		}
 		ready := meta.FindStatusCondition(b.Status.Conditions, status.Ready)
 		if ready == nil || wrong(b, ready) {
-			return fmt.Errorf("not yet: Ready is %+v, %d tries, last %+v, running %+v", ready, b.Status.Tries, b.Status.Last, b.Status.Running)
+			return fmt.Errorf("not yet: Ready is %+v, %d tries, last %+v, running %+v", ready, b.Status.Tries, b.Status.LastBackup, b.Status.Running)
 		}
 		return nil
 	}
@@ -203,7 +204,7 @@ func isClaimed(ctx context.Context, r *testkit.Run) error {
 
 // isMade says whether so many backups were made. Each takes a try at least.
 func isMade(b *v1beta2.EtcdBackup, backups int64) bool {
-	return b.Status.Last != nil && b.Status.Last.Number >= backups && b.Status.Succeeded
+	return b.Status.LastBackup != nil && b.Status.LastBackup.Number >= backups && b.Status.Succeeded
 }
 
 func pausesAfter(backups int64) []testkit.Step {
@@ -215,7 +216,7 @@ func pausesAfter(backups int64) []testkit.Step {
 
 func isPausedAfter(backups int64) func(context.Context, *testkit.Run) error {
 	return nothingLeft(holds(func(b *v1beta2.EtcdBackup, ready *metav1.Condition) bool {
-		return ready.Reason != reasonPaused || b.Status.Running != nil || b.Status.Last == nil || b.Status.Last.Number < backups
+		return ready.Reason != reasonPaused || b.Status.Running != nil || b.Status.LastBackup == nil || b.Status.LastBackup.Number < backups
 	}))
 }
 
@@ -257,8 +258,8 @@ func strip(ctx context.Context, r *testkit.Run) error {
 // madeAgain holds when what the first tries have made was replaced.
 func madeAgain(ctx context.Context, r *testkit.Run) error {
 	b, err := current(ctx, r)
-	if err == nil && (b.Status.Last.Number < 3 || b.Status.LastProof.Number != b.Status.Last.Number) {
-		err = fmt.Errorf("the last backup is %d, and that of the last proof is %d", b.Status.Last.Number, b.Status.LastProof.Number)
+	if err == nil && (b.Status.LastBackup.Number < 3 || b.Status.LastProof.Number != b.Status.LastBackup.Number) {
+		err = fmt.Errorf("the last backup is %d, and that of the last proof is %d", b.Status.LastBackup.Number, b.Status.LastProof.Number)
 	}
 	return err
 }

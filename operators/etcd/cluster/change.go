@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -45,9 +46,9 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 		}
 	}
 	for _, m := range p.view.members {
-		if m.pod != nil && m.pod.Annotations[initialAnnotation] != sealed && m.hasSpoken() && !isEnding(m.pod) {
+		if m.pod != nil && annotation.Of(m.pod, annotation.InitialCluster) != sealed && m.hasSpoken() && !isEnding(m.pod) {
 			// It is about this pod alone.
-			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": map[string]any{initialAnnotation: sealed}}})
+			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.InitialCluster: sealed})}})
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (p *plan) joining(ec *v1beta2.EtcdCluster) start {
 // isOutdated says whether a member that has not started would refuse to, because the member list
 // that its pod has is not that of the cluster.
 func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
-	has := strings.Split(m.pod.Annotations[initialAnnotation], ",")
+	has := strings.Split(annotation.Of(m.pod, annotation.InitialCluster), ",")
 	want := strings.Split(p.joining(ec).list(), ",")
 	slices.Sort(has)
 	slices.Sort(want)
@@ -228,12 +229,12 @@ func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster) bool {
 // addMissing adds a member if there are fewer than the spec requests: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
 func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
-	if ec.Status.Adding != "" && p.view.isCurrent && p.view.of(ec.Status.Adding).isMember {
-		p.memory.adding = "" // done
+	if ec.Status.MemberBeingAdded != "" && p.view.isCurrent && p.view.of(ec.Status.MemberBeingAdded).isMember {
+		p.memory.MemberBeingAdded = "" // done
 	}
 	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
 	if ours >= int(ec.Spec.Size) {
-		p.memory.adding = ""
+		p.memory.MemberBeingAdded = ""
 		return false
 	}
 	if p.activity == "" {
@@ -243,8 +244,8 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isWhole() || !p.view.isCurrent {
 		return false // etcd refuses it, and rightly
 	}
-	if p.memory.adding == "" {
-		p.memory.adding = p.nextName(ec)
+	if p.memory.MemberBeingAdded == "" {
+		p.memory.MemberBeingAdded = p.nextName(ec)
 		p.claim("member")
 		return true
 	}
@@ -252,8 +253,8 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 		p.downgrade(ec, "") // it could not join: see mayBeSent
 		return true
 	}
-	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.adding), members.Request{
-		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.adding)}, Learner: p.lowest().HasLearners(), Listed: p.view.ids(),
+	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.MemberBeingAdded), members.Request{
+		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.lowest().HasLearners(), Listed: p.view.ids(),
 	})
 	if r != nil {
 		r.NoDowngrade = p.view.leading().version.Minor() < 6 // before, it does not say whether one is enabled

@@ -22,8 +22,9 @@ type plan struct {
 	// it is as waiting says.
 	again   time.Duration
 	waiting waiting
-	// memory is what status remembers for later.
-	memory memory
+	// memory is what later steps depend on, and status after the step. It is stored before anything is done that
+	// depends on it.
+	memory v1beta2.EtcdClusterStatus
 	// problem is what keeps the cluster from being as requested, the first that was found.
 	problem *status.Problem
 	// activity is what is under way: the type of a condition and, in words, what.
@@ -36,35 +37,10 @@ type plan struct {
 	target string
 }
 
-// memory is what later steps depend on. It is stored in status before anything is done that
-// depends on it.
-type memory struct {
-	clusterID    string
-	made         int64
-	founders     []string
-	adding       string
-	changing     string
-	prepared     string
-	maintenance  *v1beta2.Maintenance
-	fullDatabase *v1beta2.FullDatabase
-	quorumLoss   *v1beta2.QuorumLoss
-	recovered    *v1beta2.Recovered
-	restoring    *v1beta2.Restoring
-	restored     *v1beta2.Restored
-}
-
-func memoryOf(ec *v1beta2.EtcdCluster) memory {
-	st := ec.Status.DeepCopy()
-	return memory{
-		st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared, st.Maintenance, st.FullDatabase,
-		st.QuorumLoss, st.Recovered, st.Restoring, st.Restored,
-	}
-}
-
 // decide is the next step. At most one thing is changed of the members at a time; what comes
 // first is the order of the steps.
 func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
-	next := &plan{view: viewOf(ec, seen), memory: memoryOf(ec)}
+	next := &plan{view: viewOf(ec, seen), memory: *ec.Status.DeepCopy()}
 	if ec.Spec.Paused {
 		next.Wake(seen.now.Add(restingWake))
 		return next

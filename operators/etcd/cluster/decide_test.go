@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -131,6 +132,7 @@ func requireDecisions(t *testing.T, decisions map[string]decision) {
 			if tc.problem == "" && problem != "" || !strings.HasPrefix(problem, tc.problem) {
 				t.Errorf("it reports %q, want %q", problem, tc.problem)
 			}
+			tc.world.requireSameOfEarlier(t, p)
 		})
 	}
 }
@@ -155,14 +157,14 @@ func unanswered(a *answer) { *a = answer{err: fmt.Errorf("%w: no answer", member
 
 // trusts has a member that has started with the present CAs, so long ago.
 func (w *world) trusts(n int64, ago time.Duration, answers func(*answer)) *world {
-	w.seen.pods[w.name(n)].Annotations[caAnnotation] = someCertificates.caHash
+	w.seen.pods[w.name(n)].Annotations[annotation.CA] = someCertificates.caHash
 	w.answer(n, answers)
 	return w.container(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ago))}}, corev1.ContainerState{})
 }
 
 // restarts has a member that is being restarted, and has not stopped yet.
 func (w *world) restarts(n int64) *world {
-	w.seen.pods[w.name(n)].Annotations[imageAnnotation] = noImage
+	w.seen.pods[w.name(n)].Annotations[annotation.Image] = noImage
 	return w
 }
 
@@ -194,10 +196,12 @@ func (w *world) downgrades(to string) *world {
 }
 
 func changing(n int64) ecOption {
-	return func(ec *v1beta2.EtcdCluster) { ec.Status.Changing = memberName(ec, n) }
+	return func(ec *v1beta2.EtcdCluster) { ec.Status.MemberBeingUpdated = memberName(ec, n) }
 }
 
-func adding(ec *v1beta2.EtcdCluster) { ec.Status.Made, ec.Status.Adding = 4, memberName(ec, 4) }
+func adding(ec *v1beta2.EtcdCluster) {
+	ec.Status.MemberNamesUsed, ec.Status.MemberBeingAdded = 4, memberName(ec, 4)
+}
 
 func (w *world) losesPod(numbers ...int64) *world {
 	for _, n := range numbers {

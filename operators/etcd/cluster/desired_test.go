@@ -112,7 +112,7 @@ func TestBudget(t *testing.T) {
 func TestVolumes(t *testing.T) {
 	ec := aCluster(withVolumes)
 	got := claim(ec, "example-abcde")
-	if got.Name != "example-abcde" || got.Annotations["etcd-operator/cluster-uid"] != "example-uid" || got.Labels["etcd_node"] != "example-abcde" || len(got.OwnerReferences) != 1 {
+	if got.Name != "example-abcde" || got.Annotations["etcd.database.coreos.com/cluster-uid"] != "example-uid" || got.Labels["etcd_node"] != "example-abcde" || len(got.OwnerReferences) != 1 {
 		t.Errorf("volume %+v", got.ObjectMeta)
 	}
 	if diff := cmp.Diff([]corev1.PersistentVolumeAccessMode{"ReadWriteOnce"}, got.Spec.AccessModes); diff != "" || *got.Spec.VolumeMode != corev1.PersistentVolumeFilesystem {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -97,11 +98,11 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 		{Name: "ETCD_LISTEN_CLIENT_URLS", Value: everywhere(members.ClientPort)},
 		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: peerURLOf(ec, member)},
 		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, member), members.ClientPort)},
-		fromAnnotation("ETCD_INITIAL_CLUSTER", initialAnnotation),
+		fromAnnotation("ETCD_INITIAL_CLUSTER", annotation.InitialCluster),
 		{Name: "ETCD_INITIAL_CLUSTER_STATE", Value: state},
 		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.token},
 		{Name: "ETCD_STRICT_RECONFIG_CHECK", Value: "true"},
-		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", forceAnnotation),
+		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", annotation.ForceNewCluster),
 	}...)
 	if servesMetrics(version) {
 		all = append(all, corev1.EnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: fmt.Sprintf("http://0.0.0.0:%d", metricsPort)})

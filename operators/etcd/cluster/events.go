@@ -89,9 +89,9 @@ func announceRestore(ctx context.Context, before, after *v1beta2.EtcdCluster) []
 	if done == nil || old != nil && old.ID == done.ID {
 		return events
 	}
-	logger.Info("restore over", "restore", done.Name, "failed", done.Failed, "key", done.Key, "revision", done.Revision)
-	if done.Failed != "" {
-		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: reasonRestoreFailed, Action: "Restore", Note: status.Shortened(done.Failed)})
+	logger.Info("restore over", "restore", done.Name, "failed", done.FailureMessage, "key", done.Key, "revision", done.Revision)
+	if done.FailureMessage != "" {
+		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: reasonRestoreFailed, Action: "Restore", Note: status.Shortened(done.FailureMessage)})
 	}
 	return append(events, loop.Event{Reason: "Restored", Action: "Restore", Note: fmt.Sprintf("Restored from %s with revision %d: the cluster is complete", done.Key, done.Revision)})
 }

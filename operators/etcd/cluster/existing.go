@@ -143,7 +143,7 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions
 	}
 	p.soon()
 	if cluster != 0 {
-		p.memory.clusterID = cluster.String()
+		p.memory.ClusterID = cluster.String()
 		p.claim("cluster")
 		return
 	}

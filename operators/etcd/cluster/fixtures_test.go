@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -31,7 +32,7 @@ func anEtcd(options ...ecOption) *v1beta2.EtcdCluster {
 		ObjectMeta: metav1.ObjectMeta{Name: "example", Namespace: "ns", UID: "uid-of-example", Generation: 1},
 		Spec:       v1beta2.EtcdClusterSpec{Size: 3, Repository: "quay.io/coreos/etcd", Version: "3.6.16"},
 	}
-	ec.Status.ClusterID, ec.Status.Made, ec.Status.CurrentVersion = theCluster.String(), 3, "3.6.16"
+	ec.Status.ClusterID, ec.Status.MemberNamesUsed, ec.Status.CurrentVersion = theCluster.String(), 3, "3.6.16"
 	for n := range int64(3) {
 		ec.Status.Founders = append(ec.Status.Founders, memberName(ec, n+1))
 		ec.Status.MemberList = append(ec.Status.MemberList, v1beta2.MemberStatus{Name: memberName(ec, n+1), ID: members.ID(n + 1).String(), Version: "3.6.16"})
@@ -106,7 +107,7 @@ func (w *world) addPod(n int64, version string) {
 func (w *world) answer(n int64, change func(*answer)) {
 	a := answer{
 		status: members.Status{
-			ClusterID: theCluster, ID: members.ID(n), Version: w.seen.pods[w.name(n)].Annotations[versionAnnotation],
+			ClusterID: theCluster, ID: members.ID(n), Version: annotation.Of(w.seen.pods[w.name(n)], annotation.Version),
 			Leader: w.list[0].ID, RaftTerm: 2, RaftIndex: 100, Applied: 100, Revision: 50, DBSize: 1 << 20, DBSizeInUse: 1 << 20, StorageVersion: "3.6.0",
 		},
 		list: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},
@@ -242,7 +243,7 @@ func (w *world) doing(p *plan) string {
 	}
 	if p.Claim != "" {
 		claim := "status/" + p.Claim
-		if m := p.memory.maintenance; m != nil && p.Claim == "maintenance" {
+		if m := p.memory.Maintenance; m != nil && p.Claim == "maintenance" {
 			claim += fmt.Sprintf(": %s of %s", m.Type, m.Member)
 		}
 		all = append(all, claim)

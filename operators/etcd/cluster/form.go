@@ -8,6 +8,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -23,15 +24,12 @@ import (
 // started it is sealed: replaced by one without the member. With data etcd does not look at it;
 // without, it does not start. So a member whose disk was emptied does not come back as one that
 // has forgotten what it had acknowledged, nor take part in founding another cluster.
-const (
-	initialAnnotation = "etcd-operator/initial-cluster"
-	sealed            = "data-lost=http://data-lost:2380"
-)
+const sealed = "data-lost=http://data-lost:2380"
 
 // found takes a cluster that has no ID yet one step on.
 func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
 	p.activity, p.doing = v1beta2.ConditionScaling, "the cluster is being created"
-	p.memory.quorumLoss = nil
+	p.memory.QuorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
 	case len(p.view.present) > 0:
@@ -43,14 +41,14 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 	}
 	p.removeOthers(ec)
 	if id := p.formedBy(ec); id != 0 {
-		p.memory.clusterID = id.String()
+		p.memory.ClusterID = id.String()
 		p.claim("cluster")
 		return
 	}
 	lost := p.createFounders(ec, seen, wanted)
 	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
-		if ec.Spec.AcceptDataLoss == p.memory.quorumLoss.ID && !p.recoverFrom(ec) {
+		if ec.Spec.AcceptDataLoss == p.memory.QuorumLoss.ID && !p.recoverFrom(ec) {
 			p.startAnew(ec)
 		}
 		p.startStopped(ec, wanted)
@@ -62,9 +60,9 @@ func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.
 
 // nameFounders names the founders. Nothing is created before they are stored.
 func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
-	p.memory.founders = nil
+	p.memory.Founders = nil
 	for range ec.Spec.Size {
-		p.memory.founders = append(p.memory.founders, p.nextName(ec))
+		p.memory.Founders = append(p.memory.Founders, p.nextName(ec))
 	}
 	p.claim("founders")
 }
@@ -72,8 +70,8 @@ func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
 // nextName is a name that no member has had or, if status was emptied, that none has.
 func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 	for {
-		p.memory.made++
-		name := memberName(ec, p.memory.made)
+		p.memory.MemberNamesUsed++
+		name := memberName(ec, p.memory.MemberNamesUsed)
 		if p.view.named[name] == nil {
 			return name
 		}
@@ -152,9 +150,9 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
 // startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user
 // has accepted that.
 func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
-	p.memory.clusterID, p.memory.adding, p.memory.changing, p.memory.prepared = "", "", "", ""
-	p.memory.recovered = &v1beta2.Recovered{ID: p.memory.quorumLoss.ID, Time: timeOf(p.view.now)}
-	p.memory.quorumLoss = nil
+	p.memory.ClusterID, p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated, p.memory.DataPreparedFor = "", "", "", ""
+	p.memory.Recovered = &v1beta2.Recovered{ID: p.memory.QuorumLoss.ID, Time: timeOf(p.view.now)}
+	p.memory.QuorumLoss = nil
 	p.nameFounders(ec)
 	p.claim("anew")
 }
@@ -169,7 +167,7 @@ func (p *plan) mend(ec *v1beta2.EtcdCluster, wanted versions.Version) {
 		case pod == nil || isEnding(pod) || m.hasAnswered():
 		case imageIn(pod) != image:
 			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
-		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && pod.Annotations[templateAnnotation] != templateHash(ec):
+		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && annotation.Of(pod, annotation.Template) != templateHash(ec):
 			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
 		}
 	}

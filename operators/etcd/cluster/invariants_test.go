@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/pki"
@@ -44,8 +45,8 @@ func never(c sim.Change, r *testkit.Run) error {
 		if p == nil {
 			return nil
 		}
-		if isRestart && old.Annotations[stoppedAnnotation] != now.Annotations[stoppedAnnotation] {
-			return n.seedServes(now.Annotations[stoppedAnnotation])
+		if isRestart && annotation.Of(old, annotation.StoppedFor) != annotation.Of(now, annotation.StoppedFor) {
+			return n.seedServes(annotation.Of(now, annotation.StoppedFor))
 		}
 		if !isServed(now) && p.disk.Cluster() != members.ParseID(n.statusOf().ClusterID) {
 			return nil // it is a seed that is not needed any more

@@ -114,7 +114,7 @@ func (own maintenance) isDefragmenting(ec *v1beta2.EtcdCluster, pod *corev1.Pod,
 
 // awaitMaintenance makes the request for the maintenance that status has, and waits until it is over.
 func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster, seen observation) bool {
-	claim := p.memory.maintenance
+	claim := p.memory.Maintenance
 	if claim == nil {
 		return false
 	}
@@ -135,7 +135,7 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster, seen observation) bool 
 			p.soon() // most are short
 		}
 	case done, notDone:
-		p.memory.maintenance = nil
+		p.memory.Maintenance = nil
 		p.claim("maintenance")
 		p.soon()
 		if is == done {
@@ -143,7 +143,7 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster, seen observation) bool 
 		}
 		return false
 	}
-	if full := p.memory.fullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
+	if full := p.memory.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
 		p.report(status.Problem{Reason: reasonNoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is being dropped"})
 	} else if full != nil && full.ResolvedTime == nil {
 		p.report(status.Problem{Reason: reasonNoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.name)})
@@ -153,7 +153,7 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster, seen observation) bool 
 
 // maintain decides on maintenance. The request for it is made once status has it.
 func (p *plan) maintain(m *member, kind v1beta2.MaintenanceType, revision int64, patience time.Duration) {
-	p.memory.maintenance = &v1beta2.Maintenance{
+	p.memory.Maintenance = &v1beta2.Maintenance{
 		Type: kind, Member: m.name, Revision: revision, StartTime: *timeOf(p.view.now), Deadline: *timeOf(p.view.now.Add(patience)),
 	}
 	p.claim("maintenance")
@@ -177,10 +177,10 @@ func (p *plan) hasFailedLately() bool {
 
 // noteMaintained notes in status what was done.
 func (p *plan) noteMaintained(claim *v1beta2.Maintenance) {
-	full := p.memory.fullDatabase
+	full := p.memory.FullDatabase
 	switch {
 	case claim.Type == v1beta2.MaintenanceCompaction:
-		p.memory.fullDatabase = &v1beta2.FullDatabase{CompactedRevision: claim.Revision}
+		p.memory.FullDatabase = &v1beta2.FullDatabase{CompactedRevision: claim.Revision}
 	case full != nil:
 		full.ResolvedTime = nil // its alarm is to be disarmed, if it has one
 		if !slices.Contains(full.DefragmentedMembers, claim.Member) {

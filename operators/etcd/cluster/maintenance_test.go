@@ -175,7 +175,7 @@ func TestBackground(t *testing.T) {
 	eventually("its end is found", func() bool { return a.decidedOn(of).isOver })
 	s.statuses.Store(0)
 	p := look()
-	if next := p.memory.maintenance; next == nil || next.Member != w.name(3) || s.statuses.Load() != 3 {
+	if next := p.memory.Maintenance; next == nil || next.Member != w.name(3) || s.statuses.Load() != 3 {
 		t.Errorf("the next is %v, and it asks %d members", next, s.statuses.Load())
 	}
 

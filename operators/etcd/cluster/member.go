@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
 )
@@ -75,7 +76,7 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 	}
 	if m.pod != nil {
 		m.isReached = seen.reached[m.pod.UID]
-		m.needsRestart = seen.certs.caHash != "" && m.pod.Annotations[caAnnotation] != seen.certs.caHash
+		m.needsRestart = seen.certs.caHash != "" && annotation.Of(m.pod, annotation.CA) != seen.certs.caHash
 	}
 	isAsListed := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
 	m.follows = isAsListed && m.answer.status.Leader == v.leader
@@ -157,7 +158,7 @@ func (m *member) isDefragmenting() bool { return errors.Is(m.answer.err, errDefr
 // isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
 // The probe of the oldest versions says less.
 func (m *member) isProbed() bool {
-	return m.refuses() && m.isReached && servesMetrics(m.pod.Annotations[versionAnnotation])
+	return m.refuses() && m.isReached && servesMetrics(annotation.Of(m.pod, annotation.Version))
 }
 
 // lately is for how long what a member has said counts when it is not heard.

@@ -15,6 +15,7 @@ import (
 
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/pki"
 )
@@ -197,8 +198,8 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 	p.started, p.trusts = n.world.Now(), n.inSecret(pod.Namespace, "example-peer-tls", pki.Peer.Files.CA)
 	running, exit := n.model.Start(model.Config{
 		Name: pod.Name, PeerURL: environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
-		InitialCluster: pod.Annotations[initialAnnotation], Existing: environment(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
-		Token: environment(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: pod.Annotations[forceAnnotation] == "true", Disk: p.disk,
+		InitialCluster: annotation.Of(pod, annotation.InitialCluster), Existing: environment(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
+		Token: environment(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: annotation.Of(pod, annotation.ForceNewCluster) == "true", Disk: p.disk,
 		Quota: n.quota(pod),
 	})
 	if !running {

@@ -237,8 +237,8 @@ func remembered(ec *v1beta2.EtcdCluster) []string {
 			all = append(all, m.Name)
 		}
 	}
-	if ec.Status.Adding != "" {
-		all = append(all, ec.Status.Adding)
+	if ec.Status.MemberBeingAdded != "" {
+		all = append(all, ec.Status.MemberBeingAdded)
 	}
 	return all
 }

@@ -134,7 +134,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		return nil // there is none, or it is a member
 	}
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
-	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", pod, seen); err != nil {
+	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", pod, seen); err != nil {
 		return err
 	} else if found {
 		seen.pods[under.Seed] = pod
@@ -142,7 +142,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 	if !hasVolumes(ec) {
 		return nil
 	}
-	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedData != "", claim, seen)
+	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", claim, seen)
 	if found {
 		seen.claims[under.Seed] = claim
 	}

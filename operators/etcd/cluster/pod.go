@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -25,23 +26,6 @@ const (
 	etcdUser = 65532
 	// gate keeps a founder from being scheduled until status counts it.
 	gate = "etcd-operator/founders"
-)
-
-// The annotations of pods and volumes.
-const (
-	// versionAnnotation has the version that a pod is to run. CoreOS' operator wrote it as well.
-	versionAnnotation = "etcd.version"
-	// templateAnnotation has the hash of what the pod was made of, see [templateHash].
-	templateAnnotation = "etcd-operator/template"
-	// imageAnnotation has the image that the container is to have. What it has may be another one:
-	// admission webhooks rewrite images, to those of a mirror for example.
-	imageAnnotation = "etcd-operator/image"
-	// caAnnotation has the hash of the CAs that the pod started with.
-	caAnnotation = "etcd-operator/ca"
-	// forceAnnotation is true while a member is to start as a cluster of its own.
-	forceAnnotation = "etcd-operator/force-new-cluster"
-	// uidAnnotation has the UID of the EtcdCluster that a volume was made for.
-	uidAnnotation = "etcd-operator/cluster-uid"
 )
 
 // imageOf is the image of a version.
@@ -89,14 +73,14 @@ func annotations(ec *v1beta2.EtcdCluster, version string, s start, certs certifi
 	if ec.Spec.Pod != nil {
 		maps.Copy(all, ec.Spec.Pod.Annotations)
 	}
-	all[versionAnnotation], all[templateAnnotation] = version, templateHash(ec)
-	all[imageAnnotation] = imageOf(ec, version)
-	all[initialAnnotation] = s.list()
+	all[annotation.Version], all[annotation.Template] = version, templateHash(ec)
+	all[annotation.Image] = imageOf(ec, version)
+	all[annotation.InitialCluster] = s.list()
 	if s.force {
-		all[forceAnnotation] = "true"
+		all[annotation.ForceNewCluster] = "true"
 	}
 	if certs.caHash != "" {
-		all[caAnnotation] = certs.caHash
+		all[annotation.CA] = certs.caHash
 	}
 	return all
 }
@@ -197,7 +181,7 @@ func claim(ec *v1beta2.EtcdCluster, member string) *corev1.PersistentVolumeClaim
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ec.Namespace, Name: claimName(member), OwnerReferences: controlledBy(ec),
-			Labels: labels(ec, member), Annotations: map[string]string{uidAnnotation: string(ec.UID)},
+			Labels: labels(ec, member), Annotations: map[string]string{annotation.ClusterUID: string(ec.UID)},
 		},
 		Spec: *ec.Spec.Pod.PersistentVolumeClaimSpec.DeepCopy(),
 	}

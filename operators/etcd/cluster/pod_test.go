@@ -13,6 +13,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/annotation"
 )
 
 // environmentOf is the environment of a member, by name. A variable that is there twice counts as
@@ -37,14 +38,14 @@ func TestAFounder(t *testing.T) {
 		"ETCD_LISTEN_METRICS_URLS":         "http://0.0.0.0:2381",
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS": "http://example-abcde.example.shop.svc:2380",
 		"ETCD_ADVERTISE_CLIENT_URLS":       "http://example-abcde.example.shop.svc:2379",
-		"ETCD_INITIAL_CLUSTER":             "metadata.annotations['etcd-operator/initial-cluster']",
+		"ETCD_INITIAL_CLUSTER":             "metadata.annotations['etcd.database.coreos.com/initial-cluster']",
 		"ETCD_INITIAL_CLUSTER_STATE":       "new",
 		"ETCD_INITIAL_CLUSTER_TOKEN":       "t",
 		"ETCD_STRICT_RECONFIG_CHECK":       "true",
-		"ETCD_FORCE_NEW_CLUSTER":           "metadata.annotations['etcd-operator/force-new-cluster']",
+		"ETCD_FORCE_NEW_CLUSTER":           "metadata.annotations['etcd.database.coreos.com/force-new-cluster']",
 	}
 	p := aPod(aCluster())
-	if got, want := p.Annotations[initialAnnotation], "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
+	if got, want := annotation.Of(p, annotation.InitialCluster), "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
 		t.Errorf("the members are %s, want %s", got, want)
 	}
 	if diff := cmp.Diff(want, environmentOf(p)); diff != "" {
@@ -57,7 +58,7 @@ func TestAFounder(t *testing.T) {
 	if p.Spec.Hostname != "example-abcde" || p.Spec.Subdomain != "example" || p.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		t.Errorf("host %s.%s, restart policy %s", p.Spec.Hostname, p.Spec.Subdomain, p.Spec.RestartPolicy)
 	}
-	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || p.Annotations[forceAnnotation] != "" {
+	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || annotation.Of(p, annotation.ForceNewCluster) != "" {
 		t.Errorf("annotations %v, gates %v", p.Annotations, p.Spec.SchedulingGates)
 	}
 }
@@ -81,7 +82,7 @@ func TestAMemberThatJoins(t *testing.T) {
 
 func TestAMemberThatStartsAlone(t *testing.T) {
 	p := pod(aCluster(), "example-abcde", "3.6.16", start{force: true}, certificates{})
-	if p.Annotations[forceAnnotation] != "true" {
+	if annotation.Of(p, annotation.ForceNewCluster) != "true" {
 		t.Errorf("annotations %v", p.Annotations)
 	}
 }
@@ -164,7 +165,7 @@ func TestCertificatesOfPods(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{peerTLSPath: "peers", serverTLSPath: "servers"}, secrets); diff != "" {
 		t.Errorf("Secrets (-want +got):\n%s", diff)
 	}
-	if p.Annotations[caAnnotation] != "1234" {
+	if annotation.Of(p, annotation.CA) != "1234" {
 		t.Errorf("annotations %v", p.Annotations)
 	}
 }

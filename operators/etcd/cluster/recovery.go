@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -38,7 +39,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 		p.startFrom(ec, seen, loss, wanted)
 		return true
 	}
-	p.memory.quorumLoss = nil
+	p.memory.QuorumLoss = nil
 	if p.view.hasQuorum {
 		return false
 	}
@@ -61,7 +62,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 	}
 	p.reportLoss(ec, lost, surviving)
 	p.restore(ec, seen, wanted) // what survives is needed, and may know more
-	if ec.Spec.AcceptDataLoss != p.memory.quorumLoss.ID {
+	if ec.Spec.AcceptDataLoss != p.memory.QuorumLoss.ID {
 		p.later()
 		return true
 	}
@@ -81,7 +82,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 			return true
 		}
 	}
-	p.memory.quorumLoss.Accepted, p.memory.quorumLoss.From = true, surviving[0].name
+	p.memory.QuorumLoss.Accepted, p.memory.QuorumLoss.From = true, surviving[0].name
 	p.claim("survivor")
 	return true
 }
@@ -92,8 +93,8 @@ func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster) bool {
 	if ec.Spec.RecoverFrom == nil {
 		return false
 	}
-	if p.memory.restoring == nil {
-		p.begin(ec, &v1beta2.Restoring{ID: p.memory.quorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
+	if p.memory.Restoring == nil {
+		p.begin(ec, &v1beta2.Restoring{ID: p.memory.QuorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
 		p.reportRestore()
 	}
 	p.later()
@@ -110,7 +111,7 @@ func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*m
 		loss.Surviving = append(loss.Surviving, m.name)
 	}
 	loss.ID = names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))
-	p.memory.quorumLoss = loss
+	p.memory.QuorumLoss = loss
 	p.activity, p.doing = "", ""
 	if len(surviving) == 0 {
 		p.stall(reasonQuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
@@ -153,15 +154,15 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	}
 	switch {
 	case m.data == "":
-		p.memory.quorumLoss = nil // it is lost as well: what is left is looked at anew
+		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.pod == nil:
 		p.create(ec, seen, m, p.versionFor(ec, m, wanted), start{force: true, token: string(ec.UID), isSealed: true})
 	case others || isEnding(m.pod):
 		// they must not vote
 	case m.leadsAlone():
 		p.recovered(m, loss)
-	case m.pod.Annotations[forceAnnotation] != "true":
-		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{forceAnnotation: "true"}))
+	case annotation.Of(m.pod, annotation.ForceNewCluster) != "true":
+		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case imageIn(m.pod) == noImage && hasStopped(m.pod):
 		p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "")
 	}
@@ -169,15 +170,15 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 
 // recovered ends a recovery: from the next start on the member is one like any other.
 func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
-	if m.pod.Annotations[forceAnnotation] == "true" {
+	if annotation.Of(m.pod, annotation.ForceNewCluster) == "true" {
 		p.Do(loop.Patch{Object: m.pod, Part: "force", IfCurrent: true,
-			Metadata: map[string]any{"annotations": map[string]any{forceAnnotation: "false"}}})
+			Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.ForceNewCluster: "false"})}})
 		return
 	}
-	p.memory.clusterID = m.answer.status.ClusterID.String()
-	p.memory.adding, p.memory.changing = "", ""
-	p.memory.recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.status.Revision, Time: timeOf(p.view.now)}
-	p.memory.quorumLoss = nil
+	p.memory.ClusterID = m.answer.status.ClusterID.String()
+	p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated = "", ""
+	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.status.Revision, Time: timeOf(p.view.now)}
+	p.memory.QuorumLoss = nil
 	p.claim("recovered")
 }
 
@@ -189,9 +190,8 @@ const noImage = "RESTART"
 // pulls nothing, because no tag begins with a dash. The rest of the name stays, for those who allow only
 // images of certain registries.
 func stopping(pod *corev1.Pod, part, why string, annotations map[string]any) loop.Patch {
-	change := withImage(pod, part, why, repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
-	annotations[imageAnnotation] = noImage
-	return change
+	annotations[annotation.Image] = noImage
+	return withImage(pod, part, why, repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
 }
 
 // repositoryIn is an image without its tag and its digest.

@@ -8,19 +8,17 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/annotation"
 )
 
 // This file is about the volumes of members that a restored cluster has replaced. Until that is
 // complete they are kept, and with keepOld also then: they lose the label by which the operator
 // finds the volumes of members, so it never touches them again. They go with the EtcdCluster.
 
-// keptAnnotation has, on a volume that is kept, the name of the seed that has replaced its member.
-const keptAnnotation = "etcd-operator/kept-for"
-
 // isKept says whether the volume of a member is not to be deleted, although there is no such member.
 func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 	r, done := ec.Status.Restoring, ec.Status.Restored
-	return r != nil && slices.Contains(r.Replaced, name) || done != nil && slices.Contains(done.Kept, name)
+	return r != nil && slices.Contains(r.Replaced, name) || done != nil && slices.Contains(done.KeptPersistentVolumeClaims, name)
 }
 
 // setAside takes the replaced volumes out of the operator's sight. It returns true when it has.
@@ -31,7 +29,7 @@ func (p *plan) setAside(r *v1beta2.Restoring) bool {
 			all = false
 			p.Do(loop.Patch{
 				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
-				Metadata: map[string]any{"labels": map[string]any{clusterLabel: nil}, "annotations": map[string]any{keptAnnotation: r.Seed}},
+				Metadata: map[string]any{"labels": map[string]any{clusterLabel: nil}, "annotations": annotation.Named(c, map[string]any{annotation.KeptFor: r.Seed})},
 			})
 		}
 	}
@@ -63,9 +61,9 @@ func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 		switch {
 		case err != nil:
 			return err
-		case found && claim.Annotations[keptAnnotation] == under.Seed:
+		case found && annotation.Of(claim, annotation.KeptFor) == under.Seed:
 			seen.kept = append(seen.kept, name)
-		case found && claim.Annotations[keptAnnotation] == "":
+		case found && annotation.Of(claim, annotation.KeptFor) == "":
 			seen.claims[name] = claim
 			seen.unmarked = append(seen.unmarked, claim)
 		}

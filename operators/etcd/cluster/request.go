@@ -51,7 +51,7 @@ func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request)
 func (a *asker) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	next := decide(ec, seen)
 	a.noteWaiting(key(ec), next.waiting)
-	a.noteDecided(ec, next.memory.maintenance)
+	a.noteDecided(ec, next.memory.Maintenance)
 	if next.request != nil {
 		r, of := *next.request, key(ec)
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return a.carryOut(ctx, of, r) }

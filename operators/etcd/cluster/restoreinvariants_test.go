@@ -10,6 +10,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 )
@@ -87,7 +88,7 @@ func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
 	disk, st := n.disks[claim.UID], n.statusOf()
 	isMembers := claim.Labels[clusterLabel] != ""
 	switch {
-	case !isMembers && claim.Annotations[keptAnnotation] != "":
+	case !isMembers && annotation.Of(claim, annotation.KeptFor) != "":
 		return fmt.Errorf("the operator deletes the volume %s, which is to be kept", claim.Name)
 	case disk == nil:
 		return nil

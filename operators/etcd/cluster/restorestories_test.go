@@ -158,7 +158,7 @@ func isRestoring(phase v1beta2.RestorePhase) func(context.Context, *testkit.Run)
 		if err != nil {
 			return err
 		}
-		if under := ec.Status.Restoring; under != nil && under.Phase == phase && under.SeedData != "" || ec.Status.Restored != nil {
+		if under := ec.Status.Restoring; under != nil && under.Phase == phase && under.SeedDataUID != "" || ec.Status.Restored != nil {
 			return nil
 		}
 		return fmt.Errorf("no restore is %s: %s", phase, inShort(ec))
@@ -271,10 +271,10 @@ func keptOld(ctx context.Context, r *testkit.Run) error {
 	if err != nil {
 		return err
 	}
-	if len(ec.Status.Restored.Kept) != 3 {
-		return fmt.Errorf("%d volumes are kept: %s", len(ec.Status.Restored.Kept), inShort(ec))
+	if len(ec.Status.Restored.KeptPersistentVolumeClaims) != 3 {
+		return fmt.Errorf("%d volumes are kept: %s", len(ec.Status.Restored.KeptPersistentVolumeClaims), inShort(ec))
 	}
-	for _, name := range ec.Status.Restored.Kept {
+	for _, name := range ec.Status.Restored.KeptPersistentVolumeClaims {
 		var c corev1.PersistentVolumeClaim
 		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &c); err != nil {
 			return err

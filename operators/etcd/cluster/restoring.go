@@ -9,6 +9,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -64,7 +65,7 @@ const switchPatience = 2 * time.Minute
 func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
 	p.removeSeeds(ec, seen)
 	defer p.reportRestore()
-	r := p.memory.restoring
+	r := p.memory.Restoring
 	if r == nil {
 		return p.beginRestore(ec, seen)
 	}
@@ -98,14 +99,14 @@ func (p *plan) beginRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
 // begin claims a restore, with its seed.
 func (p *plan) begin(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	r.StartTime = timeOf(p.view.now)
-	p.memory.restoring = r
+	p.memory.Restoring = r
 	p.nameSeed(ec, "")
 }
 
 // nameSeed claims another seed: the first, or one in place of that which was lost.
 func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
-	r := p.memory.restoring
-	r.Phase, r.Seed, r.SeedData, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec), "", why
+	r := p.memory.Restoring
+	r.Phase, r.Seed, r.SeedDataUID, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec), "", why
 	r.Key, r.Revision, r.ClusterID, r.LostRevision, r.Replaced, r.SwitchTime = "", 0, "", 0, nil, nil
 	p.claim("seed")
 	p.soon()
@@ -114,11 +115,11 @@ func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
 func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
 	done := ec.Status.Restored
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.Failed == "" || !seen.hasRestore(done.ID) {
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !seen.hasRestore(done.ID) {
 		return false
 	}
 	p.activity, p.doing = "", ""
-	p.stall(reasonRestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.Failed)
+	p.stall(reasonRestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
 	return true
 }
 
@@ -159,12 +160,12 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 func (p *plan) cancel(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
 	switch {
 	case r.Name != "" && !seen.hasRestore(r.ID):
-		p.memory.restored = p.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
+		p.memory.Restored = p.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
 	case r.Name == "" && !answersLoss(ec, r):
 	default:
 		return false
 	}
-	p.memory.restoring = nil
+	p.memory.Restoring = nil
 	p.claim("restored")
 	p.soon()
 	return true
@@ -179,15 +180,15 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 
 // fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
 func (p *plan) fail(r *v1beta2.Restoring, why string) {
-	p.memory.restoring, p.memory.restored = nil, p.restoredOf(r, why)
+	p.memory.Restoring, p.memory.Restored = nil, p.restoredOf(r, why)
 	p.claim("restored")
 	p.soon()
 }
 
 // restoredOf is what status says of a restore that came to its end.
-func (p *plan) restoredOf(r *v1beta2.Restoring, failed string) *v1beta2.Restored {
+func (p *plan) restoredOf(r *v1beta2.Restoring, failure string) *v1beta2.Restored {
 	return &v1beta2.Restored{
-		ID: r.ID, Name: r.Name, Failed: failed, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
+		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
 		Time: timeOf(p.view.now),
 	}
 }
@@ -243,10 +244,10 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 		case isEnding(pod):
 			stopped = false
 		case isOver(pod):
-		case pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
+		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
 			stopped = false
 			if said.serves {
-				p.Do(stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{stoppedAnnotation: r.Seed}))
+				p.Do(stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))
 			}
 		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
 			stopped = false
@@ -267,12 +268,12 @@ func (p *plan) switched(r *v1beta2.Restoring) {
 		r.Replaced = append(r.Replaced, m.name)
 	}
 	m := &p.memory
-	m.clusterID, m.founders, m.adding, m.changing, m.prepared, m.quorumLoss = r.ClusterID, nil, "", "", "", nil
+	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil
 	if r.Name == "" {
-		m.recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.now)}
+		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.now)}
 	}
 	a := p.view.seed.answer
-	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.status.ID.String(), DataUID: r.SeedData, Version: a.status.Version, Revision: a.status.Revision}
+	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.status.ID.String(), DataUID: r.SeedDataUID, Version: a.status.Version, Revision: a.status.Revision}
 	p.claim("switched")
 }
 
@@ -284,18 +285,18 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1b
 			return true // before anything begins that takes them for what is left of a failed try
 		}
 		p.fail(r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
-		p.memory.restored.Kept = seen.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = seen.kept
 		return true
 	}
 	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
-	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && !slices.ContainsFunc(p.view.strays, (*member).hasPod) && p.memory.adding == "" &&
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && !slices.ContainsFunc(p.view.strays, (*member).hasPod) && p.memory.MemberBeingAdded == "" &&
 		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
 	if !isComplete || r.KeepOld && !p.setAside(r) {
 		return false
 	}
-	p.memory.restoring, p.memory.restored = nil, p.restoredOf(r, "")
+	p.memory.Restoring, p.memory.Restored = nil, p.restoredOf(r, "")
 	if r.KeepOld {
-		p.memory.restored.Kept = seen.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = seen.kept
 	}
 	p.claim("restored")
 	p.soon()
@@ -304,7 +305,7 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1b
 
 // reportRestore reports the restore that is under way.
 func (p *plan) reportRestore() {
-	r := p.memory.restoring
+	r := p.memory.Restoring
 	if r == nil {
 		return
 	}
@@ -322,6 +323,3 @@ func (p *plan) reportRestore() {
 	}
 	p.underWay = &status.Problem{Reason: reasonRestoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
 }
-
-// stoppedAnnotation has, on the pods of members that were stopped for a restore, the name of the seed.
-const stoppedAnnotation = "etcd-operator/stopped-for"

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/task"
@@ -39,7 +40,7 @@ func (w *world) unwants() *world {
 // verifies is a world in which a restore has begun, with the fourth member for its seed.
 func (w *world) verifies() *world {
 	w.wants()
-	w.seen.restore, w.ec.Status.Made = nil, 4
+	w.seen.restore, w.ec.Status.MemberNamesUsed = nil, 4
 	w.ec.Status.Restoring = &v1beta2.Restoring{ID: "uid-of-mine", Name: "mine", Source: anEtcdRestore().Spec.RestoreSource, Seed: w.name(4), Phase: v1beta2.RestoreVerifying}
 	return w
 }
@@ -47,7 +48,7 @@ func (w *world) verifies() *world {
 func (w *world) switches() *world {
 	w.verifies()
 	r := w.ec.Status.Restoring
-	r.Phase, r.SwitchTime, r.Key, r.ClusterID, r.SeedData = v1beta2.RestoreSwitching, timeOf(noon), "key", "5eed", "pod-4"
+	r.Phase, r.SwitchTime, r.Key, r.ClusterID, r.SeedDataUID = v1beta2.RestoreSwitching, timeOf(noon), "key", "5eed", "pod-4"
 	return w
 }
 
@@ -65,7 +66,7 @@ func (w *world) hasSeed(options ...seedOption) *world {
 		w.seen.claims[pod.Name] = seedClaim(w.ec, w.ec.Status.Restoring)
 		w.seen.claims[pod.Name].UID = "pod-4"
 	}
-	w.ec.Status.Restoring.SeedData = "pod-4"
+	w.ec.Status.Restoring.SeedDataUID = "pod-4"
 	w.seen.answers[pod.Name] = answer{err: errors.New("refused")}
 	for _, option := range options {
 		option(w, pod)
@@ -73,7 +74,7 @@ func (w *world) hasSeed(options ...seedOption) *world {
 	return w
 }
 
-func unrecorded(w *world, _ *corev1.Pod) { w.ec.Status.Restoring.SeedData = "" }
+func unrecorded(w *world, _ *corev1.Pod) { w.ec.Status.Restoring.SeedDataUID = "" }
 
 func gated(_ *world, pod *corev1.Pod) {
 	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: gate}}
@@ -123,7 +124,7 @@ func (w *world) runs(n int64) *world {
 func (w *world) stops(numbers ...int64) *world {
 	for _, n := range numbers {
 		pod := w.seen.pods[w.name(n)]
-		pod.Spec.Containers[0].Image, pod.Annotations[imageAnnotation] = noImage, noImage
+		pod.Spec.Containers[0].Image, pod.Annotations[annotation.Image] = noImage, noImage
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName"}}}}
 		w.stoppedFor(n, w.name(4)).silences(n)
 	}
@@ -131,7 +132,7 @@ func (w *world) stops(numbers ...int64) *world {
 }
 
 func (w *world) stoppedFor(n int64, seed string) *world {
-	w.seen.pods[w.name(n)].Annotations[stoppedAnnotation] = seed
+	w.seen.pods[w.name(n)].Annotations[annotation.StoppedFor] = seed
 	return w
 }
 
@@ -176,6 +177,6 @@ func (w *world) hasOldSeed(n int64) *world {
 func (w *world) hasFailed() *world {
 	w.wants()
 	w.seen.restore = nil
-	w.ec.Status.Restored = &v1beta2.Restored{ID: "uid-of-mine", Name: "mine", Failed: "Why: because"}
+	w.ec.Status.Restored = &v1beta2.Restored{ID: "uid-of-mine", Name: "mine", FailureMessage: "Why: because"}
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -68,6 +69,7 @@ func TestRestoring(t *testing.T) {
 			if first := firstProblem(tc.world.ec, p, st, "", nil); tc.problem != "" && (first == nil || !strings.HasPrefix(first.Reason+": "+first.Message, tc.problem)) {
 				t.Errorf("it reports %v, want %q", first, tc.problem)
 			}
+			tc.world.requireSameOfEarlier(t, p)
 		})
 	}
 }
@@ -76,7 +78,7 @@ func TestSwitchedStatus(t *testing.T) {
 	w := healthy(anEtcd(adding, changing(2)), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3)
 	p := decide(w.ec, w.seen)
 	st := summarize(w.ec, w.seen, p, nil)
-	if st.ClusterID != "5eed" || st.Adding != "" || st.Changing != "" || len(st.Founders) != 0 || st.Restoring.Phase != v1beta2.RestoreCompleting {
+	if st.ClusterID != "5eed" || st.MemberBeingAdded != "" || st.MemberBeingUpdated != "" || len(st.Founders) != 0 || st.Restoring.Phase != v1beta2.RestoreCompleting {
 		t.Errorf("%+v", st)
 	}
 	if len(st.MemberList) != 1 || st.MemberList[0].Name != w.name(4) || st.MemberList[0].DataUID != "pod-4" || st.MemberList[0].ID == "" {
@@ -113,7 +115,7 @@ func TestSeedPod(t *testing.T) {
 				todo.Member.PeerURL != environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) {
 				t.Errorf("%+v", todo)
 			}
-			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || pod.Annotations[initialAnnotation] != sealed {
+			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || annotation.Of(pod, annotation.InitialCluster) != sealed {
 				t.Errorf("%+v, %v", fetch, pod.Annotations)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -35,8 +36,8 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted version
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
 func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
-	if m := p.view.of(p.memory.changing); !m.isMember || p.isComplete(ec, m, step) {
-		p.memory.changing = ""
+	if m := p.view.of(p.memory.MemberBeingUpdated); !m.isMember || p.isComplete(ec, m, step) {
+		p.memory.MemberBeingUpdated = ""
 	}
 	next := p.nextToChange(ec, step)
 	if next == nil {
@@ -57,8 +58,8 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
 		return true
 	}
-	if p.memory.changing == "" {
-		p.memory.changing = next.name
+	if p.memory.MemberBeingUpdated == "" {
+		p.memory.MemberBeingUpdated = next.name
 		p.claim("change")
 		return true
 	}
@@ -98,7 +99,7 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *mem
 	for _, m := range p.view.members {
 		switch {
 		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, m, step):
-		case p.memory.changing != "" && p.memory.changing != m.name:
+		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.name:
 		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
 			next = m
 		}
@@ -116,7 +117,7 @@ func (p *plan) differs(ec *v1beta2.EtcdCluster, m *member, step versions.Version
 	if imageIn(m.pod) != imageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
 		return true
 	}
-	return hasVolumes(ec) && m.claim != nil && m.pod.Annotations[templateAnnotation] != templateHash(ec)
+	return hasVolumes(ec) && m.claim != nil && annotation.Of(m.pod, annotation.Template) != templateHash(ec)
 }
 
 // whyChanged says why a member's pod is not as it is to be, if its version is.
@@ -133,28 +134,28 @@ func whyChanged(m *member, image string) string {
 // wasEdited says whether the image of a member does not do, and is not the one that it is to have:
 // somebody has changed it in the pod. One that does is left as it is.
 func wasEdited(m *member) bool {
-	return imageOfContainer(m.pod) != imageIn(m.pod) && (lacksImage(m.pod) || m.follows && m.version.String() != m.pod.Annotations[versionAnnotation])
+	return imageOfContainer(m.pod) != imageIn(m.pod) && (lacksImage(m.pod) || m.follows && m.version.String() != annotation.Of(m.pod, annotation.Version))
 }
 
 // restart restarts the container of a member: it stops it here, and the next step has it start.
 func (p *plan) restart(seen observation, m *member, why string) {
 	annotations := map[string]any{}
 	if seen.certs.caHash != "" {
-		annotations[caAnnotation] = seen.certs.caHash
+		annotations[annotation.CA] = seen.certs.caHash
 	}
 	p.Do(stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.
 func (p *plan) isSettled(m *member) bool {
-	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == m.pod.Annotations[versionAnnotation]
+	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == annotation.Of(m.pod, annotation.Version)
 }
 
 // awaitChanged waits for the member that was changed last.
 func (p *plan) awaitChanged(step versions.Version) bool {
-	if p.memory.changing != "" {
+	if p.memory.MemberBeingUpdated != "" {
 		p.soon()
-		p.rolling("waiting for " + p.memory.changing)
+		p.rolling("waiting for " + p.memory.MemberBeingUpdated)
 		return true
 	}
 	if p.view.find(func(m *member) bool { return !m.isForeign() && m.version != step }) == nil {
@@ -170,18 +171,18 @@ func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versio
 }
 
 func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
-	annotations := map[string]any{versionAnnotation: version.String()}
-	if loss := ec.Status.QuorumLoss; pod.Annotations[forceAnnotation] == "true" && (loss == nil || loss.From != pod.Name) {
-		annotations[forceAnnotation] = "false" // it would forget all other members
+	image := imageOf(ec, version.String())
+	annotations := map[string]any{annotation.Version: version.String(), annotation.Image: image}
+	if loss := ec.Status.QuorumLoss; annotation.Of(pod, annotation.ForceNewCluster) == "true" && (loss == nil || loss.From != pod.Name) {
+		annotations[annotation.ForceNewCluster] = "false" // it would forget all other members
 	}
-	return withImage(pod, part, why, imageOf(ec, version.String()), annotations)
+	return withImage(pod, part, why, image, annotations)
 }
 
 // withImage changes the image of a pod's container, and annotations.
 func withImage(pod *corev1.Pod, part, why, image string, annotations map[string]any) loop.Patch {
-	annotations[imageAnnotation] = image
 	return loop.Patch{
-		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotations},
+		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotation.Named(pod, annotations)},
 		Spec: map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
 	}
 }
@@ -199,7 +200,7 @@ func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *member) bool {
 
 // imageIn is the image that a pod is to run: the operator's word, whatever a webhook made of it.
 func imageIn(pod *corev1.Pod) string {
-	if image := pod.Annotations[imageAnnotation]; image != "" {
+	if image := annotation.Of(pod, annotation.Image); image != "" {
 		return image
 	}
 	return imageOfContainer(pod)

@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -108,7 +109,7 @@ func (o *observer) observeCertificates(ctx context.Context, r *loop.Reader, ec *
 		versions += " " + string(meta.UID) + "/" + meta.ResourceVersion
 	}
 	for _, name := range sortedKeys(pods) {
-		versions += fmt.Sprint(" ", pods[name].Annotations[caAnnotation], isStopping(pods[name]))
+		versions += fmt.Sprint(" ", annotation.Of(pods[name], annotation.CA), isStopping(pods[name]))
 	}
 	known := o.certificates.get(key(ec))
 	if known.versions == versions && now.Before(known.until) {
@@ -148,7 +149,7 @@ func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1b
 		}, isTrusted: func(ca *x509.Certificate) bool {
 			for _, pod := range pods {
 				// One that is being restarted still trusts what it did before, until it has stopped.
-				if pod.Annotations[caAnnotation] != hashOfCA(ca) || isStopping(pod) {
+				if annotation.Of(pod, annotation.CA) != hashOfCA(ca) || isStopping(pod) {
 					return false
 				}
 			}

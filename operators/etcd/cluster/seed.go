@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podsecurity"
 	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
 	"example.com/fairlead/operators/etcd/versions"
@@ -142,13 +143,13 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 	case isEnding(pod) || m.data == "":
 	case isOver(pod):
 		p.Remove(pod, "it has ended")
-	case r.SeedData == "":
-		r.SeedData = m.data
+	case r.SeedDataUID == "":
+		r.SeedDataUID = m.data
 		p.claim("seeded")
 	case pods.IsGated(pod, gate):
 		p.letGo(pod)
 	case !m.hasAnswered() && (pod.Spec.NodeName == "" || lacksImage(pod)) &&
-		(imageIn(pod) != imageOf(ec, version) || pod.Annotations[templateAnnotation] != templateHash(ec)):
+		(imageIn(pod) != imageOf(ec, version) || annotation.Of(pod, annotation.Template) != templateHash(ec)):
 		p.Remove(pod, "it could not be started, and the spec has changed")
 	}
 }
@@ -197,11 +198,11 @@ func (v *view) hiddenSeed() []client.Object {
 // haveStopped says whether no replaced member runs, or can be started again.
 func (p *plan) haveStopped(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	for _, m := range p.view.present {
-		isOld := slices.Contains(r.Replaced, m.name) || m.was.Name == "" && m.name != ec.Status.Adding
+		isOld := slices.Contains(r.Replaced, m.name) || m.was.Name == "" && m.name != ec.Status.MemberBeingAdded
 		if m.pod == nil || !isOld || isOver(m.pod) {
 			continue
 		}
-		if m.pod.Annotations[stoppedAnnotation] != r.Seed || imageIn(m.pod) != noImage || !hasStopped(m.pod) {
+		if annotation.Of(m.pod, annotation.StoppedFor) != r.Seed || imageIn(m.pod) != noImage || !hasStopped(m.pod) {
 			return false
 		}
 	}

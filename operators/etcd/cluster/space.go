@@ -32,7 +32,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	if leader == nil || !p.view.isCurrent {
 		return false
 	}
-	alarms, revision, full := p.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.fullDatabase
+	alarms, revision, full := p.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.FullDatabase
 	if len(alarms) == 0 {
 		p.noteRoom(revision)
 		return false
@@ -45,7 +45,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	next := p.nextToDefragment()
 	switch {
 	case !isFresh:
-		p.memory.fullDatabase = nil
+		p.memory.FullDatabase = nil
 		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.answer.status.DBSize))
 	case next != nil:
 		p.defragment(next)
@@ -62,7 +62,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 
 // noteRoom notes that no alarm is raised any more, and forgets a full database of which nothing is left to do.
 func (p *plan) noteRoom(revision int64) {
-	full := p.memory.fullDatabase
+	full := p.memory.FullDatabase
 	switch {
 	case full == nil:
 	case full.ResolvedTime == nil:
@@ -70,13 +70,13 @@ func (p *plan) noteRoom(revision int64) {
 	case full.CompactedRevision == revision && p.view.now.Before(full.ResolvedTime.Add(emptyAgain)):
 		// The next write says whether there is room.
 	case p.view.find(func(m *member) bool { return !p.isDefragmented(m) && (!m.follows || p.missedDefragmentation(m)) }) == nil:
-		p.memory.fullDatabase = nil
+		p.memory.FullDatabase = nil
 	}
 }
 
 // isDefragmented says whether a member was defragmented after the history was dropped, or is none of the operator's.
 func (p *plan) isDefragmented(m *member) bool {
-	full := p.memory.fullDatabase
+	full := p.memory.FullDatabase
 	return m.isForeign() || full != nil && slices.Contains(full.DefragmentedMembers, m.name)
 }
 
@@ -94,7 +94,7 @@ func (p *plan) nextToDefragment() *member {
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
 // than the leader's.
 func (p *plan) missedDefragmentation(m *member) bool {
-	full, leader := p.memory.fullDatabase, p.view.leading()
+	full, leader := p.memory.FullDatabase, p.view.leading()
 	return full != nil && full.ResolvedTime != nil && leader != nil && !p.isDefragmented(m) &&
 		m.answer.status.DBSize >= worthFreeingPart*leader.answer.status.DBSize
 }

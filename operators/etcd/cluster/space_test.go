@@ -127,7 +127,7 @@ func (w *world) swells(n int64) *world {
 
 // stores has status remember what a plan does.
 func (w *world) stores(p *plan) *world {
-	w.ec.Status.Maintenance, w.ec.Status.FullDatabase = p.memory.maintenance, p.memory.fullDatabase
+	w.ec.Status.Maintenance, w.ec.Status.FullDatabase = p.memory.Maintenance, p.memory.FullDatabase
 	return w
 }
 
@@ -147,7 +147,7 @@ func TestMakesSpace(t *testing.T) {
 		if p.Claim != "maintenance" || p.request != nil {
 			t.Fatalf("step %d: it does not say so before: %q, %v", step, w.doing(p), p.request)
 		}
-		w.stores(p).seen.maintenance = maintenance{Maintenance: *p.memory.maintenance}
+		w.stores(p).seen.maintenance = maintenance{Maintenance: *p.memory.Maintenance}
 		p = decide(w.ec, w.seen)
 		if diff := w.asked(p, want); diff != "" {
 			t.Fatalf("step %d (-want +got):\n%s", step, diff)
@@ -181,12 +181,12 @@ func TestMakesSpace(t *testing.T) {
 		a.status.Revision = 51
 		w.seen.answers[name] = a
 	}
-	if p = decide(w.ec, w.seen); p.memory.fullDatabase != nil {
-		t.Errorf("after a write, status has %+v", p.memory.fullDatabase)
+	if p = decide(w.ec, w.seen); p.memory.FullDatabase != nil {
+		t.Errorf("after a write, status has %+v", p.memory.FullDatabase)
 	}
 	w.silences(2)
 	w.ec.Status.FullDatabase.DefragmentedMembers = w.ec.Status.FullDatabase.DefragmentedMembers[1:]
-	if p = decide(w.ec, w.seen); p.memory.fullDatabase == nil {
+	if p = decide(w.ec, w.seen); p.memory.FullDatabase == nil {
 		t.Error("one was down then, and still is, and status has forgotten that")
 	}
 }

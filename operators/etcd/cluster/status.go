@@ -18,11 +18,8 @@ import (
 // summarize is the status of an EtcdCluster after a step. failure is what went wrong with the
 // step's writes, if something did.
 func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure error) v1beta2.EtcdClusterStatus {
-	st := *ec.Status.DeepCopy()
-	m := next.memory
-	st.ClusterID, st.Made, st.Founders, st.Adding, st.Changing, st.Prepared = m.clusterID, m.made, m.founders, m.adding, m.changing, m.prepared
-	st.Maintenance, st.FullDatabase = m.maintenance, m.fullDatabase
-	st.QuorumLoss, st.Recovered, st.Restoring, st.Restored = m.quorumLoss, m.recovered, m.restoring, m.restored
+	st := *next.memory.DeepCopy()
+	st.Renamed = false
 	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.Reason == apply.ReasonRefused {
 		st.Restoring.Problem = p.Message // for the EtcdRestore
 	}
@@ -63,9 +60,9 @@ func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatu
 		return []v1beta2.MemberStatus{*next.only}, nil
 	}
 	starting = map[string]bool{}
-	if next.memory.clusterID == "" {
+	if next.memory.ClusterID == "" {
 		// Those that are there are counted: after that a founder is let go, and never created again.
-		for _, name := range next.memory.founders {
+		for _, name := range next.memory.Founders {
 			m := next.view.of(name)
 			is := v1beta2.MemberStatus{Name: name, DataUID: cmp.Or(m.was.DataUID, m.data)}
 			if m.pod != nil {
@@ -200,7 +197,7 @@ func paused(ec *v1beta2.EtcdCluster) *status.Problem {
 // lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then. Until a
 // restore has switched, it is what ends the loss; after that, it is the restored cluster that is lost.
 func lossProblem(next *plan) *status.Problem {
-	r := next.memory.restoring
+	r := next.memory.Restoring
 	isAnswered := r != nil && r.Phase != v1beta2.RestoreCompleting
 	if !isAnswered && next.problem != nil && next.problem.Reason == reasonQuorumLost {
 		return next.problem

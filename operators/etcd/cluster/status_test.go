@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit/obstacles"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -315,7 +316,7 @@ func (w *world) refuses(numbers ...int64) *world {
 // podsOf has the pods be of a version.
 func (w *world) podsOf(version string) *world {
 	for _, pod := range w.seen.pods {
-		pod.Annotations[versionAnnotation] = version
+		pod.Annotations[annotation.Version] = version
 	}
 	return w
 }

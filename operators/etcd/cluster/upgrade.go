@@ -96,7 +96,7 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	p.doing += ", whose data is written out first"
-	switch downgrading, isPrepared := p.downgrading(), ec.Status.Prepared == "3.7"; {
+	switch downgrading, isPrepared := p.downgrading(), ec.Status.DataPreparedFor == "3.7"; {
 	case isPrepared && downgrading == "" && p.isStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
@@ -106,7 +106,7 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 	case downgrading == "" && p.isStoredAs("3.6"):
 		p.downgrade(ec, "3.5")
 	case downgrading == "3.5" && p.isStoredAs("3.5"):
-		p.memory.prepared = "3.7"
+		p.memory.DataPreparedFor = "3.7"
 		p.claim("prepared")
 	}
 	p.soon()
@@ -115,8 +115,8 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
 func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if p.memory.prepared != "" && p.lowest().MinorString() == p.memory.prepared {
-		p.memory.prepared = ""
+	if p.memory.DataPreparedFor != "" && p.lowest().MinorString() == p.memory.DataPreparedFor {
+		p.memory.DataPreparedFor = ""
 	}
 	enabled, err := versions.ParseMinor(p.downgrading())
 	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {

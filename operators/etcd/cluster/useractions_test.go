@@ -145,7 +145,7 @@ func replacedCA(ctx context.Context, r *testkit.Run) error {
 // generation stays: that it goes back is what the simulation takes for a flaw of an operator.
 func emptyStatus(ctx context.Context, r *testkit.Run) error {
 	return r.Client.Status().Patch(ctx, story(r), client.RawPatch(types.MergePatchType,
-		[]byte(`{"status":{"clusterID":null,"founders":null,"made":null,"memberList":null,"members":null,"phase":null}}`)))
+		[]byte(`{"status":{"clusterID":null,"founders":null,"memberNamesUsed":null,"memberList":null,"members":null,"phase":null}}`)))
 }
 
 // disown takes the owner references of pods and volumes, and with a manager all that says who wrote them.

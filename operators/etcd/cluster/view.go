@@ -59,7 +59,7 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 	}
 	if r := ec.Status.Restoring; r != nil && r.Phase != v1beta2.RestoreCompleting {
 		v.seed = v.join(ec, seen, members.Member{}, r.Seed)
-		v.seed.was.DataUID = r.SeedData
+		v.seed.was.DataUID = r.SeedDataUID
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(sortedKeys(seen.pods), sortedKeys(seen.claims))))) {
 		m := v.named[name]
@@ -70,7 +70,7 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 			continue
 		}
 		v.present = append(v.present, m)
-		if !m.isMember && name != ec.Status.Adding {
+		if !m.isMember && name != ec.Status.MemberBeingAdded {
 			v.strays = append(v.strays, m)
 		}
 	}

@@ -21,6 +21,7 @@ const (
 // summarize is the status of an EtcdRestore, as that of its EtcdCluster is.
 func summarize(er *v1beta2.EtcdRestore, seen observation) v1beta2.RestoreStatus {
 	st := *er.Status.DeepCopy()
+	st.Renamed = false
 	st.ObservedGeneration = er.Generation
 	conditions := status.Conditions{List: &st.Conditions, Generation: er.Generation}
 	switch id, ec := string(er.UID), seen.cluster; {
@@ -77,10 +78,10 @@ func follow(st *v1beta2.RestoreStatus, conditions status.Conditions, ec *v1beta2
 // end takes over what became of the restore.
 func end(st *v1beta2.RestoreStatus, done *v1beta2.Restored) {
 	st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreComplete, true, ""
-	if done.Failed != "" {
-		st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreFailed, false, done.Failed
+	if done.FailureMessage != "" {
+		st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreFailed, false, done.FailureMessage
 	}
-	st.Key, st.Revision, st.LostRevision, st.ClusterID, st.Kept = done.Key, done.Revision, done.LostRevision, done.ClusterID, done.Kept
+	st.Key, st.Revision, st.LostRevision, st.ClusterID, st.KeptPersistentVolumeClaims = done.Key, done.Revision, done.LostRevision, done.ClusterID, done.KeptPersistentVolumeClaims
 	st.CompletionTime = done.Time
 }
 
@@ -91,8 +92,8 @@ func tellEnd(st *v1beta2.RestoreStatus, conditions status.Conditions) {
 		if st.LostRevision > st.Revision {
 			message += fmt.Sprintf("; the last revision known of the cluster before is %d", st.LostRevision)
 		}
-		if len(st.Kept) > 0 {
-			message += "; these PersistentVolumeClaims are kept: " + strings.Join(st.Kept, ", ")
+		if len(st.KeptPersistentVolumeClaims) > 0 {
+			message += "; these PersistentVolumeClaims are kept: " + strings.Join(st.KeptPersistentVolumeClaims, ", ")
 		}
 		conditions.MarkReady(reasonComplete, message)
 		return

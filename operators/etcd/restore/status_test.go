@@ -40,7 +40,7 @@ func restoring(phase v1beta2.RestorePhase, problem string) func(*v1beta2.EtcdClu
 
 func restored(failed string) func(*v1beta2.EtcdCluster) {
 	return func(ec *v1beta2.EtcdCluster) {
-		ec.Status.Restored = &v1beta2.Restored{ID: "uid", Name: "mine", Failed: failed, Key: "key", Revision: 7, LostRevision: 9, Kept: []string{"example-old12"}, Time: &noon}
+		ec.Status.Restored = &v1beta2.Restored{ID: "uid", Name: "mine", FailureMessage: failed, Key: "key", Revision: 7, LostRevision: 9, KeptPersistentVolumeClaims: []string{"example-old12"}, Time: &noon}
 	}
 }
 

@@ -47,7 +47,7 @@ func (e etcd) backup(name string, is func(*v1beta2.EtcdBackup) error) *v1beta2.E
 }
 
 func isMade(b *v1beta2.EtcdBackup) error {
-	if !b.Status.Succeeded || b.Status.Last == nil {
+	if !b.Status.Succeeded || b.Status.LastBackup == nil {
 		return fmt.Errorf("no backup was made: %+v", b.Status)
 	}
 	return nil
@@ -57,7 +57,7 @@ func isProved(b *v1beta2.EtcdBackup) error {
 	if err := isMade(b); err != nil {
 		return err
 	}
-	if b.Status.LastProof == nil || b.Status.LastProof.Key != b.Status.Last.Key {
+	if b.Status.LastProof == nil || b.Status.LastProof.Key != b.Status.LastBackup.Key {
 		return fmt.Errorf("the backup was not proved: %+v", b.Status)
 	}
 	return nil
@@ -115,7 +115,7 @@ func TestEtcdBackupStorages(t *testing.T) {
 			e.backUp("once", "etcdCluster: example", s.at("storageType", "once.backup"), "verify: Restore")
 			b := e.backup("once", isProved)
 			t.Logf("backed up and proved after %.1f s: %d bytes in %s, proof %s", time.Since(began).Seconds(),
-				b.Status.Last.Size, b.Status.Last.Duration.Duration, b.Status.LastProof.Duration.Duration)
+				b.Status.LastBackup.Size, b.Status.LastBackup.Duration.Duration, b.Status.LastProof.Duration.Duration)
 			put("/key", "written later")
 			before, err := e.get()
 			if err != nil {

@@ -95,10 +95,10 @@ func TestEtcdRestoreOperatorKilled(t *testing.T) {
 	e.ready()
 	e.wantValue("/key", "backed up")
 	r := e.restored("example")
-	if len(r.Status.Kept) != 3 {
-		t.Errorf("kept are %v, want the volumes of three members", r.Status.Kept)
+	if len(r.Status.KeptPersistentVolumeClaims) != 3 {
+		t.Errorf("kept are %v, want the volumes of three members", r.Status.KeptPersistentVolumeClaims)
 	}
-	for _, name := range r.Status.Kept {
+	for _, name := range r.Status.KeptPersistentVolumeClaims {
 		e.kubectl("get", "pvc", name)
 	}
 }

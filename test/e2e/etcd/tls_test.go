@@ -185,7 +185,7 @@ func TestEtcdOwnCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const trusts = "etcd-operator/ca"
+	const trusts = "etcd.database.coreos.com/ca"
 	pods = e.pods()
 	e.issue(another)
 	began := time.Now()
