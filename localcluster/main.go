@@ -18,6 +18,7 @@ import (
 
 	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/cluster"
+	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
 	"example.com/fairlead/localcluster/internal/node"
 )
@@ -39,7 +40,8 @@ const usage = `localcluster runs a real Kubernetes, as root, on Linux.
                                                     the first one is run; or load an image from an OCI archive, FILE.tar
   localcluster image  [--dir DIR] NAME...           make images of the list below and load them
 
-up and run take --nodes N (1 unless given) and --zones a,b,c, which are dealt out to the nodes in turn.
+up and run take --nodes N (1 unless given) and --zones a,b,c, which are dealt out to the nodes in turn; --family ipv4
+(unless given), ipv6, dual or ipv6,ipv4, of nodes, pods and Services; and --domain NAME (cluster.local unless given).
 DIR is .cluster unless given; run takes a temporary folder, and the parts of .cluster (--cache DIR).
 Images, and etcd by the tag of any other version: `
 
@@ -73,6 +75,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	title := flags.String("title", "building programs of Go", "for build: what is built")
 	nodes := flags.Int("nodes", 1, "for up and run: how many nodes the cluster has")
 	zones := flags.String("zones", "", "for up and run: the nodes' zones, separated by commas, dealt out in turn")
+	family := flags.String("family", "ipv4", "for up and run: the addresses' family: ipv4, ipv6, dual, or ipv6,ipv4 for both with that first")
+	domain := flags.String("domain", "cluster.local", "for up and run: what names of Services end in")
 	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -85,6 +89,10 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		return 2, nil
 	}
 	if err := checkNodes(*nodes, split(*zones)); err != nil {
+		return 2, err
+	}
+	families, err := checkNetwork(*family, *domain)
+	if err != nil {
 		return 2, err
 	}
 	switch command {
@@ -100,7 +108,7 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	c.Kubernetes, c.Nodes, c.Zones = *release, *nodes, split(*zones)
+	c.Kubernetes, c.Nodes, c.Zones, c.Families, c.Domain = *release, *nodes, split(*zones), families, *domain
 	names := images.Names(*stock == "all")
 	if *stock != "all" {
 		names = append(names, split(*stock)...)
@@ -200,6 +208,20 @@ func checkNodes(nodes int, zones []string) error {
 	}
 	return nil
 }
+
+// checkNetwork looks at what Kubernetes would refuse.
+func checkNetwork(family, domain string) ([]host.Family, error) {
+	if len(domain) > 100 || !domainName.MatchString(domain) { // names of pods come before it, and a name has 253 characters
+		return nil, fmt.Errorf("--domain %q: it must be a domain's name in lower case, such as example.internal", domain)
+	}
+	families, err := host.FamiliesOf(family)
+	if err != nil {
+		return nil, fmt.Errorf("--family: %w", err)
+	}
+	return families, nil
+}
+
+var domainName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
 
 // labelValue is what Kubernetes takes, apart from its length.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)

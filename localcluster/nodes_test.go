@@ -3,8 +3,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -68,16 +68,8 @@ func TestNodes(t *testing.T) {
 	})
 	t.Run("the NodePort of every node from the host", func(t *testing.T) {
 		for n := range 3 {
-			url := fmt.Sprintf("http://%s:30080", c.entry().NodeIP(n))
-			eventually(t, url+" answers", func() bool {
-				response, err := (&http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Get(url)
-				if err != nil {
-					return false
-				}
-				defer response.Body.Close()
-				body, _ := io.ReadAll(response.Body)
-				return strings.HasPrefix(string(body), "spread-")
-			})
+			ip := c.entry().NodeIP(n).String()
+			eventually(t, ip+" answers", func() bool { return c.nodePort(ip) })
 		}
 	})
 	t.Run("a node that is paused does not answer, and goes on later", func(t *testing.T) {
@@ -163,6 +155,18 @@ func podOn(t *testing.T, pods []pod, node string) pod {
 func (c *testCluster) fetch(from pod, host string) string {
 	answer, _ := c.command("exec", from.name, "--", "timeout", "2", "wget", "-qO-", "http://"+host).Output()
 	return strings.TrimSpace(string(answer))
+}
+
+// nodePort says whether a node's answers the host.
+func (c *testCluster) nodePort(ip string) bool {
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + net.JoinHostPort(ip, "30080"))
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	return strings.HasPrefix(string(body), "spread-")
 }
 
 // processesOf are those in a cgroup folder or below.

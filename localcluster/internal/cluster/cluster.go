@@ -26,6 +26,7 @@ import (
 
 	"example.com/fairlead/localcluster/internal/build"
 	"example.com/fairlead/localcluster/internal/debian"
+	"example.com/fairlead/localcluster/internal/host"
 	"example.com/fairlead/localcluster/internal/images"
 	"example.com/fairlead/localcluster/internal/node"
 )
@@ -43,6 +44,9 @@ type Cluster struct {
 	// Nodes is how many it starts with, and Zones are dealt out to them in turn.
 	Nodes int
 	Zones []string
+	// Families are those of all addresses, and Domain is what names end in.
+	Families []host.Family
+	Domain   string
 	// Progress gets a line per step.
 	Progress io.Writer
 

@@ -48,10 +48,10 @@ func TestManifestsRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := parsed.ExecuteTemplate(&out, "coredns.yaml", map[string]string{"DNSImage": "coredns/coredns:1", "DNSService": "10.96.0.10"}); err != nil {
+	if err := parsed.ExecuteTemplate(&out, "coredns.yaml", map[string]string{"DNSImage": "coredns/coredns:1", "DNSService": "fd00:10:96::a", "Domain": "example.internal"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"image: coredns/coredns:1\n", "clusterIP: 10.96.0.10\n"} {
+	for _, want := range []string{"image: coredns/coredns:1\n", "clusterIP: \"fd00:10:96::a\"\n", "kubernetes example.internal in-addr.arpa"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("coredns.yaml lacks %q", want)
 		}

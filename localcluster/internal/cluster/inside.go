@@ -24,7 +24,7 @@ import (
 var manifests embed.FS
 
 // deploy applies what every cluster runs in itself: DNS and a storage class.
-func (c *Cluster) deploy(ctx context.Context) error {
+func (c *Cluster) deploy(ctx context.Context, entry host.Entry) error {
 	version, err := c.builder().Version(ctx, "github.com/coredns/coredns")
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Cluster) deploy(ctx context.Context) error {
 	for _, manifest := range parsed.Templates() {
 		all.WriteString("---\n")
 		err := manifest.Execute(&all, map[string]string{
-			"DNSImage": images.DNSImage(version), "DNSService": node.DNSService,
+			"DNSImage": images.DNSImage(version), "DNSService": node.DNSService(entry.Families).String(), "Domain": entry.Domain,
 		})
 		if err != nil {
 			return err

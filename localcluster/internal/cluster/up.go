@@ -34,7 +34,9 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	if err != nil {
 		return err
 	}
-	claim, err := host.Take(host.Entry{Dir: c.Dir, Cache: c.Cache, Temporary: c.Temporary, Nodes: c.Nodes, Zones: c.Zones})
+	claim, err := host.Take(host.Entry{
+		Dir: c.Dir, Cache: c.Cache, Temporary: c.Temporary, Nodes: c.Nodes, Zones: c.Zones, Families: c.Families, Domain: c.Domain,
+	})
 	if errors.Is(err, host.ErrAlive) {
 		c.say("the cluster is up already, with %s", nodes(claim.Nodes))
 		return c.complete(ctx, claim.Entry, archives, began)
@@ -46,7 +48,7 @@ func (c *Cluster) Up(ctx context.Context, names []string, stay bool) error {
 	if err != nil {
 		return errors.Join(err, claim.Release())
 	}
-	if err := c.follow(ctx, started, archives); err != nil {
+	if err := c.follow(ctx, claim.Entry, started, archives); err != nil {
 		// The keeper ends the cluster when the lifeline ends, and the logs stay.
 		_ = started.lifeline.Close()
 		return errors.Join(err, c.await(host.Find))
@@ -124,7 +126,7 @@ func (c *Cluster) start(claim *host.Claim) (*started, error) {
 
 // follow reads the cluster's messages until its nodes are ready, and puts into
 // it what it needs as soon as it can take it.
-func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Archive) error {
+func (c *Cluster) follow(ctx context.Context, entry host.Entry, s *started, archives []*images.Archive) error {
 	defer s.messages.Close()
 	stop := context.AfterFunc(ctx, func() { _ = s.messages.Close() })
 	defer stop()
@@ -152,7 +154,7 @@ func (c *Cluster) follow(ctx context.Context, s *started, archives []*images.Arc
 		case node.Images:
 			in(func() error { return c.load(ctx, archives...) })
 		case node.API:
-			in(func() error { return c.deploy(ctx) })
+			in(func() error { return c.deploy(ctx, entry) })
 		case node.Ready:
 			var errs []error
 			for range pending {
@@ -176,7 +178,7 @@ func (c *Cluster) complete(ctx context.Context, entry host.Entry, archives []*im
 	if err := c.load(ctx, archives...); err != nil {
 		return err
 	}
-	if err := c.deploy(ctx); err != nil {
+	if err := c.deploy(ctx, entry); err != nil {
 		return err
 	}
 	return c.settled(ctx, entry, began)

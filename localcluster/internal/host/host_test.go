@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -36,21 +37,35 @@ func TestChooseNet(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseNet(tc.id, max(1, tc.nodes), tc.taken)
+			got, err := chooseNet(IPv4, tc.id, max(1, tc.nodes), tc.taken)
 			if err != nil || got.String() != tc.want {
 				t.Errorf("chooseNet() = %s, %v, want %s", got, err, tc.want)
 			}
 		})
 	}
-	if got, err := chooseNet("00000000", 1, prefixes("198.18.0.0/15")); err == nil {
+	if got, err := chooseNet(IPv4, "00000000", 1, prefixes("198.18.0.0/15")); err == nil {
 		t.Errorf("chooseNet() = %s with everything taken, want an error", got)
+	}
+	if got, err := chooseNet(IPv6, "0123abcd", 1, nil); err != nil || got.String() != "fd6c:123:abcd::/64" {
+		t.Errorf("chooseNet() = %s, %v with IPv6, want one with the ID in it", got, err)
+	}
+}
+
+func TestFamiliesOf(t *testing.T) {
+	for names, want := range map[string][]Family{
+		"ipv4": {IPv4}, "ipv6": {IPv6}, "dual": {IPv4, IPv6}, "ipv6,ipv4": {IPv6, IPv4}, "IPv4": nil, "ipv4,ipv4": nil, "": nil,
+	} {
+		if got, err := FamiliesOf(names); !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("FamiliesOf(%q) = %v, %v, want %v", names, got, err, want)
+		}
 	}
 }
 
 func TestEntryAddresses(t *testing.T) {
-	e := Entry{ID: id("/some/folder"), Net: netip.MustParsePrefix("198.18.0.8/30")}
-	if e.HostIP().String() != "198.18.0.9" || e.NodeIP(0).String() != "198.18.0.10" || e.NodeIP(1).String() != "198.18.0.11" {
-		t.Errorf("addresses %s, %s and %s, want .9, .10 and .11", e.HostIP(), e.NodeIP(0), e.NodeIP(1))
+	e := Entry{ID: id("/some/folder"), Nets: []netip.Prefix{netip.MustParsePrefix("198.18.0.8/29"), netip.MustParsePrefix("fd6c::/64")}}
+	if got, want := fmt.Sprint(e.HostAddresses(), e.NodeAddresses(0), e.NodeAddresses(1), e.NodeIP(1)),
+		"[198.18.0.9/29 fd6c::1/64] [198.18.0.10/29 fd6c::2/64] [198.18.0.11/29 fd6c::3/64] 198.18.0.11"; got != want {
+		t.Errorf("addresses %s, want %s", got, want)
 	}
 	if !strings.HasPrefix(e.Cgroup(1), e.Cgroup(0)) {
 		t.Errorf("the cgroup folder %s would not be removed with %s", e.Cgroup(1), e.Cgroup(0))

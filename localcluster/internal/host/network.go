@@ -7,10 +7,37 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
+
+// A Family is one of addresses.
+type Family string
+
+// The families, as kind calls them.
+const (
+	IPv4 Family = "ipv4"
+	IPv6 Family = "ipv6"
+)
+
+// FamiliesOf are those that a user names: one or both, the preferred one first,
+// or "dual" for both with IPv4 first, which is what it means in kind and kubeadm.
+func FamiliesOf(names string) ([]Family, error) {
+	switch names {
+	case "ipv4":
+		return []Family{IPv4}, nil
+	case "ipv6":
+		return []Family{IPv6}, nil
+	case "dual", "ipv4,ipv6":
+		return []Family{IPv4, IPv6}, nil
+	case "ipv6,ipv4":
+		return []Family{IPv6, IPv4}, nil
+	}
+	return nil, fmt.Errorf("%q is none of ipv4, ipv6, dual and ipv6,ipv4", names)
+}
 
 // addresses is where the veth pairs' networks are cut from. RFC 2544 sets
 // 198.18.0.0/15 aside for networks between devices under test, so neither
@@ -29,14 +56,19 @@ func linkBits(nodes int) int {
 
 // chooseNet chooses a network for that many nodes that overlaps with none of
 // those taken. The same cluster gets the same one whenever it can: the search
-// starts at a place that depends on its ID.
-func chooseNet(id string, nodes int, taken []netip.Prefix) (netip.Prefix, error) {
-	linkBits := linkBits(nodes)
-	count := uint32(1) << (linkBits - addresses.Bits())
+// starts at a place that depends on its ID. With IPv6 all of the ID is in a
+// unique local address (RFC 4193), so there is nothing to search.
+func chooseNet(family Family, id string, nodes int, taken []netip.Prefix) (netip.Prefix, error) {
 	hash, err := hex.DecodeString(id)
 	if err != nil || len(hash) < 4 {
 		return netip.Prefix{}, fmt.Errorf("cluster ID %q is not 8 hexadecimal digits", id)
 	}
+	if family == IPv6 {
+		address := [16]byte{0xfd, 'l', hash[0], hash[1], hash[2], hash[3]}
+		return netip.PrefixFrom(netip.AddrFrom16(address), 64), nil
+	}
+	linkBits := linkBits(nodes)
+	count := uint32(1) << (linkBits - addresses.Bits())
 	start := binary.BigEndian.Uint32(hash)
 	base := addresses.Addr().As4()
 	for i := range count {
@@ -103,14 +135,39 @@ func (e Entry) Connect(pid int) error {
 	if err != nil {
 		return fmt.Errorf("find %s: %w", e.Link(), err)
 	}
-	address := &net.IPNet{IP: e.HostIP().AsSlice(), Mask: net.CIDRMask(e.Net.Bits(), 32)}
-	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: address}); err != nil {
-		return fmt.Errorf("give %s the address %s: %w", e.Link(), address, err)
+	if slices.Contains(e.Families, IPv6) {
+		// It belongs to the device, and goes with it.
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+e.Link()+"/disable_ipv6", []byte("0"), 0o644); err != nil {
+			return fmt.Errorf("the kernel has no IPv6: %w", err)
+		}
+	}
+	for _, address := range e.HostAddresses() {
+		if err := AddAddress(link, address); err != nil {
+			return err
+		}
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set %s up: %w", e.Link(), err)
 	}
 	return nil
+}
+
+// AddAddress gives a device an address, which can be used at once: nobody else
+// has it, so there is no looking for duplicates.
+func AddAddress(link netlink.Link, address netip.Prefix) error {
+	added := &netlink.Addr{IPNet: IPNet(address)}
+	if address.Addr().Is6() {
+		added.Flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(link, added); err != nil {
+		return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, address, err)
+	}
+	return nil
+}
+
+// IPNet is a prefix in the older type.
+func IPNet(prefix netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
 }
 
 // AddPair makes a veth pair of which one end is here and the other one, called
@@ -120,11 +177,11 @@ func (e Entry) Connect(pid int) error {
 func AddPair(name string, pid int, address netip.Addr) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = name
-	ip := address.As4()
+	ip := address.AsSlice()
 	pair := &netlink.Veth{
 		LinkAttrs: attributes,
 		PeerName:  NodeLink, PeerNamespace: netlink.NsPid(pid),
-		PeerHardwareAddr: append(net.HardwareAddr{2, 0}, ip[:]...), // 2 says that no maker has given it
+		PeerHardwareAddr: append(net.HardwareAddr{2, 0}, ip[len(ip)-4:]...), // 2 says that no maker has given it
 	}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("make the veth pair %s: %w%s", name, err, MissingModule(err, "veth"))

@@ -38,26 +38,42 @@ type Entry struct {
 	// Nodes is how many it has, and Zones are dealt out to them in turn.
 	Nodes int      `json:"nodes"`
 	Zones []string `json:"zones,omitempty"`
-	// Net is the network of the host and the nodes: its first address is the
-	// host's, those after it are the nodes'.
-	Net netip.Prefix `json:"net"`
+	// Domain is what names of Services end in.
+	Domain string `json:"domain"`
+	// Families are those of the nodes' addresses, and of their pods' and
+	// Services', the preferred one first. Nets are the networks of the host and
+	// the nodes, one of each: the first address is the host's, those after it
+	// are the nodes'.
+	Families []Family       `json:"families"`
+	Nets     []netip.Prefix `json:"nets"`
 	// Keeper and Init are the cluster's two outermost processes, as the host
 	// numbers them; 0 before they have started.
 	Keeper int     `json:"keeper,omitempty"`
 	Init   Process `json:"init,omitzero"`
 }
 
-// HostIP is the host's end of the veth pair.
-func (e Entry) HostIP() netip.Addr { return e.Net.Addr().Next() }
+// HostAddresses are those of the host's end of the veth pair, with the sizes of
+// their networks.
+func (e Entry) HostAddresses() []netip.Prefix { return e.addresses(1) }
 
-// NodeIP is the nth node's, from 0 on: NodePorts answer there, and with the
-// first one the API server.
-func (e Entry) NodeIP(n int) netip.Addr {
-	ip := e.HostIP().Next()
-	for range n {
-		ip = ip.Next()
+// NodeAddresses are the nth node's, from 0 on.
+func (e Entry) NodeAddresses(n int) []netip.Prefix { return e.addresses(n + 2) }
+
+// NodeIP is the nth node's preferred one: NodePorts answer there, and with the
+// first node the API server.
+func (e Entry) NodeIP(n int) netip.Addr { return e.NodeAddresses(n)[0].Addr() }
+
+// addresses are the nth of each network.
+func (e Entry) addresses(n int) []netip.Prefix {
+	var all []netip.Prefix
+	for _, network := range e.Nets {
+		ip := network.Addr()
+		for range n {
+			ip = ip.Next()
+		}
+		all = append(all, netip.PrefixFrom(ip, network.Bits()))
 	}
-	return ip
+	return all
 }
 
 // Link is the name of the host's end of the veth pair.
@@ -100,14 +116,18 @@ func Take(entry Entry) (*Claim, error) {
 		if other.ID == entry.ID {
 			return &Claim{Entry: other}, ErrAlive
 		}
-		taken = append(taken, other.Net)
+		taken = append(taken, other.Nets...)
 	}
 	inUse, err := networksInUse()
 	if err != nil {
 		return nil, err
 	}
-	if entry.Net, err = chooseNet(entry.ID, entry.Nodes, append(taken, inUse...)); err != nil {
-		return nil, err
+	for _, family := range entry.Families {
+		network, err := chooseNet(family, entry.ID, entry.Nodes, append(taken, inUse...))
+		if err != nil {
+			return nil, err
+		}
+		entry.Nets = append(entry.Nets, network)
 	}
 
 	file, err := os.OpenFile(entryPath(entry.ID), os.O_RDWR|os.O_CREATE, 0o644)

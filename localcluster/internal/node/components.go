@@ -57,17 +57,17 @@ func apiServer(spec Spec) component {
 	return component{
 		name: "kube-apiserver",
 		args: []string{
-			"--advertise-address=" + spec.first().IP.String(),
+			"--advertise-address=" + spec.first().IP().String(),
 			"--secure-port=" + apiPort,
 			"--etcd-servers=http://127.0.0.1:2379",
-			"--service-cluster-ip-range=" + serviceNet,
+			"--service-cluster-ip-range=" + joined(spec.serviceNets()),
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--allow-privileged=true",
 			"--client-ca-file=" + pki("ca.crt"),
 			"--tls-cert-file=" + pki("apiserver.crt"),
 			"--tls-private-key-file=" + pki("apiserver.key"),
-			"--service-account-issuer=https://kubernetes.default.svc." + dnsDomain,
+			"--service-account-issuer=https://kubernetes.default.svc." + spec.Domain,
 			"--service-account-key-file=" + pki("service-accounts.key"),
 			"--service-account-signing-key-file=" + pki("service-accounts.key"),
 			"--kubelet-certificate-authority=" + pki("ca.crt"),
@@ -95,7 +95,7 @@ func apiServer(spec Spec) component {
 	}
 }
 
-func controllerManager() component {
+func controllerManager(spec Spec) component {
 	return component{
 		name: "kube-controller-manager",
 		args: []string{
@@ -107,7 +107,7 @@ func controllerManager() component {
 			"--cluster-signing-cert-file=" + pki("ca.crt"),
 			"--cluster-signing-key-file=" + pki("ca.key"),
 			"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),
-			"--cluster-cidr=" + podCIDR,
+			"--cluster-cidr=" + joined(spec.podNets()),
 			"--allocate-node-cidrs=false", // the container network knows its range
 			"--bind-address=127.0.0.1",
 			"--flex-volume-plugin-dir=/var/lib/kubelet/volume-plugins", // the default is below /usr
@@ -134,7 +134,7 @@ func kubelet(spec Spec) component {
 	args := []string{
 		"--config=" + configDir + "/kubelet.yaml",
 		"--kubeconfig=" + configDir + "/kubelet.kubeconfig",
-		"--node-ip=" + spec.self().IP.String(),
+		"--node-ip=" + joined(spec.self().ips()),
 		"--hostname-override=" + spec.self().Name,
 		"--root-dir=/var/lib/kubelet",
 	}

@@ -18,18 +18,19 @@ var configs embed.FS
 
 // settings are what the templates in config/ take.
 type settings struct {
-	Node                           Node
-	PauseImage                     string
-	Cluster, Config, PKI           string
-	PodCIDR, DNSService, DNSDomain string
-	ContainerdSocket               string
+	Node                      Node
+	PauseImage                string
+	Cluster, Config, PKI      string
+	PodNets, DNSService       string
+	Domain                    string
+	ContainerdSocket, Plugins string
 }
 
 func newSettings(spec Spec) settings {
 	return settings{
 		Node: spec.self(), PauseImage: spec.PauseImage, Cluster: clusterDir, Config: configDir, PKI: pkiDir,
-		PodCIDR: podCIDR, DNSService: DNSService, DNSDomain: dnsDomain,
-		ContainerdSocket: containerdSocket,
+		PodNets: joined(spec.podNets()), DNSService: DNSService(spec.Families).String(), Domain: spec.Domain,
+		ContainerdSocket: containerdSocket, Plugins: pluginsDir,
 	}
 }
 
@@ -40,14 +41,14 @@ func etc(spec Spec, c *credentials) (map[string][]byte, error) {
 	self := spec.self()
 	files := map[string][]byte{
 		"hostname": []byte(self.Name + "\n"),
-		"hosts":    fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", self.IP, self.Name),
+		"hosts":    hosts(self),
 		// Nobody answers there, and that at once. The host's own file may name
 		// servers that cannot be reached from here, and those time out.
 		"resolv.conf":   []byte("nameserver 127.0.0.1\n"),
 		"nsswitch.conf": []byte("passwd: files\ngroup: files\nhosts: files dns\n"),
 		"passwd":        []byte("root:x:0:0:root:/root:/bin/sh\n"),
 		"group":         []byte("root:x:0:\n"),
-		"machine-id":    fmt.Appendf(nil, "%032x\n", self.IP.As4()),
+		"machine-id":    fmt.Appendf(nil, "%032x\n", self.IP().AsSlice()),
 	}
 	for source, target := range map[string]string{
 		"containerd.toml": "containerd/config.toml",
@@ -84,10 +85,18 @@ func etc(spec Spec, c *credentials) (map[string][]byte, error) {
 	return files, nil
 }
 
+func hosts(node Node) []byte {
+	names := []byte("127.0.0.1 localhost\n")
+	for _, ip := range node.ips() {
+		names = fmt.Appendf(names, "%s %s\n", ip, node.Name)
+	}
+	return names
+}
+
 // apiServer is where the API server is reached: at the first node's address,
 // which is the same from all nodes and from the host.
 func (s Spec) apiServer() string {
-	return "https://" + net.JoinHostPort(s.first().IP.String(), apiPort)
+	return "https://" + net.JoinHostPort(s.first().IP().String(), apiPort)
 }
 
 // kubeconfig is the file that a user reaches the API server with.
@@ -113,7 +122,7 @@ func render(name string, data any) ([]byte, error) {
 
 // newEtc makes /etc of every node.
 func newEtc(spec Spec) ([]map[string][]byte, error) {
-	c, err := newCredentials(spec.Nodes)
+	c, err := newCredentials(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +154,31 @@ func writeEtc(files map[string][]byte) error {
 		"/etc/localtime":  "/usr/share/zoneinfo/UTC",
 	} {
 		if err := os.Symlink(target, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkPlugins makes the folder of CNI plugins: links to Debian's, but for one
+// that is called through a script (config/ptp).
+func linkPlugins() error {
+	all, err := filepath.Glob(filepath.Join(clusterDir, DebianDir, "usr/lib/cni/*"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(pluginsDir, 0o755); err != nil {
+		return err
+	}
+	script, err := render("ptp", filepath.Join(clusterDir, DebianDir))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(pluginsDir, "ptp"), script, 0o755); err != nil {
+		return err
+	}
+	for _, plugin := range all {
+		if err := os.Symlink(plugin, filepath.Join(pluginsDir, filepath.Base(plugin))); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func (s *supervisor) startProcess(n *further) (err error) {
 		}
 	}()
 
-	if err := host.AddPair(n.device(), pid, n.spec.self().IP); err != nil {
+	if err := host.AddPair(n.device(), pid, n.spec.self().IP()); err != nil {
 		return err
 	}
 	if err := plug(n.device()); err != nil {

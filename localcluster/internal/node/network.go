@@ -2,8 +2,9 @@ package node
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -21,18 +22,8 @@ const bridgeName = "nodes"
 // refused at once, which is quicker than waiting for an answer that cannot
 // come.
 func setUpNetwork(spec Spec) error {
-	for file, value := range map[string]string{
-		"/proc/sys/net/ipv4/ip_forward":              "1",
-		"/proc/sys/net/ipv4/conf/all/rp_filter":      "0",
-		"/proc/sys/net/ipv4/ip_local_port_range":     "32768 60999", // NodePorts are below
-		"/proc/sys/net/ipv6/conf/all/disable_ipv6":   "1",           // one family is enough, and no router will answer
-		"/proc/sys/net/ipv4/conf/all/route_localnet": "0",
-		// What the bridge carries between others is not for this node's rules.
-		"/proc/sys/net/bridge/bridge-nf-call-iptables": "0",
-	} {
-		if err := os.WriteFile(file, []byte(value), 0o644); err != nil && !os.IsNotExist(err) {
-			return err
-		}
+	if err := setSysctls(slices.Contains(spec.Families, host.IPv6)); err != nil {
+		return err
 	}
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -50,14 +41,42 @@ func setUpNetwork(spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("find %s: %w", spec.Link, err)
 	}
-	address := &net.IPNet{IP: spec.self().IP.AsSlice(), Mask: net.CIDRMask(spec.LinkBits, 32)}
-	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: address}); err != nil {
-		return fmt.Errorf("give %s the address %s: %w", spec.Link, address, err)
+	for _, address := range spec.self().Addresses {
+		if err := host.AddAddress(link, address); err != nil {
+			return err
+		}
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set %s up: %w", spec.Link, err)
 	}
 	return addRoutes(spec, link)
+}
+
+// setSysctls sets what belongs to the node's network namespace.
+func setSysctls(ipv6 bool) error {
+	settings := map[string]string{
+		"ipv4/ip_forward":              "1",
+		"ipv4/conf/all/rp_filter":      "0",
+		"ipv4/ip_local_port_range":     "32768 60999", // NodePorts are below
+		"ipv4/conf/all/route_localnet": "0",
+		// What the bridge carries between others is not for this node's rules.
+		"bridge/bridge-nf-call-iptables":  "0",
+		"bridge/bridge-nf-call-ip6tables": "0",
+	}
+	if ipv6 {
+		settings["ipv6/conf/all/forwarding"] = "1"
+		// Looking for duplicates keeps an address from use for a second or two.
+		settings["ipv6/conf/default/accept_dad"] = "0"
+		settings["ipv6/conf/"+host.NodeLink+"/accept_dad"] = "0"
+	} else {
+		settings["ipv6/conf/all/disable_ipv6"] = "1" // no router would answer
+	}
+	for name, value := range settings {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0o644); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeBridge makes the bridge of the first node, with a device on it.
@@ -99,25 +118,27 @@ func addRoutes(spec Spec, link netlink.Link) error {
 		if other.Name == spec.self().Name {
 			continue
 		}
-		pods := &net.IPNet{IP: other.Pods.Addr().AsSlice(), Mask: net.CIDRMask(other.Pods.Bits(), 32)}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: pods, Gw: other.IP.AsSlice()}); err != nil {
-			return fmt.Errorf("add the route to the pods of %s: %w", other.Name, err)
+		for i, pods := range other.Pods {
+			route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: host.IPNet(pods), Gw: other.Addresses[i].Addr().AsSlice()}
+			if err := netlink.RouteAdd(route); err != nil {
+				return fmt.Errorf("add the route to the pods of %s: %w", other.Name, err)
+			}
 		}
 	}
-	// Service addresses are nowhere: kube-proxy's rules replace them. But the
-	// node's own connections look for a route first.
-	_, services, err := net.ParseCIDR(serviceNet)
-	if err != nil {
-		return err
-	}
-	err = netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: services, Scope: netlink.SCOPE_LINK})
-	if err != nil {
-		return fmt.Errorf("add the route to services: %w", err)
-	}
-	everywhere := &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}
-	err = netlink.RouteAdd(&netlink.Route{Dst: everywhere, Type: unix.RTN_UNREACHABLE})
-	if err != nil {
-		return fmt.Errorf("close the way out: %w", err)
+	for _, services := range spec.serviceNets() {
+		// Service addresses are nowhere: kube-proxy's rules replace them. But the
+		// node's own connections look for a route first.
+		err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: host.IPNet(services), Scope: netlink.SCOPE_LINK})
+		if err != nil {
+			return fmt.Errorf("add the route to services: %w", err)
+		}
+		everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if services.Addr().Is6() {
+			everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(everywhere), Type: unix.RTN_UNREACHABLE}); err != nil {
+			return fmt.Errorf("close the way out: %w", err)
+		}
 	}
 	return nil
 }

@@ -23,9 +23,10 @@
 package node
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math/big"
 	"net/netip"
+	"strings"
 
 	"example.com/fairlead/localcluster/internal/host"
 )
@@ -34,8 +35,10 @@ import (
 // network is there: from the keeper, or from the first node.
 type Spec struct {
 	// Dir is the cluster's folder on the host, which messages name.
-	Dir      string `json:"dir"`
-	LinkBits int    `json:"linkBits"`
+	Dir string `json:"dir"`
+	// Domain is what names of Services end in, and Families are the addresses'.
+	Domain   string        `json:"domain"`
+	Families []host.Family `json:"families"`
 	// Link is the device that leads to the host and to the other nodes.
 	Link       string `json:"link"`
 	PauseImage string `json:"pauseImage"`
@@ -49,12 +52,15 @@ type Spec struct {
 
 // NewSpec is the first node's.
 func NewSpec(cluster host.Entry, pauseImage string) Spec {
-	spec := Spec{Dir: cluster.Dir, LinkBits: cluster.Net.Bits(), Link: host.NodeLink, PauseImage: pauseImage}
+	spec := Spec{Dir: cluster.Dir, Domain: cluster.Domain, Families: cluster.Families, Link: host.NodeLink, PauseImage: pauseImage}
 	if cluster.Nodes > 1 {
 		spec.Link = bridgeName
 	}
 	for n := range cluster.Nodes {
-		node := Node{Name: NameOf(n), IP: cluster.NodeIP(n), Cgroup: cluster.Cgroup(n), Pods: podsOf(n)}
+		node := Node{Name: NameOf(n), Addresses: cluster.NodeAddresses(n), Cgroup: cluster.Cgroup(n)}
+		for _, family := range cluster.Families {
+			node.Pods = append(node.Pods, podsOf(family, n))
+		}
 		if len(cluster.Zones) > 0 {
 			node.Zone = cluster.Zones[n%len(cluster.Zones)]
 		}
@@ -65,18 +71,32 @@ func NewSpec(cluster host.Entry, pauseImage string) Spec {
 
 // Node is one of the cluster's nodes.
 type Node struct {
-	Name string     `json:"name"`
-	IP   netip.Addr `json:"ip"`
+	Name string `json:"name"`
+	// Addresses are one of each family, with the size of the network that the
+	// nodes and the host are in.
+	Addresses []netip.Prefix `json:"addresses"`
 	// Zone is the value of its label topology.kubernetes.io/zone.
 	Zone string `json:"zone,omitempty"`
 	// Cgroup is where its kubelet has the pods' cgroups.
 	Cgroup string `json:"cgroup"`
-	// Pods is where its pods' addresses are from.
-	Pods netip.Prefix `json:"pods"`
+	// Pods is where its pods' addresses are from, in each family.
+	Pods []netip.Prefix `json:"pods"`
 }
 
-// MaxNodes is how many times podBits go into podCIDR.
-const MaxNodes = 1 << (podBits - 16)
+// IP is its preferred address.
+func (n Node) IP() netip.Addr { return n.Addresses[0].Addr() }
+
+// ips are its addresses.
+func (n Node) ips() []netip.Addr {
+	var all []netip.Addr
+	for _, address := range n.Addresses {
+		all = append(all, address.Addr())
+	}
+	return all
+}
+
+// MaxNodes is how many parts for nodes the pods' networks have.
+const MaxNodes = 16
 
 // NameOf is the name of the nth node, from 0 on.
 func NameOf(n int) string {
@@ -86,11 +106,65 @@ func NameOf(n int) string {
 	return fmt.Sprintf("%s-%d", Name, n+1)
 }
 
+// networks are what pods and Services have their addresses of.
+type networks struct {
+	pods     netip.Prefix
+	podBits  int // of that for each node
+	services netip.Prefix
+}
+
+// Those for IPv6 are kind's.
+var networksOf = map[host.Family]networks{
+	host.IPv4: {netip.MustParsePrefix("10.244.0.0/16"), 20, netip.MustParsePrefix("10.96.0.0/16")}, // 4,000 pods
+	host.IPv6: {netip.MustParsePrefix("fd00:10:244::/56"), 64, netip.MustParsePrefix("fd00:10:96::/112")},
+}
+
 // podsOf is where the addresses of the nth node's pods are from.
-func podsOf(n int) netip.Prefix {
-	address := netip.MustParsePrefix(podCIDR).Addr().As4()
-	binary.BigEndian.PutUint32(address[:], binary.BigEndian.Uint32(address[:])+uint32(n)<<(32-podBits))
-	return netip.PrefixFrom(netip.AddrFrom4(address), podBits)
+func podsOf(family host.Family, n int) netip.Prefix {
+	of := networksOf[family]
+	address := new(big.Int).SetBytes(of.pods.Addr().AsSlice())
+	address.Add(address, new(big.Int).Lsh(big.NewInt(int64(n)), uint(of.pods.Addr().BitLen()-of.podBits)))
+	ip, _ := netip.AddrFromSlice(address.FillBytes(make([]byte, of.pods.Addr().BitLen()/8)))
+	return netip.PrefixFrom(ip, of.podBits)
+}
+
+// podNets is where all pods' addresses are from, and serviceNets the Services'.
+func (s Spec) podNets() []netip.Prefix {
+	var all []netip.Prefix
+	for _, family := range s.Families {
+		all = append(all, networksOf[family].pods)
+	}
+	return all
+}
+
+func (s Spec) serviceNets() []netip.Prefix {
+	var all []netip.Prefix
+	for _, family := range s.Families {
+		all = append(all, networksOf[family].services)
+	}
+	return all
+}
+
+// apiService is where the Service of the API server is: Kubernetes gives it the
+// first address.
+func (s Spec) apiService() netip.Addr { return s.serviceNets()[0].Addr().Next() }
+
+// DNSService is where CoreDNS has to be: at the tenth address, as usual.
+func DNSService(families []host.Family) netip.Addr {
+	ip := networksOf[families[0]].services.Addr()
+	for range 10 {
+		ip = ip.Next()
+	}
+	return ip
+}
+
+// joined is a list as flags take it.
+func joined[T fmt.Stringer](list []T) string {
+	var all []string
+	for _, one := range list {
+		all = append(all, one.String())
+	}
+	return strings.Join(all, ",")
 }
 
 func (s Spec) self() Node { return s.Nodes[s.Self] }
@@ -103,14 +177,8 @@ func (s Spec) control() bool { return s.Self == 0 }
 
 // What every cluster has the same, as all of it is in namespaces of its own.
 const (
-	Name       = "localcluster" // the first node's name
-	podCIDR    = "10.244.0.0/16"
-	podBits    = 20 // of it for each node: 4,000 addresses
-	serviceNet = "10.96.0.0/16"
-	apiService = "10.96.0.1"
-	DNSService = "10.96.0.10" // where CoreDNS has to be
-	dnsDomain  = "cluster.local"
-	apiPort    = "6443"
+	Name    = "localcluster" // the first node's name
+	apiPort = "6443"
 )
 
 // Folders of the cluster's folder, here and on the host.
@@ -128,6 +196,7 @@ const (
 	controlSocket    = "/run/control.sock" // of the first node: what Tell writes to
 	runningDir       = "/run/running"      // of the first node: a link to the root of each node that runs
 	toolsDir         = "/run/tools"
+	pluginsDir       = "/run/cni-plugins"
 	pkiDir           = "/etc/kubernetes/pki"
 	configDir        = "/etc/kubernetes"
 )

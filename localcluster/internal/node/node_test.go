@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,24 +18,47 @@ import (
 )
 
 var spec = NewSpec(host.Entry{
-	ID: "1", Dir: "/somewhere/.cluster", Net: netip.MustParsePrefix("198.18.0.0/29"), Nodes: 3, Zones: []string{"a", "b"},
+	ID: "1", Dir: "/somewhere/.cluster", Nodes: 3, Zones: []string{"a", "b"}, Domain: "cluster.local",
+	Families: []host.Family{host.IPv4}, Nets: prefixes("198.18.0.0/29"),
 }, "localcluster/pause:1")
+
+// ipv6 is a cluster with IPv6 only, and dual one with IPv6 first, under another domain.
+var (
+	ipv6 = NewSpec(host.Entry{Nodes: 1, Domain: "cluster.local", Families: []host.Family{host.IPv6}, Nets: prefixes("fd6c::/64")}, "")
+	dual = NewSpec(host.Entry{
+		Nodes: 2, Domain: "example.internal", Families: []host.Family{host.IPv6, host.IPv4}, Nets: prefixes("fd6c::/64", "198.18.0.0/29"),
+	}, "")
+)
+
+func prefixes(list ...string) (all []netip.Prefix) {
+	for _, prefix := range list {
+		all = append(all, netip.MustParsePrefix(prefix))
+	}
+	return all
+}
 
 func TestNewSpec(t *testing.T) {
 	want := []Node{
-		{Name: "localcluster", IP: netip.MustParseAddr("198.18.0.2"), Zone: "a", Cgroup: "localcluster-1", Pods: netip.MustParsePrefix("10.244.0.0/20")},
-		{Name: "localcluster-2", IP: netip.MustParseAddr("198.18.0.3"), Zone: "b", Cgroup: "localcluster-1-2", Pods: netip.MustParsePrefix("10.244.16.0/20")},
-		{Name: "localcluster-3", IP: netip.MustParseAddr("198.18.0.4"), Zone: "a", Cgroup: "localcluster-1-3", Pods: netip.MustParsePrefix("10.244.32.0/20")},
+		{Name: "localcluster", Addresses: prefixes("198.18.0.2/29"), Zone: "a", Cgroup: "localcluster-1", Pods: prefixes("10.244.0.0/20")},
+		{Name: "localcluster-2", Addresses: prefixes("198.18.0.3/29"), Zone: "b", Cgroup: "localcluster-1-2", Pods: prefixes("10.244.16.0/20")},
+		{Name: "localcluster-3", Addresses: prefixes("198.18.0.4/29"), Zone: "a", Cgroup: "localcluster-1-3", Pods: prefixes("10.244.32.0/20")},
 	}
-	if !slices.Equal(spec.Nodes, want) {
+	if !reflect.DeepEqual(spec.Nodes, want) {
 		t.Errorf("the nodes are\n%+v, want\n%+v", spec.Nodes, want)
 	}
-	one := NewSpec(host.Entry{Nodes: 1, Net: netip.MustParsePrefix("198.18.0.0/30")}, "")
+	second := Node{Name: "localcluster-2", Addresses: prefixes("fd6c::3/64", "198.18.0.3/29"), Cgroup: "localcluster--2",
+		Pods: prefixes("fd00:10:244:1::/64", "10.244.16.0/20")}
+	if !reflect.DeepEqual(dual.Nodes[1], second) {
+		t.Errorf("with both families, the second node is\n%+v, want\n%+v", dual.Nodes[1], second)
+	}
+	one := ipv6
 	if one.Link != host.NodeLink || one.Nodes[0].Zone != "" {
 		t.Errorf("one node has the link %q and the zone %q, want no bridge and no zone", one.Link, one.Nodes[0].Zone)
 	}
-	if last := podsOf(MaxNodes - 1); !netip.MustParsePrefix(podCIDR).Contains(last.Addr()) || netip.MustParsePrefix(podCIDR).Contains(podsOf(MaxNodes).Addr()) {
-		t.Errorf("the pods of the last node are in %s, want the last part of %s", last, podCIDR)
+	for family, of := range networksOf {
+		if last := podsOf(family, MaxNodes-1); !of.pods.Contains(last.Addr()) {
+			t.Errorf("the pods of the last node are in %s, want a part of %s", last, of.pods)
+		}
 	}
 }
 
@@ -70,6 +94,24 @@ func TestEtc(t *testing.T) {
 			t.Errorf("on the third node, %s lacks %q:\n%s", name, want, all[2][name])
 		}
 	}
+	wants = map[string]string{
+		"kubernetes/kubelet.yaml":       "clusterDomain: example.internal\nclusterDNS: [\"fd00:10:96::a\"]\n",
+		"kubernetes/kube-proxy.yaml":    `clusterCIDR: "fd00:10:244::/56,10.244.0.0/16"`,
+		"kubernetes/kubelet.kubeconfig": "server: https://[fd6c::2]:6443\n",
+		"hosts":                         "fd6c::3 localcluster-2\n198.18.0.3 localcluster-2\n",
+		"cni/net.d/10-pods.conflist": `"ranges": [[{"subnet": "fd00:10:244:1::/64"}], [{"subnet": "10.244.16.0/20"}]],
+        "routes": [{"dst": "::/0"}, {"dst": "0.0.0.0/0"}]`,
+	}
+	both, err := newEtc(dual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range wants {
+		if !strings.Contains(string(both[1][name]), want) {
+			t.Errorf("with both families, %s lacks %q:\n%s", name, want, both[1][name])
+		}
+	}
+	checkSyntax(t, both[1])
 	for _, secret := range []string{"pki/ca.key", "pki/apiserver.key", "admin.kubeconfig"} {
 		if _, ok := all[2]["kubernetes/"+secret]; ok {
 			t.Errorf("the third node has %s, which is the control plane's", secret)
@@ -133,7 +175,7 @@ func TestDescendants(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	c, err := newCredentials(spec.Nodes)
+	c, err := newCredentials(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +183,23 @@ func TestCredentials(t *testing.T) {
 	roots.AddCert(c.ca.cert)
 
 	server := certificate(t, c.files["apiserver.crt"])
-	for _, host := range []string{"198.18.0.2", "127.0.0.1", apiService, "kubernetes.default.svc"} {
+	for _, host := range []string{"198.18.0.2", "127.0.0.1", "10.96.0.1", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"} {
 		if _, err := server.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 			t.Errorf("the API server's certificate at %s: %v", host, err)
 		}
 	}
+	both, err := newCredentials(dual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"[fd6c::2]", "198.18.0.2", "[fd00:10:96::1]", "kubernetes.default.svc.example.internal"} {
+		if err := certificate(t, both.files["apiserver.crt"]).VerifyHostname(host); err != nil {
+			t.Errorf("with both families, under another domain, the API server's certificate at %s: %v", host, err)
+		}
+	}
 	for _, node := range spec.Nodes {
 		kubelet := certificate(t, c.of(node)["kubelet.crt"])
-		if _, err := kubelet.Verify(x509.VerifyOptions{Roots: roots, DNSName: node.IP.String()}); err != nil {
+		if _, err := kubelet.Verify(x509.VerifyOptions{Roots: roots, DNSName: node.IP().String()}); err != nil {
 			t.Errorf("the certificate of the kubelet of %s: %v", node.Name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/netip"
 	"time"
 )
 
@@ -50,13 +51,15 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.sign(cert)
 }
 
-// server makes the certificate of a server at addresses and names.
-func (a *authority) server(name string, ips []string, names ...string) (pair, error) {
+// server makes the certificate of a server at addresses, its own loopback ones
+// and names.
+func (a *authority) server(name string, ips []netip.Addr, names ...string) (pair, error) {
 	cert := newCertificate(pkix.Name{CommonName: name})
 	cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	cert.DNSNames = names
+	cert.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	for _, ip := range ips {
-		cert.IPAddresses = append(cert.IPAddresses, net.ParseIP(ip))
+		cert.IPAddresses = append(cert.IPAddresses, ip.AsSlice())
 	}
 	return a.sign(cert)
 }
@@ -106,7 +109,7 @@ type credentials struct {
 
 // newCredentials makes them all. The names and groups are those that
 // Kubernetes' default roles are bound to.
-func newCredentials(nodes []Node) (*credentials, error) {
+func newCredentials(spec Spec) (*credentials, error) {
 	ca, err := newAuthority("localcluster")
 	if err != nil {
 		return nil, err
@@ -134,8 +137,8 @@ func newCredentials(nodes []Node) (*credentials, error) {
 
 	servers := map[string]func() (pair, error){
 		"apiserver": func() (pair, error) {
-			return ca.server("kube-apiserver", []string{"127.0.0.1", apiService, nodes[0].IP.String()}, "localhost", Name,
-				"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+dnsDomain)
+			return ca.server("kube-apiserver", append(spec.first().ips(), spec.apiService()), "localhost", Name,
+				"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+spec.Domain)
 		},
 		"apiserver-kubelet":  func() (pair, error) { return ca.client("kube-apiserver-kubelet-client", "system:masters") },
 		"front-proxy-client": func() (pair, error) { return requestCA.client("front-proxy-client") },
@@ -158,7 +161,7 @@ func newCredentials(nodes []Node) (*credentials, error) {
 			return nil, err
 		}
 	}
-	for _, node := range nodes {
+	for _, node := range spec.Nodes {
 		if err := c.addKubelet(node); err != nil {
 			return nil, err
 		}
@@ -170,7 +173,7 @@ func (c *credentials) addKubelet(node Node) (err error) {
 	if c.clients[nodeUser(node.Name)], err = c.ca.client(nodeUser(node.Name), "system:nodes"); err != nil {
 		return err
 	}
-	c.kubelets[node.Name], err = c.ca.server("kubelet", []string{"127.0.0.1", node.IP.String()}, "localhost", node.Name)
+	c.kubelets[node.Name], err = c.ca.server("kubelet", node.ips(), "localhost", node.Name)
 	return err
 }
 

@@ -87,7 +87,7 @@ func (s *supervisor) start() error {
 		if err := s.startControlPlane(); err != nil {
 			return err
 		}
-		rest = append(rest, controllerManager(), scheduler(), volumeProvisioner())
+		rest = append(rest, controllerManager(s.spec), scheduler(), volumeProvisioner())
 	}
 	if err := s.reach(Images, containerd.name, containerd.ready); err != nil {
 		return err
@@ -170,6 +170,9 @@ func (s *supervisor) setUp() error {
 	if err := writeEtc(s.spec.Etc); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
+	if err := linkPlugins(); err != nil {
+		return fmt.Errorf("link the CNI plugins: %w", err)
+	}
 	environment := environment()
 	for name, value := range environment {
 		if err := os.Setenv(name, value); err != nil { // LookPath looks there
@@ -225,14 +228,27 @@ func (s *supervisor) setUpNAT() error {
 		if err := linkTools(kind); err != nil {
 			return err
 		}
-		err := s.processes.run("iptables", "iptables", "--table", "nat", "--append", "POSTROUTING",
-			"--source", s.spec.self().Pods.String(), "!", "--destination", podCIDR, "--out-interface", s.spec.Link, "--jump", "MASQUERADE")
+		err := s.hidePods()
 		if err == nil {
 			return nil
 		}
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+func (s *supervisor) hidePods() error {
+	for i, pods := range s.spec.self().Pods {
+		program := "iptables"
+		if pods.Addr().Is6() {
+			program = "ip6tables"
+		}
+		if err := s.processes.run("iptables", program, "--table", "nat", "--append", "POSTROUTING",
+			"--source", pods.String(), "!", "--destination", s.spec.podNets()[i].String(), "--out-interface", s.spec.Link, "--jump", "MASQUERADE"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *supervisor) launch(components ...component) error {
