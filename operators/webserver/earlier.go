@@ -11,7 +11,7 @@ type rendering int
 
 const (
 	today   rendering = iota
-	asOf002           // the kubelet does not keep what crashing containers print, and any node is for it
+	asOf002           // the kubelet does not keep what crashing containers print, and any node is for it; no configuration has IPv6
 	asOf001           // nor has the check resources
 )
 

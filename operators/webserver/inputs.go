@@ -3,8 +3,11 @@ package webserver
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -23,6 +26,10 @@ type inputs struct {
 	content, config, tls *snapshot
 	// check is the command that checks the configuration.
 	check []string
+	// isGenerated says that the operator writes the configuration, and generatedOf002 is what
+	// 0.0.2 wrote, which knew nothing of IPv6.
+	isGenerated    bool
+	generatedOf002 *snapshot
 	// as is the version whose template is wanted.
 	as rendering
 	// problem is why there can be no pod template, if there cannot.
@@ -30,7 +37,7 @@ type inputs struct {
 }
 
 // checked says whether the pods check their configuration before they serve.
-func (in inputs) checked() bool { return in.config != nil }
+func (in inputs) checked() bool { return in.config != nil && len(in.check) > 0 }
 
 func (in inputs) all() []*snapshot {
 	return slices.DeleteFunc([]*snapshot{in.content, in.config, in.tls}, func(s *snapshot) bool { return s == nil })
@@ -67,12 +74,36 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, ws *webv1.
 	}
 	if ws.Spec.TLS != nil {
 		in.tls = take("tls", secretKind, ws.Spec.TLS.SecretName)
-		in.config, in.check = generated(ws, "config", map[string][]byte{"default.conf": []byte(tlsConfig(ws))}), []string{"nginx", "-t"}
 	}
-	if config := ws.Spec.Config; config != nil {
+	switch config := ws.Spec.Config; {
+	case config != nil:
 		in.config, in.check = take("config", configMapKind, config.ConfigMap), config.Check
+	case ws.Spec.TLS != nil:
+		in.config, in.check = nginxConfig(ws, o.ipv6), []string{"nginx", "-t"}
+		in.isGenerated, in.generatedOf002 = true, nginxConfig(ws, false)
+	case o.ipv6 && listensOnIPv4Only(ws):
+		in.config, in.isGenerated = nginxConfig(ws, true), true
 	}
 	return in, err
+}
+
+// officialImage is nginx's, in whatever registry. Its configuration listens on IPv4, and a script of
+// its adds IPv6: not here, where it is not root.
+var officialImage = regexp.MustCompile(`^(docker\.io/|index\.docker\.io/)?nginx([:@]|$)|(^|/)library/nginx([:@]|$)`)
+
+// listensOnIPv4Only says whether the server does with its image's own configuration, and takes another.
+func listensOnIPv4Only(ws *webv1.WebServer) bool {
+	if !officialImage.MatchString(ws.Spec.Image) {
+		return false
+	}
+	if ws.Spec.PodTemplate == nil {
+		return true
+	}
+	return !slices.ContainsFunc(ws.Spec.PodTemplate.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == serverContainer && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return strings.HasPrefix(m.MountPath, "/etc/nginx")
+		})
+	})
 }
 
 func (o *observer) observeInput(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, copies map[string]bool, role string, from contents.Source) (*snapshot, *status.Problem, error) {
@@ -124,23 +155,35 @@ func configPath(ws *webv1.WebServer) string {
 	return "/etc/nginx/conf.d"
 }
 
-// tlsConfig is nginx's usual configuration, with HTTPS.
-func tlsConfig(ws *webv1.WebServer) string {
+// nginxConfig is nginx's usual configuration, with HTTPS and IPv6 where they are requested.
+func nginxConfig(ws *webv1.WebServer, ipv6 bool) *snapshot {
 	root := "/usr/share/nginx/html"
 	if ws.Spec.Content != nil {
 		root = ws.Spec.Content.Path
 	}
-	return fmt.Sprintf(`server {
-    listen %d;
-    listen %d ssl;
-    ssl_certificate %s/tls.crt;
-    ssl_certificate_key %s/tls.key;
-    location / {
+	addresses := []string{""}
+	if ipv6 {
+		addresses = append(addresses, "[::]:")
+	}
+	var config strings.Builder
+	listen := func(port int32, how string) {
+		for _, address := range addresses {
+			fmt.Fprintf(&config, "    listen %s%d%s;\n", address, port, how)
+		}
+	}
+	config.WriteString("server {\n")
+	listen(ws.Spec.Port, "")
+	if ws.Spec.TLS != nil {
+		listen(httpsPort, " ssl")
+		fmt.Fprintf(&config, "    ssl_certificate %s/tls.crt;\n    ssl_certificate_key %s/tls.key;\n", ws.Spec.TLS.Path, ws.Spec.TLS.Path)
+	}
+	fmt.Fprintf(&config, `    location / {
         root %s;
         index index.html index.htm;
     }
 }
-`, ws.Spec.Port, httpsPort, ws.Spec.TLS.Path, ws.Spec.TLS.Path, root)
+`, root)
+	return generated(ws, "config", map[string][]byte{"default.conf": []byte(config.String())})
 }
 
 // sourcesOf are the names of the objects of a kind whose change is news for a

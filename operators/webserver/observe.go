@@ -66,6 +66,7 @@ func (o observation) service() *corev1.Service { return loop.The[*corev1.Service
 type observer struct {
 	digests      *contents.Digests
 	tutorialPort *tutorialPort
+	ipv6         bool // pods have addresses of IPv6
 	now          func() time.Time
 }
 

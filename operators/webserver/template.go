@@ -153,7 +153,9 @@ func requestedTemplate(ws *webv1.WebServer, seen observation) (podTemplate, erro
 	var all []podTemplate
 	for _, as := range []rendering{today, asOf002, asOf001} {
 		in := seen.inputs
-		in.as = as
+		if in.as = as; as != today && in.isGenerated {
+			in.config = in.generatedOf002
+		}
 		template, err := desiredTemplate(ws, in)
 		if err != nil || slices.Contains(inForce, template.revision) {
 			return template, err

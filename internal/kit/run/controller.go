@@ -41,6 +41,11 @@ type Parts struct {
 	Served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// Logs reads what the containers of a pod write.
 	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error)
+	// ClusterDomain is the domain of the Kubernetes cluster, such as cluster.local; "" if it is not known.
+	ClusterDomain string
+	// IPv6 is whether pods have addresses of IPv6, perhaps beside others. It is false where
+	// this process is no pod.
+	IPv6 bool
 	// Now is the time of the wall clock.
 	Now func() time.Time
 	// Watch begins to watch one more kind, and Unwatch ends that, while the
@@ -84,7 +89,7 @@ type Alarms interface {
 const workers = 32
 
 // setUp adds the controller of a kind to the manager.
-func (k Kind) setUp(mgr ctrl.Manager) error {
+func (k Kind) setUp(mgr ctrl.Manager, clusterDomain string) error {
 	var c controller.Controller
 	watch := func(s Source) error {
 		return c.Watch(source.Kind(mgr.GetCache(), s.Object, s.Handler, s.Predicates...))
@@ -93,7 +98,7 @@ func (k Kind) setUp(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	parts.Watch = watch
+	parts.Watch, parts.ClusterDomain = watch, clusterDomain
 	made, err := k.New(parts)
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func (k Kind) setUp(mgr ctrl.Manager) error {
 	return nil
 }
 
-// partsOf are those of a manager, but for Watch.
+// partsOf are those of a manager, but for Watch and ClusterDomain.
 func partsOf(mgr ctrl.Manager) (Parts, error) {
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -141,6 +146,7 @@ func partsOf(mgr ctrl.Manager) (Parts, error) {
 		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error) {
 			return clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 		},
+		IPv6:    hasIPv6(),
 		Now:     time.Now,
 		Unwatch: func(ctx context.Context, obj client.Object) error { return mgr.GetCache().RemoveInformer(ctx, obj) },
 	}, nil

@@ -305,7 +305,7 @@ func (s *starter) Start(ctx context.Context) error {
 				}
 				missing = append(missing, kind)
 			default:
-				if err := kind.setUp(s.mgr); err != nil {
+				if err := kind.setUp(s.mgr, s.options.ClusterDomain); err != nil {
 					return fmt.Errorf("set up %s: %w", gvk.GroupKind(), err)
 				}
 			}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -46,6 +48,9 @@ type Options struct {
 	// ProbeAddress is where /healthz and /readyz are served, such as ":8081";
 	// "" or "0" for nowhere.
 	ProbeAddress string
+	// ClusterDomain is the domain of the Kubernetes cluster, such as cluster.local; "" if
+	// it is not known.
+	ClusterDomain string
 	// BaseContext gives the values of the contexts that reconciliations have, their
 	// logger among them; nil for none. Tests get in between by them.
 	BaseContext func() context.Context
@@ -70,6 +75,7 @@ func (o *Options) bind(flags *flag.FlagSet) {
 	})
 	flags.StringVar(&o.ElectionNamespace, "leader-election-namespace", "", "the `namespace` of the leader's lock (default: that of the pod; outside a cluster, that of the kubeconfig)")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "the `address` of the metrics, served over HTTPS to whoever the API server lets get /metrics; 0 for none")
+	flags.StringVar(&o.ClusterDomain, "cluster-domain", searchedDomain("/etc/resolv.conf"), "the `domain` of the Kubernetes cluster, such as cluster.local (default: in a pod, that of its search path)")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "the `address` of /healthz and /readyz; 0 for none")
 }
 
@@ -81,6 +87,40 @@ func splitNamespaces(value string) []string {
 		}
 	}
 	return namespaces
+}
+
+// searchedDomain is the domain of the Kubernetes cluster by the search path that the kubelet gives a
+// pod: <namespace>.svc.<domain> svc.<domain> <domain>. It is "" elsewhere.
+func searchedDomain(resolvConf string) string {
+	content, err := os.ReadFile(resolvConf)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, searched := range fields[1:] {
+			domain, found := strings.CutPrefix(searched, "svc.")
+			if found && slices.Contains(fields, domain) {
+				return strings.TrimSuffix(domain, ".")
+			}
+		}
+	}
+	return ""
+}
+
+// hasIPv6 says whether this process is a pod with an address of IPv6.
+func hasIPv6() bool {
+	if _, ok := inCluster(); !ok {
+		return false
+	}
+	addresses, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		ip, _ := a.(*net.IPNet)
+		return ip != nil && ip.IP.To4() == nil && ip.IP.IsGlobalUnicast()
+	})
 }
 
 // namespaceFile holds the namespace of the pod that a process runs in.

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -53,6 +55,32 @@ func TestOptionsComeFromFlagsAndEnvironment(t *testing.T) {
 	}
 	if _, err = parse(t, "--leader-election=forever"); err == nil {
 		t.Error("an unknown way to elect is taken")
+	}
+}
+
+func TestSearchedDomain(t *testing.T) {
+	cases := map[string]struct{ file, want string }{
+		"a pod":               {"search shop.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n", "cluster.local"},
+		"with the node's own": {"nameserver fd00::a\nsearch a.svc.k8s.example.internal svc.k8s.example.internal k8s.example.internal corp.example\n", "k8s.example.internal"},
+		"a machine":           {"domain example.com\nsearch example.com lab.example.com\nnameserver 192.0.2.1\n", ""},
+		"a company's svc":     {"search svc.example.com\n", ""},
+		"nothing":             {"", ""},
+		"a comment":           {"# search a.svc.b svc.b b\n", ""},
+	}
+	for name, tc := range cases {
+		file := filepath.Join(t.TempDir(), "resolv.conf")
+		if err := os.WriteFile(file, []byte(tc.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := searchedDomain(file); got != tc.want {
+			t.Errorf("%s: searchedDomain() = %q, want %q", name, got, tc.want)
+		}
+	}
+	if got := searchedDomain(filepath.Join(t.TempDir(), "none")); got != "" {
+		t.Errorf("without a file: %q", got)
+	}
+	if options, err := parse(t, "--cluster-domain=example.internal"); err != nil || options.ClusterDomain != "example.internal" {
+		t.Errorf("the flag: %+v, %v", options, err)
 	}
 }
 

@@ -44,7 +44,10 @@ func caSecret(ec *v1beta2.EtcdCluster) string { return ec.Name + "-ca-tls" }
 
 // generator makes the certificates of a cluster that are not there, or are to be renewed.
 type generator struct {
-	ec     *v1beta2.EtcdCluster
+	ec *v1beta2.EtcdCluster
+	// clusterDomain is that of the Kubernetes cluster, unless spec.pod says another one.
+	clusterDomain string
+
 	now    time.Time
 	random io.Reader
 	read   func(name string) (*corev1.Secret, error)
@@ -146,8 +149,8 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 			return wanted, nil
 		}
 	}
-	domain := ""
-	if g.ec.Spec.Pod != nil {
+	domain := g.clusterDomain
+	if g.ec.Spec.Pod != nil && g.ec.Spec.Pod.ClusterDomain != "" {
 		domain = g.ec.Spec.Pod.ClusterDomain
 	}
 	commonName, dnsNames := g.ec.Name+"-"+strings.TrimSuffix(role.Files.Cert, ".crt"), pki.Names(role, g.ec.Name, g.ec.Namespace, domain)

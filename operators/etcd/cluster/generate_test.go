@@ -33,7 +33,7 @@ func newVault(t *testing.T) *vault {
 func (v *vault) at(now time.Time) time.Time {
 	v.t.Helper()
 	for range 10 {
-		g := generator{ec: v.ec, now: now, random: rand.Reader,
+		g := generator{ec: v.ec, clusterDomain: "example.internal", now: now, random: rand.Reader,
 			read: func(name string) (*corev1.Secret, error) {
 				if s := v.secrets[name]; s != nil {
 					return s.DeepCopy(), nil
@@ -87,6 +87,15 @@ func TestGeneratedCertificates(t *testing.T) {
 	until := v.at(noon)
 	if v.writes != 4 {
 		t.Errorf("%d Secrets were written, want 4", v.writes)
+	}
+	server, err := pki.Parse(v.secrets["example-server-tls"].Data["server.crt"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"example-client.ns.svc.example.internal", "example-abcde.example.ns.svc.example.internal"} {
+		if err := server.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
 	}
 	if want := noon.Add(60 * 24 * time.Hour); until.Before(want.Add(-time.Hour)) || until.After(want.Add(time.Hour)) {
 		t.Errorf("they are renewed at %s, want %s", until, want)

@@ -35,7 +35,10 @@ var Kind = Declare(members.Dial)
 func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
-		o := &observer{asker: newAsker(connect, parts.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}, agentImage: job.Image(), now: parts.Now}
+		o := &observer{
+			asker: newAsker(connect, parts.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}},
+			agentImage: job.Image(), clusterDomain: parts.ClusterDomain, now: parts.Now,
+		}
 		made.Observe, made.Decide, made.Forget = o.observe, o.asker.decide, o.forget
 		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
 			return made, err

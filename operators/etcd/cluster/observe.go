@@ -76,7 +76,9 @@ type observer struct {
 	asker        *asker
 	certificates *knownCertificates
 	agentImage   string
-	now          func() time.Time
+	// clusterDomain is the domain of the Kubernetes cluster, or empty.
+	clusterDomain string
+	now           func() time.Time
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.

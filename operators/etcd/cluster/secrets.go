@@ -139,7 +139,7 @@ func (c certificates) with(now certificates) certificates {
 func (o *observer) readCertificates(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) (made certificates, until time.Time, err error) {
 	var data []map[string][]byte
 	if ec.Spec.TLS.Generated != nil {
-		g := generator{ec: ec, now: now, random: rand.Reader, read: func(name string) (*corev1.Secret, error) {
+		g := generator{ec: ec, clusterDomain: o.clusterDomain, now: now, random: rand.Reader, read: func(name string) (*corev1.Secret, error) {
 			secret := &corev1.Secret{}
 			err := r.Live.Get(ctx, types.NamespacedName{Namespace: ec.Namespace, Name: name}, secret)
 			if apierrors.IsNotFound(err) {

@@ -130,7 +130,7 @@ func (c Checked) doubt() string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the certificate in %s is valid for %s only, and etcd refuses members whose address is looked up as a name in the domain of the Kubernetes cluster: add the name %s",
+	return fmt.Sprintf("the certificate in %s is valid for %s only, and etcd refuses members whose address is looked up as a name in the domain of the Kubernetes cluster: add the name %s, or with that domain if it is another one",
 		c.Files.Cert, c.names(), c.Cert.DNSNames[0]+".cluster.local")
 }
 

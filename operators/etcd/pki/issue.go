@@ -30,8 +30,8 @@ type KeyPair struct {
 //
 // A member that another one connects to looks up the other's address and compares what it finds
 // with the certificate's names. DNS answers with names in the domain of the Kubernetes cluster,
-// which is cluster.local nearly everywhere. Where it is another, the name of the headless Service
-// helps, without a wildcard: its addresses are those of all members.
+// which is cluster.local nearly everywhere. Where it is another one that is not known, the name of
+// the headless Service helps, without a wildcard: its addresses are those of all members.
 func Names(role Role, name, namespace, clusterDomain string) []string {
 	domains := []string{""}
 	for _, domain := range []string{"cluster.local", clusterDomain} {
