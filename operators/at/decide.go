@@ -8,6 +8,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 )
 
 // Failed attempts are tried again after firstBackoff, then twice that, and so
@@ -259,6 +260,9 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})}
 		}
 		wakes.add(limit)
+	}
+	if words := pods.OnSilentNodes(*pod); words != "" {
+		return step{wakeAt: wakes.time, news: nodeSilent(words)}
 	}
 	if d := pod.DeletionTimestamp; d != nil {
 		if !seen.now.Before(d.Add(killGrace)) {

@@ -248,6 +248,18 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon)), pod: aPod(podRunning, deletedAt(noon)), now: noon.Add(30*time.Second + killGrace),
 			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding"},
 		},
+		"its node is silent, and it is not deleted yet: say so": {
+			at: anAt(claimedAt(noon)), pod: aPod(podRunning, onSilentNode), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding"},
+		},
+		"its node is silent: a deadline still counts": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, onSilentNode), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding", wakeAt: noon.Add(time.Minute + killGrace)},
+		},
+		"its node is silent, and the command ended before: that is the result": {
+			at: anAt(claimedAt(noon)), pod: aPod(exited(0, "Completed"), onSilentNode, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Done, reason: "Completed"},
+		},
 		"cannot start yet: say nothing for a while": {
 			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull")), now: noon.Add(time.Second),
 			want: outline{wakeAt: noon.Add(problem)},

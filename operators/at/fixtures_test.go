@@ -114,6 +114,13 @@ func deletedAt(at time.Time) podOption {
 	}
 }
 
+// onSilentNode is how the node controller leaves a pod.
+func onSilentNode(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: noon}},
+		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue})
+}
+
 func disrupted(reason string, at time.Time) podOption {
 	return func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{

@@ -13,6 +13,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -27,7 +28,7 @@ const (
 	reasonStarting        = "Starting"
 	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
-	reasonNodeSilent      = "NodeNotResponding"
+	reasonNodeSilent      = pods.NodeNotResponding
 	reasonUnschedulable   = "Unschedulable"
 	reasonCompleted       = "Completed"
 	reasonCommandFailed   = "CommandFailed"
@@ -42,6 +43,12 @@ const (
 // running is said when an attempt is claimed, and still holds when its command
 // has started, so that the start costs no status write.
 var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running or about to"}
+
+// nodeSilent is what there is to say while the node of a run does not answer.
+func nodeSilent(words string) news {
+	return news{phase: atv1alpha1.Running, reason: reasonNodeSilent,
+		message: status.Shortened("Whether the command still runs, or has ended, is not known: " + words)}
+}
 
 // notEnded is what there is to say of a pod that was deleted, and that its node does not end.
 func notEnded(pod *corev1.Pod) news {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit/obstacles"
 )
@@ -33,17 +34,22 @@ func TestObstacles(t *testing.T) {
 			"changing the identity": {now, now, []seenOption{aServer(otherIdentity(now), 7), aServer(otherIdentity(now), 8)}},
 			"healing":               {now, now, []seenOption{aServer(now, 0), aServer(now, 1)}},
 		} {
-			cell := func(what string, put func(seen *observation) (says []string)) {
+			cell := func(what string, put func(seen *observation) (says []string)) (reason string) {
 				seen := somethingSeen(slices.Concat([]seenOption{aWorkload(tc.mc)}, tc.healthy, []seenOption{aServer(tc.of, 3, unready)})...)
 				says := put(&seen)
 				next, err := decide(tc.mc, seen)
 				if err != nil {
 					t.Fatal(err)
 				}
-				isSaid(t, identity+", "+phase+", "+what, summarize(tc.mc, seen, next, nil), says)
+				st := summarize(tc.mc, seen, next, nil)
+				isSaid(t, identity+", "+phase+", "+what, st, says)
+				return meta.FindStatusCondition(st.Conditions, status.Ready).Reason
 			}
 			for what, put := range obstacles.Of {
-				cell(what, func(seen *observation) []string { return put(&seen.pods[len(seen.pods)-1], serverContainer) })
+				reason := cell(what, func(seen *observation) []string { return put(&seen.pods[len(seen.pods)-1], serverContainer) })
+				if isSilent := what == obstacles.SilentNode && phase == "healing"; isSilent && reason != pods.NodeNotResponding {
+					t.Errorf("%s, %s, %s: the reason is %s", identity, phase, what, reason)
+				}
 			}
 			cell("a quota", func(seen *observation) []string {
 				seen.pods = seen.pods[:len(seen.pods)-1]

@@ -145,6 +145,10 @@ func pullProblem(pod *corev1.Pod, now time.Time) *status.Problem {
 			return p
 		}
 	}
+	if words := pods.OnSilentNodes(*pod); words != "" {
+		p.Message = fmt.Sprintf("image %s waits to be pulled: %s", image, words)
+		return p
+	}
 	return nil
 }
 

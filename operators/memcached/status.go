@@ -162,6 +162,9 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	p := &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), Retriable: true}
 	if t := problemOf(mc, seen); t != "" {
 		p.Message += ": " + t
+		if t == pods.OnSilentNodes(seen.pods...) {
+			p.Reason = pods.NodeNotResponding
+		}
 	} else if name := unreached(seen); name != "" {
 		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
 	}
@@ -208,6 +211,9 @@ func problemOf(mc *v1alpha1.Memcached, seen observation) string {
 		if words := pods.Unschedulable(&pod); words != "" {
 			return fmt.Sprintf("pod %q %s", pod.Name, words)
 		}
+	}
+	if words := pods.OnSilentNodes(seen.pods...); words != "" {
+		return words
 	}
 	if lacksPods(mc, seen) {
 		return fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))

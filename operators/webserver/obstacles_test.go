@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit/obstacles"
 )
@@ -45,8 +46,12 @@ func TestObstacles(t *testing.T) {
 					t.Fatal(err)
 				}
 				st := summarize(tc.ws, seen, next, nil)
-				if c := meta.FindStatusCondition(st.Conditions, status.Ready); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+				c := meta.FindStatusCondition(st.Conditions, status.Ready)
+				if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
 					t.Errorf("%s, %s: Ready is %s %s: %s; want %q", phase, what, c.Status, c.Reason, c.Message, words)
+				}
+				if isSilent := what == obstacles.SilentNode && phase == "healing"; isSilent && c.Reason != pods.NodeNotResponding {
+					t.Errorf("%s, %s: the reason is %s", phase, what, c.Reason)
 				}
 			}
 		}

@@ -228,6 +228,9 @@ func problemOf(members []corev1.Pod, now time.Time) (p *status.Problem, until ti
 			return &status.Problem{Reason: reasonUnschedulable, Message: "the pod " + words}, until
 		}
 	}
+	if words := pods.OnSilentNodes(members...); words != "" {
+		return &status.Problem{Reason: pods.NodeNotResponding, Message: words}, until
+	}
 	return nil, until
 }
 

@@ -4,9 +4,11 @@ package obstacles
 import (
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
@@ -29,6 +31,7 @@ var Of = map[string]Obstacle{
 		waits(&pod.Status.ContainerStatuses, pod, container, "CreateContainerConfigError", why)
 		return []string{why}
 	},
+	SilentNode:  isSilent,
 	"no node":   unschedulable("0/1 nodes are available: 1 Insufficient memory."),
 	"no volume": unschedulable("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
 	Crashes: crashes(func(pod *corev1.Pod, container string) (*[]corev1.ContainerStatus, string) {
@@ -42,6 +45,21 @@ var Of = map[string]Obstacle{
 
 // Crashes is the obstacle of a container that ends again and again, which one that is not started again does not have.
 const Crashes = "crashes"
+
+// SilentNode is the obstacle of a pod that did serve, on a node that does not answer any more.
+const SilentNode = "a silent node"
+
+// isSilent is how Kubernetes' node controller leaves a pod: not ready, and the kubelet's last word is that all is well.
+func isSilent(pod *corev1.Pod, container string) []string {
+	pod.Spec.NodeName = "lost"
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)},
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+	}
+	return []string{`node "lost" has not answered since 2026-01-02T12:00:00Z, and may still run pod ` + pod.Name + ":", "kubectl delete node lost"}
+}
 
 // injected is the name of an init container that admission has added.
 const injected = "injected"

@@ -133,6 +133,9 @@ func problemOfPod(m *member, now time.Time) obstacle {
 	if m.pod == nil {
 		return obstacle{words: "it has no pod"}
 	}
+	if words := pods.OnSilentNodes(*m.pod); words != "" && !m.follows {
+		return obstacle{words: "its " + words}
+	}
 	if problem := problemOfContainers(m, now); problem.words != "" {
 		return problem
 	}

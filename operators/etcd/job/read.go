@@ -179,6 +179,9 @@ func obstacle(pod *corev1.Pod) *task.Problem {
 	if words := pods.Unschedulable(pod); words != "" && len(pod.Spec.SchedulingGates) == 0 {
 		return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q %s", pod.Name, words), Passes: true}
 	}
+	if words := pods.OnSilentNodes(*pod); words != "" {
+		return &task.Problem{Reason: pods.NodeNotResponding, Message: "The " + words, Passes: true}
+	}
 	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
 	for _, c := range pod.Status.InitContainerStatuses {
 		// The agent says itself why it ends. Of others, one that runs for the moment counts until it lets the agent
