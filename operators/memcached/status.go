@@ -27,6 +27,7 @@ const (
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
 	reasonUnavailable = "ServersNotReady"
+	reasonEvicted     = "ServerEvicted"
 	reasonNotTaken    = "MemoryNotTaken"
 	reasonServing     = "Serving"
 	reasonNoServers   = "NoServerReady"
@@ -162,8 +163,11 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	p := &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), Retriable: true}
 	if t := problemOf(mc, seen); t != "" {
 		p.Message += ": " + t
-		if t == pods.OnSilentNodes(seen.pods...) {
+		switch t {
+		case pods.OnSilentNodes(seen.pods...):
 			p.Reason = pods.NodeNotResponding
+		case evicted(seen):
+			p.Reason = reasonEvicted
 		}
 	} else if name := unreached(seen); name != "" {
 		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
@@ -212,11 +216,23 @@ func problemOf(mc *v1alpha1.Memcached, seen observation) string {
 			return fmt.Sprintf("pod %q %s", pod.Name, words)
 		}
 	}
-	if words := pods.OnSilentNodes(seen.pods...); words != "" {
+	if words := cmp.Or(pods.OnSilentNodes(seen.pods...), evicted(seen)); words != "" {
 		return words
 	}
 	if lacksPods(mc, seen) {
 		return fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
+	}
+	return ""
+}
+
+// evicted says which server is leaving because the cluster ends it, and what that costs.
+func evicted(seen observation) string {
+	for _, pod := range seen.pods {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp != nil {
+				return fmt.Sprintf("server %s is leaving node %q (%s), and its items are lost; those of the other servers stay", pod.Name, pod.Spec.NodeName, c.Reason)
+			}
+		}
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -35,6 +36,11 @@ func TestReady(t *testing.T) {
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
 		pod.Status.ContainerStatuses[0].Image = "memcached:0" // the one before
 	}
+	ends := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
+	evicts := func(pod *corev1.Pod) {
+		ends(pod)
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+	}
 	recreated := func(pod *corev1.Pod) { pod.UID = "new" }
 	leadsToOthers := func(seen *observation) { seen.reached = services.Targets{"": true} }
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
@@ -53,10 +59,13 @@ func TestReady(t *testing.T) {
 		busy    bool
 		message string
 	}{
-		"all is well":           {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
-		"a second budget":       {mc: mc, seen: somethingSeen(append(all, second)...), reason: "Ready", message: "All servers are ready" + disruption.Sentence([]string{"mine"})},
-		"nothing asked for":     {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
-		"one is not ready":      {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
+		"all is well":       {mc: mc, seen: somethingSeen(all...), reason: "Ready", message: "All servers are ready"},
+		"a second budget":   {mc: mc, seen: somethingSeen(append(all, second)...), reason: "Ready", message: "All servers are ready" + disruption.Sentence([]string{"mine"})},
+		"nothing asked for": {mc: aPool(size(0)), seen: somethingSeen(), reason: "Ready", message: "spec.size is 0"},
+		"one is not ready":  {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
+		"one is evicted": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, evicts)), reason: "ServerEvicted", busy: true,
+			message: `2 of 3 servers are ready: server cache-2 is leaving node "n" (EvictionByEvictionAPI), and its items are lost; those of the other servers stay`},
+		"one was deleted":       {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, ends)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
 		"one is not in DNS":     {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, recreated), leadsToOthers), reason: "ServersNotReady", busy: true, message: `2 of 3 servers are ready: Service "cache" does not lead to cache-2 yet`},
 		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
 		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},

@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/services"
 )
 
@@ -117,26 +118,32 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 }
 
 func observePods(ctx context.Context, r *loop.Reader, ws *webv1.WebServer, seen *observation) error {
-	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+	var list corev1.PodList
+	if err := r.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 		return err
 	}
-	seen.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	seen.pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	slices.SortFunc(seen.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	serving := seen.pods
 	if len(serving) == 0 && isForeign(seen.deployment()) && seen.deployment().Status.AvailableReplicas > 0 && !hasURL(ws, seen.service()) {
 		// The cache does not show pods without the operator's label.
-		if err := r.Live.List(ctx, &pods, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
+		if err := r.Live.List(ctx, &list, client.InNamespace(ws.Namespace), client.MatchingLabels(selector(ws))); err != nil {
 			return err
 		}
-		serving = pods.Items
+		serving = list.Items
 	}
+	seen.hosts = hostsOf(serving)
+	return nil
+}
+
+// hostsOf are the nodes of pods, without those that do not answer.
+func hostsOf(serving []corev1.Pod) (hosts []string) {
 	for _, pod := range serving {
-		if pod.Status.HostIP != "" {
-			seen.hosts = append(seen.hosts, pod.Status.HostIP)
+		if pod.Status.HostIP != "" && pods.OnSilentNodes(pod) == "" {
+			hosts = append(hosts, pod.Status.HostIP)
 		}
 	}
-	return nil
+	return hosts
 }
 
 // observeCopies lists the copies of inputs that belong to the WebServer.

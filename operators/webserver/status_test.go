@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/testkit/obstacles"
 )
 
 // TestAvailable: ready pods alone answer nobody.
@@ -121,6 +123,17 @@ func TestURL(t *testing.T) {
 		if got := summarize(tc.ws, tc.seen, &plan{chosen: choice{template: a, desired: a}}, nil).URL; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// TestHosts: a node that does not answer is none that a URL may lead to.
+func TestHosts(t *testing.T) {
+	a := templateFor()
+	lost, serves := somethingSeen(aPod(a, corev1.ContainerStatus{})).pods[0], somethingSeen(aPod(a, corev1.ContainerStatus{})).pods[0]
+	obstacles.Of[obstacles.SilentNode](&lost, serverContainer)
+	lost.Status.HostIP, serves.Status.HostIP = "192.0.2.1", "192.0.2.2"
+	if got := hostsOf([]corev1.Pod{lost, serves}); !slices.Equal(got, []string{"192.0.2.2"}) {
+		t.Errorf("the nodes are %v", got)
 	}
 }
 
