@@ -247,6 +247,11 @@ GUIDE_IMAGES = memcached:1.6.18,memcached:1.6.38,nginx:1.22.1,nginx:1.26.3,quay.
 localcluster-test: assets ## The local cluster's own tests
 	cd localcluster && go test -tags cluster -count 1 -timeout 20m .
 
+.PHONY: nodes-test
+nodes-test: build ## Nodes that are drained and lost, on a local cluster of three
+	$(LOCALCLUSTER) run --images $(GUIDE_IMAGES) --nodes 3 --zones a,b,c -- \
+		sh -c 'hack/deploy.sh all && go test -tags e2e -count 1 -timeout 30m -v ./test/e2e/nodes/ $(if $(RUN),-run "$(RUN)")'
+
 .PHONY: e2e
 e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE) $(if $(filter all,$(OPERATOR)),build-prometheus)) ## What only a real cluster can show of $OPERATOR, on a local cluster of its own or on KUBECONFIG=...
 	$(if $(filter command,$(origin KUBECONFIG)),,$(LOCALCLUSTER) run --images all -- )hack/e2e.sh $(OPERATOR)
