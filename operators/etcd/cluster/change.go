@@ -23,26 +23,26 @@ import (
 
 // restore creates the pods of members that have none: of those that have their data on a volume,
 // and of those that have not started yet.
-func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
-	p.startStopped(ec, wanted)
+func (p *plan) restore(ec *v1beta2.EtcdCluster) bool {
+	p.startAll(ec)
 	for _, m := range p.view.members {
 		switch {
 		case m.wasStopped():
-		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m, wanted).String()):
-			p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
+		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m).String()):
+			p.setImage(ec, m.pod, p.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
 		case m.pod != nil && isOver(m.pod):
 			p.Remove(m.pod, "it has ended")
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
 			p.Remove(m.pod, "the members have changed before it started")
 		case m.neverRan() && (m.pod == nil || m.data == ""):
-			p.create(ec, seen, m, p.versionFor(ec, m, wanted), foundingOf(ec))
+			p.create(ec, m, p.versionFor(ec, m), foundingOf(ec))
 		case m.pod != nil && pods.IsGated(m.pod, gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
 			p.letGo(m.pod)
 		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
 			s := p.joining(ec)
 			s.isSealed = m.isStarted()
-			p.create(ec, seen, m, p.versionFor(ec, m, wanted), s)
+			p.create(ec, m, p.versionFor(ec, m), s)
 		}
 	}
 	for _, m := range p.view.members {
@@ -51,6 +51,7 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster, seen observation, wanted version
 			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.InitialCluster: sealed})}})
 		}
 	}
+	return false
 }
 
 // wasStopped says whether a member was stopped, to be started again.
@@ -58,15 +59,25 @@ func (m *member) wasStopped() bool {
 	return m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod)
 }
 
-// startStopped starts members that were stopped by somebody who is gone, or for a restore that has
+// startStopped starts members that were stopped, while certificates are missing. Nothing else is done then.
+func (p *plan) startStopped(ec *v1beta2.EtcdCluster) bool {
+	if p.view.certs.problem == nil {
+		return false
+	}
+	p.report(*p.view.certs.problem)
+	p.startAll(ec)
+	return true
+}
+
+// startAll starts members that were stopped by somebody who is gone, or for a restore that has
 // failed: but not one that is being stopped again by then.
-func (p *plan) startStopped(ec *v1beta2.EtcdCluster, wanted versions.Version) {
+func (p *plan) startAll(ec *v1beta2.EtcdCluster) {
 	if r := ec.Status.Restoring; r != nil && r.Phase == v1beta2.RestoreSwitching {
 		return
 	}
 	for _, m := range p.view.members {
 		if m.wasStopped() {
-			change := imageChange(ec, m.pod, "start", "", p.versionFor(ec, m, wanted))
+			change := imageChange(ec, m.pod, "start", "", p.versionFor(ec, m))
 			change.IfSame = true // not if anybody has done anything to it since
 			p.Do(change)
 		}
@@ -107,19 +118,19 @@ func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
 
 // versionFor is the version that a member is created with: the one that it had, or that the
 // others have.
-func (p *plan) versionFor(ec *v1beta2.EtcdCluster, m *member, wanted versions.Version) versions.Version {
+func (p *plan) versionFor(ec *v1beta2.EtcdCluster, m *member) versions.Version {
 	if !m.version.IsZero() {
 		return m.version
 	}
 	if v, err := versions.Parse(ec.Status.CurrentVersion); err == nil {
 		return v
 	}
-	return wanted
+	return p.view.wanted
 }
 
 // awaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
 // is restored.
-func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster) bool {
 	if p.view.hasQuorum {
 		return false
 	}
@@ -134,7 +145,7 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster, seen observation) bool {
 		return true // what is not known for a moment is as it was
 	}
 	p.activity, p.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
-	p.retrust(ec, seen)
+	p.retrust(ec)
 	return true
 }
 
@@ -265,9 +276,9 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 // removeStrays deletes pods and volumes that are no member's: what is left of those that were
 // removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
 // then somebody is wrong about who is a member.
-func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) {
+func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isCurrent {
-		return
+		return false
 	}
 	for _, m := range p.view.strays {
 		isOfCluster := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.hasList() && m.answer.status.Leader != 0
@@ -279,4 +290,5 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) {
 			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster any more", IfCurrent: true, IfSame: true})
 		}
 	}
+	return false
 }

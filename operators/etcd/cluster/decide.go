@@ -37,45 +37,49 @@ type plan struct {
 	target string
 }
 
-// decide is the next step. At most one thing is changed of the members at a time; what comes
-// first is the order of the steps.
+// steps are those of the package comment. The first that returns true is the last that is taken.
+var steps = []func(*plan, *v1beta2.EtcdCluster) bool{
+	(*plan).startStopped,
+	(*plan).settleExisting,
+	(*plan).restoreBackup,
+	(*plan).form,
+	(*plan).recoverQuorum,
+	(*plan).restore,
+	(*plan).removeStrays,
+	(*plan).awaitMaintenance,
+	(*plan).awaitQuorum,
+	(*plan).makeSpace,
+	(*plan).settleLearner,
+	(*plan).removeLost,
+	(*plan).disarmOld,
+	(*plan).removeSurplus,
+	(*plan).addMissing,
+	(*plan).rollOut,
+	(*plan).keepUp,
+}
+
+// decide is the next step. At most one thing is changed of the members at a time.
 func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	next := &plan{view: viewOf(ec, seen), memory: *ec.Status.DeepCopy()}
 	if ec.Spec.Paused {
 		next.Wake(seen.now.Add(restingWake))
 		return next
 	}
-	wanted, err := versions.Parse(ec.Spec.Version)
-	if err != nil {
+	var err error
+	if next.view.wanted, err = versions.Parse(ec.Spec.Version); err != nil {
 		next.stall(reasonInvalidVersion, "spec.version: %v", err)
 		return next
 	}
-	next.children(ec, seen)
-	next.remark(ec, seen)
-	switch {
-	case seen.taken != nil:
+	next.children(ec)
+	next.remark(ec)
+	if seen.taken != nil {
 		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
-	case seen.certs.problem != nil:
-		next.report(*seen.certs.problem)
-		next.startStopped(ec, wanted)
-	case next.settleExisting(ec, seen):
-	case next.restoreBackup(ec, seen, wanted):
-	case ec.Status.ClusterID == "":
-		next.found(ec, seen, wanted)
-	case next.recoverQuorum(ec, seen, wanted):
-	default:
-		next.restore(ec, seen, wanted)
-		next.removeStrays(ec)
-		_ = next.awaitMaintenance(ec, seen) ||
-			next.awaitQuorum(ec, seen) ||
-			next.makeSpace(ec) ||
-			next.settleLearner(ec) ||
-			next.removeLost(ec) ||
-			next.disarmOld(ec) ||
-			next.removeSurplus(ec) ||
-			next.addMissing(ec) ||
-			next.rollOut(ec, seen, wanted) ||
-			next.keepUp(ec)
+	} else {
+		for _, step := range steps {
+			if step(next, ec) {
+				break
+			}
+		}
 	}
 	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
 		next.later()
@@ -85,15 +89,15 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 }
 
 // children are the objects beside the members.
-func (p *plan) children(ec *v1beta2.EtcdCluster, seen observation) {
-	p.Do(loop.Apply{Object: seen.peers, Want: peerService(ec)}, loop.Apply{Object: seen.clients, Want: clientService(ec)})
-	switch b := seen.budget(); {
+func (p *plan) children(ec *v1beta2.EtcdCluster) {
+	p.Do(loop.Apply{Object: p.view.peers, Want: peerService(ec)}, loop.Apply{Object: p.view.clients, Want: clientService(ec)})
+	switch b := p.view.budget(); {
 	case hasBudget(ec):
 		p.Do(loop.Apply{Object: b, Want: disruptionBudget(ec, p.budgeted(ec))})
 	case isOwned(ec, b) && !isEnding(b):
 		p.Remove(b, loop.NotRequested)
 	}
-	for _, s := range seen.certs.stale {
+	for _, s := range p.view.certs.stale {
 		p.Do(loop.Apply{Object: s.seen, Want: s.want, Private: true})
 	}
 	p.growVolumes(ec)
@@ -109,9 +113,9 @@ func (p *plan) budgeted(ec *v1beta2.EtcdCluster) int {
 }
 
 // remark gives back the labels and owner references of pods and volumes that have lost them.
-func (p *plan) remark(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) remark(ec *v1beta2.EtcdCluster) {
 	r := ec.Status.Restoring
-	for _, obj := range seen.unmarked {
+	for _, obj := range p.view.unmarked {
 		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
 			if !p.haveStopped(ec, r) {
@@ -140,11 +144,11 @@ func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
 func (p *plan) claim(name string) { p.Claim = name }
 
 // create creates the pod of a member, with its volume.
-func (p *plan) create(ec *v1beta2.EtcdCluster, seen observation, m *member, version versions.Version, s start) {
+func (p *plan) create(ec *v1beta2.EtcdCluster, m *member, version versions.Version, s start) {
 	if hasVolumes(ec) && m.claim == nil {
 		p.Do(loop.Create{Object: claim(ec, m.name), IfCurrent: true})
 	}
 	if m.pod == nil {
-		p.Do(loop.Create{Object: pod(ec, m.name, version.String(), s, seen.certs), IfCurrent: true})
+		p.Do(loop.Create{Object: pod(ec, m.name, version.String(), s, p.view.certs), IfCurrent: true})
 	}
 }

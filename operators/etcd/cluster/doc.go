@@ -38,14 +38,14 @@
 //
 // # The steps
 //
-// The first of these that has anything to do is done (decide.go), but for restore and removeStrays, which leave the
-// others their turn:
+// They are functions of these names, in this order (steps in decide.go). The first that has anything to do is done, but
+// for restore and removeStrays, which leave the others their turn:
 //
 //	startStopped    start members that were stopped, and nothing else, while certificates are missing
 //	settleExisting  wait for the user's word on what may be of a cluster of this name (existing.go)
 //	restoreBackup   take a restore one step on: the cluster is replaced by one that begins with a backup, once
 //	                that serves (restoring.go)
-//	found           form a cluster that has no ID yet (form.go)
+//	form            form a cluster that has no ID yet (form.go)
 //	recoverQuorum   report that quorum is lost for good, and do what the user decides (recovery.go)
 //	restore         create pods of members that have their data; without quorum, give those an image whose
 //	                own is gone (change.go)

@@ -14,7 +14,6 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file is about pods and volumes that are there before the cluster is: of one whose EtcdCluster
@@ -76,9 +75,9 @@ func isMemberName(ec *v1beta2.EtcdCluster, name string) bool {
 
 // settleExisting keeps a cluster from being founded beside what may be of it. It returns false when
 // nothing is in the way.
-func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 	var leaving, foreign, orphans []client.Object
-	for _, obj := range seen.existing {
+	for _, obj := range p.view.existing {
 		switch controller := metav1.GetControllerOf(obj); {
 		case isEnding(obj), controller != nil && controller.Kind == clusterKind.Kind:
 			leaving = append(leaving, obj)
@@ -89,7 +88,7 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster, seen observation) bool {
 		}
 	}
 	switch {
-	case len(seen.existing) == 0:
+	case len(p.view.existing) == 0:
 		return false
 	case len(foreign) > 0:
 		p.stall(reasonExisting, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), clusterLabel)
@@ -129,7 +128,7 @@ func named(all []client.Object) string {
 // takeIn finds out which cluster it is whose members are there although status knows of none. What is
 // there may have the only data, so nothing is deleted, and nothing created but members of volumes if the
 // user wants that, until a member that has a leader says which cluster it is of.
-func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 	var cluster members.ID
 	for _, m := range p.view.present {
 		switch a := m.answer; {
@@ -155,7 +154,7 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster, seen observation, wanted versions
 	}
 	for _, m := range p.view.present {
 		if m.claim != nil && !isEnding(m.claim) {
-			p.create(ec, seen, m, wanted, start{isSealed: true, token: string(ec.UID)})
+			p.create(ec, m, p.view.wanted, start{isSealed: true, token: string(ec.UID)})
 		}
 	}
 	p.report(status.Problem{Reason: reasonForgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})

@@ -10,7 +10,6 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file forms a cluster: the founders are named, created with a scheduling gate, counted,
@@ -26,36 +25,40 @@ import (
 // has forgotten what it had acknowledged, nor take part in founding another cluster.
 const sealed = "data-lost=http://data-lost:2380"
 
-// found takes a cluster that has no ID yet one step on.
-func (p *plan) found(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) {
+// form takes a cluster that has no ID yet one step on.
+func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
+	if ec.Status.ClusterID != "" {
+		return false
+	}
 	p.activity, p.doing = v1beta2.ConditionScaling, "the cluster is being created"
 	p.memory.QuorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
 	case len(p.view.present) > 0:
-		p.takeIn(ec, seen, wanted)
-		return
+		p.takeIn(ec)
+		return true
 	default:
 		p.nameFounders(ec)
-		return
+		return true
 	}
 	p.removeOthers(ec)
 	if id := p.formedBy(ec); id != 0 {
 		p.memory.ClusterID = id.String()
 		p.claim("cluster")
-		return
+		return true
 	}
-	lost := p.createFounders(ec, seen, wanted)
+	lost := p.createFounders(ec)
 	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
 		if ec.Spec.AcceptDataLoss == p.memory.QuorumLoss.ID && !p.recoverFrom(ec) {
 			p.startAnew(ec)
 		}
-		p.startStopped(ec, wanted)
-		return
+		p.startAll(ec)
+		return true
 	}
-	p.mend(ec, wanted)
+	p.mend(ec)
 	p.soon()
+	return true
 }
 
 // nameFounders names the founders. Nothing is created before they are stored.
@@ -80,7 +83,7 @@ func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 
 // createFounders creates those that are not there yet, and lets those go that status counts. It
 // returns those that are lost: they were let go, or might have been, and their data is gone.
-func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) (lost []string) {
+func (p *plan) createFounders(ec *v1beta2.EtcdCluster) (lost []string) {
 	for _, name := range ec.Status.Founders {
 		m := p.view.of(name)
 		counted := m.was.DataUID
@@ -94,7 +97,7 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster, seen observation, wanted 
 		case m.pod != nil && pods.IsGated(m.pod, gate) && counted != "":
 			p.letGo(m.pod)
 		case m.pod == nil || m.data == "":
-			p.create(ec, seen, m, wanted, foundingOf(ec))
+			p.create(ec, m, p.view.wanted, foundingOf(ec))
 		}
 	}
 	return lost
@@ -159,14 +162,14 @@ func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
 
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
 // scheduled as they are: none of them has run.
-func (p *plan) mend(ec *v1beta2.EtcdCluster, wanted versions.Version) {
-	image := imageOf(ec, wanted.String())
+func (p *plan) mend(ec *v1beta2.EtcdCluster) {
+	image := imageOf(ec, p.view.wanted.String())
 	for _, name := range ec.Status.Founders {
 		m := p.view.of(name)
 		switch pod := m.pod; {
 		case pod == nil || isEnding(pod) || m.hasAnswered():
 		case imageIn(pod) != image:
-			p.setImage(ec, pod, wanted, fmt.Sprintf("spec requests %s", image))
+			p.setImage(ec, pod, p.view.wanted, fmt.Sprintf("spec requests %s", image))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && annotation.Of(pod, annotation.Template) != templateHash(ec):
 			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
 		}

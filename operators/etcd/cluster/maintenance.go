@@ -113,13 +113,13 @@ func (own maintenance) isDefragmenting(ec *v1beta2.EtcdCluster, pod *corev1.Pod,
 }
 
 // awaitMaintenance makes the request for the maintenance that status has, and waits until it is over.
-func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
 	claim := p.memory.Maintenance
 	if claim == nil {
 		return false
 	}
 	m := p.view.of(claim.Member)
-	is := seen.maintenance.progressOf(*claim, m.pod, p.view.now)
+	is := p.view.maintenance.progressOf(*claim, m.pod, p.view.now)
 	switch is {
 	case toBegin:
 		what := map[v1beta2.MaintenanceType]members.What{

@@ -14,7 +14,6 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file is about the loss of quorum: so many members have lost their data that the others
@@ -34,9 +33,9 @@ import (
 
 // recoverQuorum takes a cluster without quorum one step on. It returns false if quorum is not
 // lost.
-func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
+func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
-		p.startFrom(ec, seen, loss, wanted)
+		p.startFrom(ec, loss)
 		return true
 	}
 	p.memory.QuorumLoss = nil
@@ -61,7 +60,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster, seen observation, wanted v
 		return false
 	}
 	p.reportLoss(ec, lost, surviving)
-	p.restore(ec, seen, wanted) // what survives is needed, and may know more
+	p.restore(ec) // what survives is needed, and may know more
 	if ec.Spec.AcceptDataLoss != p.memory.QuorumLoss.ID {
 		p.later()
 		return true
@@ -133,7 +132,7 @@ func compareProgress(a, b *member) int {
 }
 
 // startFrom starts the cluster again from the survivor that was named.
-func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta2.QuorumLoss, wanted versions.Version) {
+func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
 	p.soon()
 	m := p.view.of(loss.From)
@@ -156,7 +155,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case m.data == "":
 		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.pod == nil:
-		p.create(ec, seen, m, p.versionFor(ec, m, wanted), start{force: true, token: string(ec.UID), isSealed: true})
+		p.create(ec, m, p.versionFor(ec, m), start{force: true, token: string(ec.UID), isSealed: true})
 	case others || isEnding(m.pod):
 		// they must not vote
 	case m.leadsAlone():
@@ -164,7 +163,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, seen observation, loss *v1beta
 	case annotation.Of(m.pod, annotation.ForceNewCluster) != "true":
 		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case imageIn(m.pod) == noImage && hasStopped(m.pod):
-		p.setImage(ec, m.pod, p.versionFor(ec, m, wanted), "")
+		p.setImage(ec, m.pod, p.versionFor(ec, m), "")
 	}
 }
 

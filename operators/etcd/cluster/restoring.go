@@ -10,7 +10,6 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file restores a backup. The cluster is replaced by one that begins with a new member, the
@@ -62,32 +61,32 @@ import (
 const switchPatience = 2 * time.Minute
 
 // restoreBackup takes a restore one step on. It returns false if the cluster is to be kept as always.
-func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
-	p.removeSeeds(ec, seen)
+func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster) bool {
+	p.removeSeeds(ec)
 	defer p.reportRestore()
 	r := p.memory.Restoring
 	if r == nil {
-		return p.beginRestore(ec, seen)
+		return p.beginRestore(ec)
 	}
 	if r.Phase != v1beta2.RestoreVerifying {
 		r.Problem = "" // what was refused may not be now
 	}
 	switch r.Phase {
 	case v1beta2.RestoreVerifying:
-		return p.verify(ec, seen, r, wanted)
+		return p.verify(ec, r)
 	case v1beta2.RestoreSwitching:
-		p.switchOver(ec, seen, r, wanted)
+		p.switchOver(ec, r)
 		return true
 	default:
-		return p.completeRestore(ec, seen, r)
+		return p.completeRestore(ec, r)
 	}
 }
 
 // beginRestore claims the restore that is next, if there is one.
-func (p *plan) beginRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
-	next := seen.restore
+func (p *plan) beginRestore(ec *v1beta2.EtcdCluster) bool {
+	next := p.view.restore
 	if next == nil {
-		return p.awaitRestore(ec, seen)
+		return p.awaitRestore(ec)
 	}
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
 		return false // first what is under way
@@ -113,9 +112,9 @@ func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
 }
 
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
-func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
+func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster) bool {
 	done := ec.Status.Restored
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !seen.hasRestore(done.ID) {
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !p.view.hasRestore(done.ID) {
 		return false
 	}
 	p.activity, p.doing = "", ""
@@ -124,9 +123,9 @@ func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster, seen observation) bool {
 }
 
 // verify has the seed fetch the backup and serve it.
-func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) bool {
+func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	isNew := ec.Status.ClusterID == "" && len(ec.Status.Founders) == 0
-	if p.cancel(ec, seen, r) {
+	if p.cancel(ec, r) {
 		return true
 	}
 	p.later() // of the pod there are events
@@ -141,7 +140,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 		r.Problem = said.failed // another spec.recoverFrom ends it
 	case !said.serves:
 		r.Problem = said.problem
-		p.createSeed(ec, seen, r, wanted)
+		p.createSeed(ec, r)
 		if said.fetched != nil {
 			p.soon()
 		}
@@ -149,7 +148,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
 		p.soon()
 		if r.Problem = p.keepsFromSwitch(ec); r.Problem == "" {
-			p.startSwitch(seen, r)
+			p.startSwitch(r)
 			return true
 		}
 	}
@@ -157,9 +156,9 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Rest
 }
 
 // cancel ends a restore that is not wanted any more, before the switch.
-func (p *plan) cancel(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
+func (p *plan) cancel(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	switch {
-	case r.Name != "" && !seen.hasRestore(r.ID):
+	case r.Name != "" && !p.view.hasRestore(r.ID):
 		p.memory.Restored = p.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
 	case r.Name == "" && !answersLoss(ec, r):
 	default:
@@ -216,8 +215,8 @@ func (p *plan) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
 }
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
-func (p *plan) startSwitch(seen observation, r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.now), seen.revision
+func (p *plan) startSwitch(r *v1beta2.Restoring) {
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.now), p.view.revision
 	for _, m := range p.view.named {
 		r.LostRevision = max(r.LostRevision, m.was.Revision)
 	}
@@ -225,7 +224,7 @@ func (p *plan) startSwitch(seen observation, r *v1beta2.Restoring) {
 }
 
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
-func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) {
+func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	p.soon()
 	said := readSeed(p.view.seed)
 	isLate := !p.view.now.Before(r.SwitchTime.Add(switchPatience))
@@ -255,7 +254,7 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 	}
 	switch {
 	case !said.serves:
-		p.createSeed(ec, seen, r, wanted)
+		p.createSeed(ec, r)
 	case stopped && said.fetched.ClusterID == r.ClusterID && said.fetched.Key == r.Key:
 		p.switched(r)
 	}
@@ -278,14 +277,14 @@ func (p *plan) switched(r *v1beta2.Restoring) {
 }
 
 // completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
-func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring) bool {
+func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.hasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
 		if !p.setAside(r) {
 			p.soon()
 			return true // before anything begins that takes them for what is left of a failed try
 		}
 		p.fail(r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
-		p.memory.Restored.KeptPersistentVolumeClaims = seen.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = p.view.kept
 		return true
 	}
 	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
@@ -296,7 +295,7 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, seen observation, r *v1b
 	}
 	p.memory.Restoring, p.memory.Restored = nil, p.restoredOf(r, "")
 	if r.KeepOld {
-		p.memory.Restored.KeptPersistentVolumeClaims = seen.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = p.view.kept
 	}
 	p.claim("restored")
 	p.soon()

@@ -32,7 +32,7 @@ const (
 
 // retrust restarts members that have started with other CAs than there are now, and that nobody can
 // talk to any more. There is no quorum to wait for.
-func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	var cutOff []*member
 	renewed, proven, isLed := 0, 0, false
 	for _, m := range p.view.members {
@@ -45,7 +45,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 			}
 			continue
 		}
-		runs := imageIn(m.pod) != noImage && runsFor(m.pod, seen.now) >= joinsWithin
+		runs := imageIn(m.pod) != noImage && runsFor(m.pod, p.view.now) >= joinsWithin
 		switch {
 		case m.answer.err == nil:
 			renewed, proven = renewed+1, proven+1
@@ -66,13 +66,13 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster, seen observation) {
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
 		return // until those that were restarted are back
-	case !isLed && (seen.leaderless.IsZero() || seen.now.Before(seen.leaderless.Add(distrustLasts))):
+	case !isLed && (p.view.leaderless.IsZero() || p.view.now.Before(p.view.leaderless.Add(distrustLasts))):
 		return
 	case renewed == 0 || isLed:
 		cutOff = cutOff[:1]
 	}
 	for _, m := range cutOff {
-		p.restart(seen, m, "to trust another CA: nobody can talk to it")
+		p.restart(m, "to trust another CA: nobody can talk to it")
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 // no volume; other changes of a pod need another pod.
 
 // rollOut takes the members to the version and the pods that the spec requests.
-func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted versions.Version) bool {
+func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isCurrent {
 		return false
 	}
-	step, err := p.step(wanted)
+	step, err := p.step()
 	if err != nil {
 		p.stall(reasonVersionRefused, "%v", err)
 		step = p.lowest()
@@ -30,12 +30,12 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster, seen observation, wanted version
 	if (step != p.lowest() || step != p.highest()) && p.prepare(ec, step) {
 		return true
 	}
-	return p.changeOne(ec, seen, step) || p.settleDowngrade(ec, step)
+	return p.changeOne(ec, step) || p.settleDowngrade(ec, step)
 }
 
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
-func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step versions.Version) bool {
+func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	if m := p.view.of(p.memory.MemberBeingUpdated); !m.isMember || p.isComplete(ec, m, step) {
 		p.memory.MemberBeingUpdated = ""
 	}
@@ -52,7 +52,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !p.isSettled(m) })
 	if others != nil {
 		if others.needsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
-			p.restart(seen, others, "to trust another CA: nobody can talk to it")
+			p.restart(others, "to trust another CA: nobody can talk to it")
 			return true
 		}
 		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
@@ -69,14 +69,14 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, seen observation, step version
 	isSame := next.version == step
 	switch image := imageOf(ec, step.String()); {
 	case next.needsRestart:
-		p.restart(seen, next, "to trust another CA")
+		p.restart(next, "to trust another CA")
 	case isStopping(next.pod):
 	case wasEdited(next):
 		p.setImage(ec, next.pod, step, "")
 	case imageIn(next.pod) == image:
 		p.Remove(next.pod, "spec.pod has changed")
 	case isSame && imageIn(next.pod) != noImage:
-		p.restart(seen, next, "with image "+image) // that it has would not tell when it runs
+		p.restart(next, "with image "+image) // that it has would not tell when it runs
 	case isSame:
 		p.setImage(ec, next.pod, step, "")
 	default:
@@ -138,10 +138,10 @@ func wasEdited(m *member) bool {
 }
 
 // restart restarts the container of a member: it stops it here, and the next step has it start.
-func (p *plan) restart(seen observation, m *member, why string) {
+func (p *plan) restart(m *member, why string) {
 	annotations := map[string]any{}
-	if seen.certs.caHash != "" {
-		annotations[annotation.CA] = seen.certs.caHash
+	if p.view.certs.caHash != "" {
+		annotations[annotation.CA] = p.view.certs.caHash
 	}
 	p.Do(stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
 }

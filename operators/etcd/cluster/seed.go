@@ -22,7 +22,6 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/task"
-	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file is about the pod and the volume of a seed. They are a member's, but for the labels, and
@@ -126,15 +125,15 @@ func seedClaim(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) *corev1.Persistent
 
 // createSeed creates the seed, and lets it go once status has recorded what has its data: one that is
 // created again by somebody who does not know that does not run.
-func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.Restoring, wanted versions.Version) {
+func (p *plan) createSeed(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	m := p.view.seed
-	version, pod := p.versionFor(ec, m, wanted).String(), m.pod
+	version, pod := p.versionFor(ec, m).String(), m.pod
 	if m.isOnVolume && m.claim == nil {
 		p.Do(loop.Create{Object: seedClaim(ec, r), IfCurrent: true})
 	}
 	switch {
 	case pod == nil:
-		made, err := seedPod(ec, r, version, seen.agentImage, seen.certs)
+		made, err := seedPod(ec, r, version, p.view.agentImage, p.view.certs)
 		if err != nil {
 			r.Problem = err.Error()
 			return
@@ -156,12 +155,12 @@ func (p *plan) createSeed(ec *v1beta2.EtcdCluster, seen observation, r *v1beta2.
 
 // removeSeeds deletes the seeds that status does not name: of restores that have failed, or that went
 // on with another one. A cluster whose status was emptied may be one's.
-func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster, seen observation) {
+func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster) {
 	st := ec.Status
 	if st.ClusterID == "" && len(st.Founders) == 0 && st.Restoring == nil && st.Restored == nil {
 		return
 	}
-	for _, obj := range seen.seeds {
+	for _, obj := range p.view.seeds {
 		name := obj.GetName()
 		m := p.view.of(name)
 		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.isMember || m.was.Name != ""

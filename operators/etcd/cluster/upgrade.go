@@ -23,23 +23,23 @@ func (p *plan) lowest() versions.Version {
 }
 
 // step is the version that members are changed to next.
-func (p *plan) step(wanted versions.Version) (versions.Version, error) {
+func (p *plan) step() (versions.Version, error) {
 	lowest, highest := p.lowest(), p.highest()
 	if lowest.IsZero() {
-		return wanted, nil
+		return p.view.wanted, nil
 	}
 	p.target = ""
-	if highest != wanted || lowest != wanted {
-		p.target = wanted.String()
-		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, wanted)
+	if highest != p.view.wanted || lowest != p.view.wanted {
+		p.target = p.view.wanted.String()
+		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, p.view.wanted)
 	}
 	from := lowest
-	if wanted.Less(highest) {
+	if p.view.wanted.Less(highest) {
 		from = highest // of a downgrade the slowest is the one that is still high
 	}
-	path, err := versions.Path(from, wanted)
+	path, err := versions.Path(from, p.view.wanted)
 	if err != nil || len(path) == 0 {
-		return wanted, err
+		return p.view.wanted, err
 	}
 	return path[0], nil
 }

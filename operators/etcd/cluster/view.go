@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"slices"
-	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
-// view is the cluster as its members describe it.
+// view is what was observed, and the cluster as its members describe it.
 type view struct {
+	observation
+	// wanted is the version that the spec requests.
+	wanted versions.Version
 	// members are those of etcd's member list, or while nobody has one those that status
 	// remembers.
 	members []*member
@@ -28,14 +31,11 @@ type view struct {
 	// hasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	hasQuorum, mayHaveQuorum bool
-	// now is when it was looked at, and maintenance the last that this operator has decided on.
-	now         time.Time
-	maintenance maintenance
 }
 
 // viewOf puts together what the members say.
 func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
-	v := view{named: map[string]*member{}, now: seen.now, maintenance: seen.maintenance}
+	v := view{observation: seen, named: map[string]*member{}}
 	leader, best := choose(seen, members.ParseID(ec.Status.ClusterID))
 	if best != nil {
 		v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader
