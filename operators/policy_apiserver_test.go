@@ -27,6 +27,7 @@ import (
 	"example.com/fairlead/internal/testkit/standalone"
 	"example.com/fairlead/operators/at"
 	"example.com/fairlead/operators/etcd"
+	"example.com/fairlead/operators/webserver"
 )
 
 func TestMain(m *testing.M) {
@@ -116,6 +117,8 @@ const (
 		`"name":"e","uid":"1","controller":true}]`
 	byAt = `{"metadata":{"ownerReferences":[{"apiVersion":"at.example.com/v1alpha1","kind":"At",` +
 		`"name":"a","uid":"1","controller":true}]`
+	byWeb = `{"metadata":{"ownerReferences":[{"apiVersion":"my.domain/v1","kind":"WebServer",` +
+		`"name":"web","uid":"1","controller":true}]`
 	deadline = `},"spec":{"activeDeadlineSeconds":1}}`
 	annotate = `{"metadata":{"annotations":{"changed":"yes"}}}`
 )
@@ -176,6 +179,10 @@ func TestAdmissionPolicy(t *testing.T) {
 		"adopt another owner's pod":                {etcd.Operator, podOf(ownedByAt("e-bcdfh", true)), merge(byEtcd + `}}`), false},
 		"adopt a volume, by another operator":      {at.Operator, claimOf(named("a-bcdfg")), merge(byEtcd + `}}`), false},
 		"adopt a Service":                          {etcd.Operator, service(named("e-bcdfg")), merge(byEtcd + `}}`), false},
+		"adopt a Service, for a WebServer":         {webserver.Operator, service(named("web")), merge(byWeb + `}}`), true},
+		"adopt a Service, and lead it elsewhere":   {webserver.Operator, service(named("web-2")), merge(byWeb + `},"spec":{"selector":{"a":"b"}}}`), false},
+		"adopt another owner's Service":            {webserver.Operator, service(ownedByAt("web-3", true)), merge(byWeb + `}}`), false},
+		"adopt a pod, for a WebServer":             {webserver.Operator, podOf(named("web-4")), merge(byWeb + `}}`), false},
 		"the lock of the election":                 {at.Operator, nil, create(lease("at-operator-leader")), true},
 		"renew the lock":                           {etcd.Operator, lease("etcd-operator-leader"), merge(annotate), true},
 		"the lock of another":                      {etcd.Operator, lease("at-operator-leader"), merge(annotate), false},

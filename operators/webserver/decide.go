@@ -2,7 +2,6 @@ package webserver
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
-	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 )
 
@@ -35,6 +33,8 @@ type plan struct {
 	failed *webv1.FailedRollout
 	// rollout is how far the pods are.
 	rollout rollout
+	// refusals are why what spec.adopt is about is not taken over.
+	refusals []string
 }
 
 // choice is the pod template that the Deployment gets.
@@ -64,6 +64,11 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 			return next, err
 		}
 	}
+	adopt(ws, seen, desired, next)
+	if seen.adoptee.deployment != nil {
+		next.chosen = choice{desired: desired}
+		return next, nil // all else is for when it is the WebServer's
+	}
 	next.rollout = judge(ws, seen, desired)
 	if failure := next.rollout.failure; failure != nil {
 		next.failed = failure
@@ -87,15 +92,21 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 			unwanted = append(unwanted, child)
 		}
 	}
-	want(seen.service(), true, func() runtime.ApplyConfiguration {
-		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen))
+	want(seen.service(), seen.adoptee.service == nil, func() runtime.ApplyConfiguration {
+		return service(ws, nodePort(ws, seen), httpsNodePort(ws, seen), findsByName(ws, seen, next.chosen), staysUnnamed(ws, seen.service()))
 	})
 	if next.chosen.adopted || !next.chosen.template.isNone() {
 		d, err := deployment(ws, next.chosen, replicas(ws, seen))
 		if err != nil {
 			return next, err
 		}
-		write := loop.Apply{Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
+		var write loop.Write = loop.Apply{Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
+		if ws.Spec.Adopt != nil && isForeign(seen.deployment()) && !next.chosen.adopted {
+			if write, err = replaceTemplate(seen.deployment(), next.chosen); err != nil {
+				return next, err
+			}
+			next.Again = true // status is about the Deployment as it is then
+		}
 		if good := next.chosen.lastGood; good.isNone() || isKept(seen, good) {
 			next.Do(write)
 		} else {
@@ -249,27 +260,4 @@ func emptyCopy(kind string) client.Object {
 		return &corev1.Secret{}
 	}
 	return &corev1.ConfigMap{}
-}
-
-// differencesShown is how many fields of an adopted template are named.
-const differencesShown = 8
-
-func tooMany(fields []string) string {
-	if more := len(fields) - differencesShown; more > 0 {
-		return fmt.Sprintf(" and %d more", more)
-	}
-	return ""
-}
-
-// templateDifferences are the fields that the pods do not have as desired.
-func templateDifferences(desired podTemplate, d *appsv1.Deployment) []string {
-	changes, err := apply.Differences(json.RawMessage(desired.json), d.Spec.Template)
-	if err != nil {
-		return nil
-	}
-	var fields []string
-	for _, change := range changes {
-		fields = append(fields, change.Path)
-	}
-	return fields
 }

@@ -78,8 +78,9 @@ func kept(ws *webv1.WebServer, seen observation, good podTemplate) *appsv1ac.Con
 }
 
 // service is the Service. A node port of 0 leaves the choice to the API server;
-// byName is whether it finds the pods' ports by their names.
-func service(ws *webv1.WebServer, nodePort, httpsNodePort int32, byName bool) *corev1ac.ServiceApplyConfiguration {
+// byName is whether it finds the pods' ports by their names, and unnamed whether its only
+// port is to stay without one.
+func service(ws *webv1.WebServer, nodePort, httpsNodePort int32, byName, unnamed bool) *corev1ac.ServiceApplyConfiguration {
 	target := func(name string, number int32) intstr.IntOrString {
 		if byName {
 			return intstr.FromString(name)
@@ -87,10 +88,12 @@ func service(ws *webv1.WebServer, nodePort, httpsNodePort int32, byName bool) *c
 		return intstr.FromInt32(number)
 	}
 	http := corev1ac.ServicePort().
-		WithName(httpName).
 		WithProtocol(corev1.ProtocolTCP).
 		WithPort(serviceSpec(ws).Port).
 		WithTargetPort(target(httpName, ws.Spec.Port))
+	if !unnamed {
+		http.WithName(httpName)
+	}
 	if nodePort != 0 {
 		http.WithNodePort(nodePort)
 	}
@@ -177,6 +180,10 @@ func autoscaler(ws *webv1.WebServer) *autoscalingv2ac.HorizontalPodAutoscalerApp
 
 func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
 	requested := ws.Spec.Ingress
+	port := networkingv1ac.ServiceBackendPort().WithName(httpName)
+	if adoptsService(ws) { // whose port may have no name
+		port = networkingv1ac.ServiceBackendPort().WithNumber(serviceSpec(ws).Port)
+	}
 	spec := networkingv1ac.IngressSpec().
 		WithRules(networkingv1ac.IngressRule().
 			WithHost(requested.Host).
@@ -187,7 +194,7 @@ func ingress(ws *webv1.WebServer) *networkingv1ac.IngressApplyConfiguration {
 					WithBackend(networkingv1ac.IngressBackend().
 						WithService(networkingv1ac.IngressServiceBackend().
 							WithName(serviceName(ws)).
-							WithPort(networkingv1ac.ServiceBackendPort().WithName(httpName)))))))
+							WithPort(port))))))
 	if requested.ClassName != "" {
 		spec.WithIngressClassName(requested.ClassName)
 	}
@@ -236,6 +243,9 @@ func openShiftRoute(ws *webv1.WebServer) runtime.ApplyConfiguration {
 	spec := map[string]any{
 		"to":   map[string]any{"kind": "Service", "name": serviceName(ws), "weight": int64(100)},
 		"port": map[string]any{"targetPort": httpName},
+	}
+	if adoptsService(ws) { // whose port may have no name
+		spec["port"] = map[string]any{"targetPort": int64(ws.Spec.Port)}
 	}
 	if ws.Spec.Route.Host != "" {
 		spec["host"] = ws.Spec.Route.Host

@@ -49,6 +49,14 @@
 // version of the operator to the next; the one in force stays until the spec
 // changes, so that an upgrade restarts no pod: see requestedTemplate in template.go.
 //
+// # Adoption
+//
+// What a user or a chart has made is taken over where spec.adopt says so (adopt.go): one
+// write of metadata for each object, on condition that it is as it was seen, once nothing
+// would be lost with the next change (undescribed.go). From then on it is as with another
+// operator's: the template stays until the spec changes. The first template after that
+// replaces all of the old one, whoever has set it.
+//
 // # Ports
 //
 // The first WebServer without a port of its own gets 30010, as in the tutorial, while

@@ -24,13 +24,21 @@ var serviceNames = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 // the Service.
 func childName(ws *webv1.WebServer) string { return names.Bounded(ws.Name, maxName) }
 
-// serviceName is <name>-service, if a Service may have that name.
+// serviceName is that of the Service to adopt, or <name>-service, if a Service may have
+// that name.
 func serviceName(ws *webv1.WebServer) string {
+	if adoptsService(ws) {
+		return ws.Spec.Adopt.Service
+	}
 	name := ws.Name
 	if !serviceNames.MatchString(name) {
 		name = "w-" + strings.ReplaceAll(name, ".", "-") + "-" + names.Hash(name)
 	}
 	return names.Bounded(name, names.MaxLabel-len(serviceSuffix)) + serviceSuffix
+}
+
+func adoptsService(ws *webv1.WebServer) bool {
+	return ws.Spec.Adopt != nil && ws.Spec.Adopt.Service != ""
 }
 
 func key(ws *webv1.WebServer) types.NamespacedName {

@@ -46,6 +46,8 @@ type observation struct {
 	// tutorialPortTaken is for the case that it is not.
 	tutorialPort      bool
 	tutorialPortTaken func()
+	// adoptee has what spec.adopt is about, and the WebServer does not own yet.
+	adoptee adoptee
 	// autoscaled is true when an autoscaler that the operator does not own sets the
 	// replicas.
 	autoscaled bool
@@ -79,10 +81,13 @@ func (o *observer) forget(ws types.NamespacedName) {
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebServer) (observation, error) {
 	seen := observation{now: o.now().Round(0), children: r.Children, missing: r.Missing}
+	var err error
+	if seen.adoptee, err = observeAdoptee(ctx, r, ws, seen); err != nil {
+		return seen, err
+	}
 	if err := observePods(ctx, r, ws, &seen); err != nil {
 		return seen, err
 	}
-	var err error
 	if seen.reached, err = services.Read(ctx, r, seen.service()); err != nil {
 		return seen, err
 	}
@@ -113,7 +118,11 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 	if seen.listeners, err = observeListeners(ctx, r, ws); err != nil {
 		return seen, err
 	}
-	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, seen.deployment())
+	d := seen.deployment()
+	if seen.adoptee.deployment != nil {
+		d = seen.adoptee.deployment
+	}
+	seen.autoscaled, err = observeAutoscaler(ctx, r, ws, d)
 	return seen, err
 }
 

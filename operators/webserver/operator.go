@@ -33,6 +33,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 		"apply Deployment", "apply Service", "apply PodDisruptionBudget", "apply HorizontalPodAutoscaler", "apply Ingress",
 		"apply HTTPRoute", "apply Route", "apply ControllerRevision", "apply ConfigMap", "apply Secret",
 		"delete PodDisruptionBudget", "delete HorizontalPodAutoscaler", "delete Ingress", "delete HTTPRoute", "delete Route", "delete ControllerRevision", "delete ConfigMap", "delete Secret",
+		"patch Deployment/adopt", "patch Deployment/template", "patch Service/adopt",
 		"status WebServer",
 	},
 	Decide: decide,

@@ -71,6 +71,7 @@ func simulation() *sim.Simulation {
 		CRDs:      []string{"config/crd"},
 		Kinds:     []client.Object{&webv1.WebServer{}},
 		Always:    alwaysServes,
+		Adopts:    changesNoSpec,
 		Service: func(obj client.Object) string {
 			if ws := obj.(*webv1.WebServer); ws.Status.DesiredReplicas > 0 {
 				return serviceName(ws)

@@ -33,6 +33,7 @@ const (
 	reasonStopped     = "ScaledToZero"
 	reasonCopyLost    = "CopyLost"
 	reasonAdopted     = "TakenOver"
+	reasonNotAdopted  = "NotAdopted"
 	reasonPortRange   = "PortOutOfRange"
 	reasonNoRequest   = "NoCPURequest"
 
@@ -72,6 +73,8 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	}
 	s := seen.service()
 	switch {
+	case len(next.refusals) > 0 && seen.adoptee.deployment != nil:
+		conditions.Set(webv1.ConditionAvailable, false, reasonNotAdopted, "The Deployment is not this WebServer's: see the condition Adopted")
 	case st.ReadyReplicas > 0 && !isOwned(s, ws):
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoService, "Pods are ready, and no Service leads to them")
 	case st.ReadyReplicas > 0 && len(seen.reached) == 0:
@@ -83,9 +86,12 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	default:
 		conditions.Set(webv1.ConditionAvailable, false, reasonNoPods, "No pod is ready")
 	}
-	if next.chosen.adopted {
+	switch {
+	case len(next.refusals) > 0:
+		conditions.Set(webv1.ConditionAdopted, false, reasonNotAdopted, notAdopted(next))
+	case next.chosen.adopted:
 		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, adoptedMessage(seen, next.chosen.desired))
-	} else {
+	default:
 		meta.RemoveStatusCondition(&st.Conditions, webv1.ConditionAdopted)
 	}
 	return st
@@ -133,6 +139,7 @@ func firstProblem(ws *webv1.WebServer, seen observation, next *plan, st *webv1.W
 	return status.First(
 		func() *status.Problem { return writeProblem(failure) },
 		func() *status.Problem { return seen.inputs.problem },
+		func() *status.Problem { return adoptionRefused(next) },
 		func() *status.Problem { return copyLost(ws, seen, next) },
 		func() *status.Problem { return rolledBack(ws, seen, next, st) },
 		func() *status.Problem { return missingKind(seen) },
@@ -290,20 +297,4 @@ func desiredReplicas(ws *webv1.WebServer, seen observation) int32 {
 		return *n
 	}
 	return 1
-}
-
-// adoptedMessage says what else the next change of the spec will change.
-func adoptedMessage(seen observation, desired podTemplate) string {
-	message := "The Deployment was made by another operator: its pods stay as they are until the spec changes."
-	if !drains(seen.deployment()) {
-		message += " They do not drain: the first change may fail some requests."
-	}
-	if desired.isNone() {
-		return message
-	}
-	fields := templateDifferences(desired, seen.deployment())
-	if len(fields) == 0 {
-		return message
-	}
-	return fmt.Sprintf("%s Then they get, too: %s%s", message, strings.Join(fields[:min(len(fields), differencesShown)], ", "), tooMany(fields))
 }

@@ -33,7 +33,7 @@ import (
 // stories are all of them. They need the optional kinds of routes, see installOptionalKinds.
 func stories(t testing.TB) []testkit.Scenario {
 	t.Helper()
-	return []testkit.Scenario{comesUp(), isTakenOver(), isRepaired(), isReachedFromOutside(), changesItsInputs(aCertificate(t, "", "cert")), isRolledBack(), isTriedAgain()}
+	return []testkit.Scenario{comesUp(), isTakenOver(), isAdopted(), isRepaired(), isReachedFromOutside(), changesItsInputs(aCertificate(t, "", "cert")), isRolledBack(), isTriedAgain()}
 }
 
 // story is a WebServer called "web" with one pod.

@@ -78,7 +78,10 @@ func (t podTemplate) image() string {
 	if err != nil {
 		return ""
 	}
-	return podtemplate.Container(&template.Spec, serverContainer).Image
+	if i := serverIn(&template.Spec, nil); i >= 0 {
+		return template.Spec.Containers[i].Image
+	}
+	return ""
 }
 
 // uses says whether the pods mount a snapshot of that name.
@@ -106,7 +109,7 @@ func (t podTemplate) copies() []string {
 // desiredTemplate is the pod template that a WebServer requests: the user's with the
 // server added, and with what keeps requests safe around it.
 func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
-	pod := podtemplate.From(ws.Spec.PodTemplate, labels(ws))
+	pod := podtemplate.From(ws.Spec.PodTemplate, podLabels(ws))
 	spec := &pod.Spec
 	server := podtemplate.Main(spec, serverContainer)
 	drain := ws.Spec.Rollout.DrainSeconds
@@ -254,15 +257,29 @@ func secure(spec *corev1.PodSpec) {
 	}
 }
 
-// selector is what the tutorial's operator selects by, so that its objects can be
-// taken over.
+// selector is that of a Deployment to adopt, or what the tutorial's operator selects by, so
+// that its objects can be taken over.
 func selector(ws *webv1.WebServer) map[string]string {
+	if ws.Spec.Adopt != nil {
+		return ws.Spec.Adopt.Selector
+	}
+	return tutorialLabels(ws)
+}
+
+func tutorialLabels(ws *webv1.WebServer) map[string]string {
 	return map[string]string{"app": "webserver", podsOf: names.LabelValue(ws.Name)}
 }
 
 // labels are on everything that a WebServer owns.
 func labels(ws *webv1.WebServer) map[string]string {
 	all := podtemplate.Labels(name, ws.Name)
+	maps.Copy(all, tutorialLabels(ws))
+	return all
+}
+
+// podLabels are those of the pods: the selector's values take precedence.
+func podLabels(ws *webv1.WebServer) map[string]string {
+	all := labels(ws)
 	maps.Copy(all, selector(ws))
 	return all
 }

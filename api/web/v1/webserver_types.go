@@ -56,6 +56,7 @@ type WebServerList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.content) || self.tls.path != self.content.path",fieldPath=".tls.path",message="must not be content.path: one folder cannot have both"
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || (has(self.config) ? self.tls.path != self.config.path : self.tls.path != '/etc/nginx/conf.d')",fieldPath=".tls.path",message="must not be the folder of the configuration: one folder cannot have both"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplate) || !has(self.podTemplate.spec) || !has(self.podTemplate.spec.terminationGracePeriodSeconds) || self.podTemplate.spec.terminationGracePeriodSeconds >= self.rollout.drainSeconds",fieldPath=".podTemplate.spec.terminationGracePeriodSeconds",message="must not be less than rollout.drainSeconds, for which a pod goes on serving"
+// +kubebuilder:validation:XValidation:rule="has(self.adopt) == has(oldSelf.adopt) && (!has(self.adopt) || self.adopt == oldSelf.adopt)",fieldPath=".adopt",message="must be set when the WebServer is created, and cannot be changed: delete the WebServer with --cascade=orphan, and create it again"
 type WebServerSpec struct {
 	// image is the container image of the web server, such as nginx:1.26.3. A
 	// change is rolled out rollout.maxSurge pods at a time, without a failed
@@ -152,6 +153,11 @@ type WebServerSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Rollout RolloutSpec `json:"rollout,omitempty"`
+
+	// adopt takes over an existing Deployment, and a Service, without a restart of
+	// a pod. It must be set when the WebServer is created.
+	// +optional
+	Adopt *AdoptSpec `json:"adopt,omitempty"`
 
 	// podTemplate sets everything else about the pods. The container named
 	// webserver is the server. A security context set here replaces the
@@ -349,8 +355,9 @@ const (
 	// ConditionAvailable says whether requests are answered, by the revision that
 	// the spec requests or by another one.
 	ConditionAvailable = "Available"
-	// ConditionAdopted is present while the pods are those of another operator. It
-	// says what the next change of the spec will also change.
+	// ConditionAdopted is true while the pods are those of a Deployment that was
+	// taken over: it says what the next change of the spec will also change. It is
+	// false while spec.adopt cannot be carried out: it says what would be right.
 	ConditionAdopted = "Adopted"
 )
 

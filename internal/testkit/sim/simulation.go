@@ -38,6 +38,9 @@ type Simulation struct {
 	// Always, if set, is called after every change of the cluster: it returns what must
 	// never be so.
 	Always func(c Change, r *testkit.Run) error
+	// Adopts, if set, says whether a change is one by which an operator may take over what it
+	// has not made.
+	Adopts func(c Change, r *testkit.Run) bool
 	// Service, if set, is the name of the Service by which clients connect to an object of Kinds,
 	// empty for one that is not to serve: what says that it is Ready or Available has to be served.
 	Service func(client.Object) string
@@ -242,6 +245,9 @@ func (p *player) begin(w *World, sc *testkit.Scenario) {
 		}
 		if old, is := c.Old.(*discoveryv1.EndpointSlice); is && leadsSomewhere(old) {
 			p.led[old.Labels[discoveryv1.LabelServiceName]] = w.passed()
+		}
+		if c.Old != nil && p.Adopts != nil && p.Adopts(c, p.run) {
+			own[c.New.GetUID()] = true
 		}
 		w.Fail(foreign(c, kinds, own))
 		if p.Always != nil {
