@@ -28,21 +28,21 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster) bool {
 	for _, m := range p.view.members {
 		switch {
 		case m.wasStopped():
-		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.versionFor(ec, m).String()):
-			p.setImage(ec, m.pod, p.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
+		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.view.versionFor(ec, m).String()):
+			p.setImage(ec, m.pod, p.view.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
 		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
 		case m.pod != nil && isOver(m.pod):
 			p.Remove(m.pod, "it has ended")
-		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.isOutdated(ec, m):
+		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.view.isOutdated(ec, m):
 			p.Remove(m.pod, "the members have changed before it started")
 		case m.neverRan() && (m.pod == nil || m.data == ""):
-			p.create(ec, m, p.versionFor(ec, m), foundingOf(ec))
+			p.create(ec, m, p.view.versionFor(ec, m), foundingOf(ec))
 		case m.pod != nil && pods.IsGated(m.pod, gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
 			p.letGo(m.pod)
 		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
-			s := p.joining(ec)
+			s := p.view.joining(ec)
 			s.isSealed = m.isStarted()
-			p.create(ec, m, p.versionFor(ec, m), s)
+			p.create(ec, m, p.view.versionFor(ec, m), s)
 		}
 	}
 	for _, m := range p.view.members {
@@ -77,7 +77,7 @@ func (p *plan) startAll(ec *v1beta2.EtcdCluster) {
 	}
 	for _, m := range p.view.members {
 		if m.wasStopped() {
-			change := imageChange(ec, m.pod, "start", "", p.versionFor(ec, m))
+			change := imageChange(ec, m.pod, "start", "", p.view.versionFor(ec, m))
 			change.IfSame = true // not if anybody has done anything to it since
 			p.Do(change)
 		}
@@ -93,9 +93,9 @@ func lacksImage(pod *corev1.Pod) bool {
 }
 
 // joining is how a member starts that belongs to a cluster which is there.
-func (p *plan) joining(ec *v1beta2.EtcdCluster) start {
+func (v *view) joining(ec *v1beta2.EtcdCluster) start {
 	s := start{token: string(ec.UID)}
-	for _, m := range p.view.members {
+	for _, m := range v.members {
 		switch {
 		case m.isForeign():
 			s.initial = append(s.initial, founder{m.Name, m.PeerURLs[0]})
@@ -108,9 +108,9 @@ func (p *plan) joining(ec *v1beta2.EtcdCluster) start {
 
 // isOutdated says whether a member that has not started would refuse to, because the member list
 // that its pod has is not that of the cluster.
-func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
+func (v *view) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
 	has := strings.Split(annotation.Of(m.pod, annotation.InitialCluster), ",")
-	want := strings.Split(p.joining(ec).list(), ",")
+	want := strings.Split(v.joining(ec).list(), ",")
 	slices.Sort(has)
 	slices.Sort(want)
 	return !slices.Equal(has, want)
@@ -118,14 +118,14 @@ func (p *plan) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
 
 // versionFor is the version that a member is created with: the one that it had, or that the
 // others have.
-func (p *plan) versionFor(ec *v1beta2.EtcdCluster, m *member) versions.Version {
+func (v *view) versionFor(ec *v1beta2.EtcdCluster, m *member) versions.Version {
 	if !m.version.IsZero() {
 		return m.version
 	}
 	if v, err := versions.Parse(ec.Status.CurrentVersion); err == nil {
 		return v
 	}
-	return p.view.wanted
+	return v.wanted
 }
 
 // awaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
@@ -163,7 +163,7 @@ func (p *plan) settleLearner(ec *v1beta2.EtcdCluster) bool {
 		p.remove(ec, m, "its data is lost")
 	case len(p.view.members) > int(ec.Spec.Size):
 		p.remove(ec, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
-	case !m.isStarted() && p.downgrading() != "":
+	case !m.isStarted() && p.view.downgrading() != "":
 		p.downgrade(ec, "") // until then it cannot join: see mayBeSent
 	case m.IsLearner && m.follows:
 		p.askLeader(ec, "", members.Request{What: members.Promote, ID: m.ID})
@@ -260,12 +260,12 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 		p.claim("member")
 		return true
 	}
-	if p.downgrading() != "" {
+	if p.view.downgrading() != "" {
 		p.downgrade(ec, "") // it could not join: see mayBeSent
 		return true
 	}
 	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.MemberBeingAdded), members.Request{
-		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.lowest().HasLearners(), Listed: p.view.ids(),
+		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.view.lowest().HasLearners(), Listed: p.view.ids(),
 	})
 	if r != nil {
 		r.NoDowngrade = p.view.leading().version.Minor() < 6 // before, it does not say whether one is enabled

@@ -93,7 +93,7 @@ func (p *plan) children(ec *v1beta2.EtcdCluster) {
 	p.Do(loop.Apply{Object: p.view.peers, Want: peerService(ec)}, loop.Apply{Object: p.view.clients, Want: clientService(ec)})
 	switch b := p.view.budget(); {
 	case hasBudget(ec):
-		p.Do(loop.Apply{Object: b, Want: disruptionBudget(ec, p.budgeted(ec))})
+		p.Do(loop.Apply{Object: b, Want: disruptionBudget(ec, p.view.budgeted(ec))})
 	case isOwned(ec, b) && !isEnding(b):
 		p.Remove(b, loop.NotRequested)
 	}
@@ -105,11 +105,11 @@ func (p *plan) children(ec *v1beta2.EtcdCluster) {
 
 // budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
 // available for Kubernetes, and is no voter: while there is one, nobody may be evicted.
-func (p *plan) budgeted(ec *v1beta2.EtcdCluster) int {
-	if all := len(p.view.members); p.view.voters() < all {
+func (v *view) budgeted(ec *v1beta2.EtcdCluster) int {
+	if all := len(v.members); v.voters() < all {
 		return 2*all - 1
 	}
-	return max(p.view.voters(), int(ec.Spec.Size))
+	return max(v.voters(), int(ec.Spec.Size))
 }
 
 // remark gives back the labels and owner references of pods and volumes that have lost them.
@@ -118,7 +118,7 @@ func (p *plan) remark(ec *v1beta2.EtcdCluster) {
 	for _, obj := range p.view.unmarked {
 		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
-			if !p.haveStopped(ec, r) {
+			if !p.view.haveStopped(ec, r) {
 				continue // the Services must not lead to both
 			}
 			why = "it is a member of the restored cluster"

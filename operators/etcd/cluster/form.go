@@ -42,7 +42,7 @@ func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	p.removeOthers(ec)
-	if id := p.formedBy(ec); id != 0 {
+	if id := p.view.formedBy(ec); id != 0 {
 		p.memory.ClusterID = id.String()
 		p.claim("cluster")
 		return true
@@ -118,10 +118,10 @@ func (p *plan) letGo(pod *corev1.Pod) {
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
-func (p *plan) formedBy(ec *v1beta2.EtcdCluster) members.ID {
+func (v *view) formedBy(ec *v1beta2.EtcdCluster) members.ID {
 	following := map[members.ID]int{}
 	for _, name := range ec.Status.Founders {
-		a := p.view.of(name).answer
+		a := v.of(name).answer
 		if !a.hasList() || a.status.Leader == 0 || len(a.list.Members) != len(ec.Status.Founders) {
 			continue
 		}

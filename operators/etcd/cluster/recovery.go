@@ -155,7 +155,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	case m.data == "":
 		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.pod == nil:
-		p.create(ec, m, p.versionFor(ec, m), start{force: true, token: string(ec.UID), isSealed: true})
+		p.create(ec, m, p.view.versionFor(ec, m), start{force: true, token: string(ec.UID), isSealed: true})
 	case others || isEnding(m.pod):
 		// they must not vote
 	case m.leadsAlone():
@@ -163,7 +163,7 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	case annotation.Of(m.pod, annotation.ForceNewCluster) != "true":
 		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case imageIn(m.pod) == noImage && hasStopped(m.pod):
-		p.setImage(ec, m.pod, p.versionFor(ec, m), "")
+		p.setImage(ec, m.pod, p.view.versionFor(ec, m), "")
 	}
 }
 

@@ -147,7 +147,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	default:
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
 		p.soon()
-		if r.Problem = p.keepsFromSwitch(ec); r.Problem == "" {
+		if r.Problem = p.view.keepsFromSwitch(ec); r.Problem == "" {
 			p.startSwitch(r)
 			return true
 		}
@@ -159,7 +159,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 func (p *plan) cancel(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	switch {
 	case r.Name != "" && !p.view.hasRestore(r.ID):
-		p.memory.Restored = p.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
+		p.memory.Restored = p.view.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
 	case r.Name == "" && !answersLoss(ec, r):
 	default:
 		return false
@@ -179,29 +179,29 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 
 // fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
 func (p *plan) fail(r *v1beta2.Restoring, why string) {
-	p.memory.Restoring, p.memory.Restored = nil, p.restoredOf(r, why)
+	p.memory.Restoring, p.memory.Restored = nil, p.view.restoredOf(r, why)
 	p.claim("restored")
 	p.soon()
 }
 
 // restoredOf is what status says of a restore that came to its end.
-func (p *plan) restoredOf(r *v1beta2.Restoring, failure string) *v1beta2.Restored {
+func (v *view) restoredOf(r *v1beta2.Restoring, failure string) *v1beta2.Restored {
 	return &v1beta2.Restored{
 		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
-		Time: timeOf(p.view.now),
+		Time: timeOf(v.now),
 	}
 }
 
 // keepsFromSwitch is what the switch has to wait for; empty if for nothing. A member of which nobody
 // knows whether it runs could not be known to have stopped.
-func (p *plan) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
+func (v *view) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
 	switch loss := ec.Status.QuorumLoss; {
 	case loss != nil && loss.From != "":
 		return "waiting for the cluster to be started again from member " + loss.From
 	case ec.Status.ClusterID == "" && len(ec.Status.Founders) > 0 && loss == nil:
 		return "waiting for the cluster to be created"
 	}
-	for _, m := range p.view.present {
+	for _, m := range v.present {
 		switch pod := m.pod; {
 		case pod == nil:
 		case isEnding(pod):
@@ -293,7 +293,7 @@ func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bo
 	if !isComplete || r.KeepOld && !p.setAside(r) {
 		return false
 	}
-	p.memory.Restoring, p.memory.Restored = nil, p.restoredOf(r, "")
+	p.memory.Restoring, p.memory.Restored = nil, p.view.restoredOf(r, "")
 	if r.KeepOld {
 		p.memory.Restored.KeptPersistentVolumeClaims = p.view.kept
 	}

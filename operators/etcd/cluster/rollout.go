@@ -25,9 +25,9 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
 	step, err := p.step()
 	if err != nil {
 		p.stall(reasonVersionRefused, "%v", err)
-		step = p.lowest()
+		step = p.view.lowest()
 	}
-	if (step != p.lowest() || step != p.highest()) && p.prepare(ec, step) {
+	if (step != p.view.lowest() || step != p.view.highest()) && p.prepare(ec, step) {
 		return true
 	}
 	return p.changeOne(ec, step) || p.settleDowngrade(ec, step)
@@ -36,7 +36,7 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
 func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if m := p.view.of(p.memory.MemberBeingUpdated); !m.isMember || p.isComplete(ec, m, step) {
+	if m := p.view.of(p.memory.MemberBeingUpdated); !m.isMember || m.isComplete(ec, step) {
 		p.memory.MemberBeingUpdated = ""
 	}
 	next := p.nextToChange(ec, step)
@@ -49,7 +49,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 		p.soon()
 	}
 	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(next, imageOf(ec, step.String()))))
-	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !p.isSettled(m) })
+	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !m.isSettled() })
 	if others != nil {
 		if others.needsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
 			p.restart(others, "to trust another CA: nobody can talk to it")
@@ -98,7 +98,7 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *mem
 	var next *member
 	for _, m := range p.view.members {
 		switch {
-		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !p.differs(ec, m, step):
+		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !m.differs(ec, step):
 		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.name:
 		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
 			next = m
@@ -108,12 +108,12 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *mem
 }
 
 // isComplete says whether a member is as it is to be, and follows the leader.
-func (p *plan) isComplete(ec *v1beta2.EtcdCluster, m *member, step versions.Version) bool {
-	return p.isSettled(m) && !p.differs(ec, m, step)
+func (m *member) isComplete(ec *v1beta2.EtcdCluster, step versions.Version) bool {
+	return m.isSettled() && !m.differs(ec, step)
 }
 
 // differs says whether a member's pod is not as it is to be.
-func (p *plan) differs(ec *v1beta2.EtcdCluster, m *member, step versions.Version) bool {
+func (m *member) differs(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	if imageIn(m.pod) != imageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
 		return true
 	}
@@ -147,7 +147,7 @@ func (p *plan) restart(m *member, why string) {
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.
-func (p *plan) isSettled(m *member) bool {
+func (m *member) isSettled() bool {
 	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == annotation.Of(m.pod, annotation.Version)
 }
 
@@ -189,7 +189,7 @@ func withImage(pod *corev1.Pod, part, why, image string, annotations map[string]
 
 // repairImage gives a member that does not start the image that the others have.
 func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *member) bool {
-	lowest := p.lowest()
+	lowest := p.view.lowest()
 	if lowest.IsZero() || imageIn(m.pod) == imageOf(ec, lowest.String()) {
 		return false
 	}

@@ -127,7 +127,7 @@ func seedClaim(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) *corev1.Persistent
 // created again by somebody who does not know that does not run.
 func (p *plan) createSeed(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	m := p.view.seed
-	version, pod := p.versionFor(ec, m).String(), m.pod
+	version, pod := p.view.versionFor(ec, m).String(), m.pod
 	if m.isOnVolume && m.claim == nil {
 		p.Do(loop.Create{Object: seedClaim(ec, r), IfCurrent: true})
 	}
@@ -195,8 +195,8 @@ func (v *view) hiddenSeed() []client.Object {
 }
 
 // haveStopped says whether no replaced member runs, or can be started again.
-func (p *plan) haveStopped(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
-	for _, m := range p.view.present {
+func (v *view) haveStopped(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+	for _, m := range v.present {
 		isOld := slices.Contains(r.Replaced, m.name) || m.was.Name == "" && m.name != ec.Status.MemberBeingAdded
 		if m.pod == nil || !isOld || isOver(m.pod) {
 			continue

@@ -32,7 +32,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	if leader == nil || !p.view.isCurrent {
 		return false
 	}
-	alarms, revision, full := p.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.FullDatabase
+	alarms, revision, full := p.view.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.FullDatabase
 	if len(alarms) == 0 {
 		p.noteRoom(revision)
 		return false

@@ -45,7 +45,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 	} else {
 		st.Leader = ""
 	}
-	if lowest := next.lowest(); !lowest.IsZero() {
+	if lowest := next.view.lowest(); !lowest.IsZero() {
 		st.CurrentVersion = lowest.String()
 	}
 	st.TargetVersion = next.target
@@ -255,7 +255,7 @@ func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string 
 }
 
 func full(next *plan) *status.Problem {
-	if len(next.alarms(members.NoSpace)) == 0 {
+	if len(next.view.alarms(members.NoSpace)) == 0 {
 		return nil
 	}
 	return &status.Problem{Reason: reasonNoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}

@@ -12,9 +12,9 @@ import (
 // the first of them has it.
 
 // lowest is the lowest version of the members, as far as they have one.
-func (p *plan) lowest() versions.Version {
+func (v *view) lowest() versions.Version {
 	var lowest versions.Version
-	for _, m := range p.view.members {
+	for _, m := range v.members {
 		if !m.version.IsZero() && (lowest.IsZero() || m.version.Less(lowest)) {
 			lowest = m.version
 		}
@@ -24,7 +24,7 @@ func (p *plan) lowest() versions.Version {
 
 // step is the version that members are changed to next.
 func (p *plan) step() (versions.Version, error) {
-	lowest, highest := p.lowest(), p.highest()
+	lowest, highest := p.view.lowest(), p.view.highest()
 	if lowest.IsZero() {
 		return p.view.wanted, nil
 	}
@@ -45,9 +45,9 @@ func (p *plan) step() (versions.Version, error) {
 }
 
 // highest is the highest version of the members.
-func (p *plan) highest() versions.Version {
+func (v *view) highest() versions.Version {
 	var highest versions.Version
-	for _, m := range p.view.members {
+	for _, m := range v.members {
 		if highest.Less(m.version) {
 			highest = m.version
 		}
@@ -58,7 +58,7 @@ func (p *plan) highest() versions.Version {
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
 func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	highest := p.highest()
+	highest := p.view.highest()
 	switch {
 	case p.view.leading() == nil:
 		return true
@@ -66,7 +66,7 @@ func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 		return false // it is under way
 	case step.Minor() < highest.Minor():
 		return p.enableDowngrade(ec, step)
-	case step.Minor() == 7 && p.lowest().Minor() == 6:
+	case step.Minor() == 7 && p.view.lowest().Minor() == 6:
 		return p.writeOut(ec)
 	}
 	return false
@@ -77,14 +77,14 @@ func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	to := step.MinorString()
 	p.soon()
-	if p.downgrading() != to {
+	if p.view.downgrading() != to {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
-		if p.view.isWhole() && p.isStoredAs(p.highest().MinorString()) {
+		if p.view.isWhole() && p.view.isStoredAs(p.view.highest().MinorString()) {
 			p.downgrade(ec, to)
 		}
 		return true
 	}
-	return !p.isStoredAs(to)
+	return !p.view.isStoredAs(to)
 }
 
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
@@ -96,16 +96,16 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	p.doing += ", whose data is written out first"
-	switch downgrading, isPrepared := p.downgrading(), ec.Status.DataPreparedFor == "3.7"; {
-	case isPrepared && downgrading == "" && p.isStoredAs("3.6"):
+	switch downgrading, isPrepared := p.view.downgrading(), ec.Status.DataPreparedFor == "3.7"; {
+	case isPrepared && downgrading == "" && p.view.isStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
 		p.downgrade(ec, "")
 	case isPrepared:
 		// the format is being changed back
-	case downgrading == "" && p.isStoredAs("3.6"):
+	case downgrading == "" && p.view.isStoredAs("3.6"):
 		p.downgrade(ec, "3.5")
-	case downgrading == "3.5" && p.isStoredAs("3.5"):
+	case downgrading == "3.5" && p.view.isStoredAs("3.5"):
 		p.memory.DataPreparedFor = "3.7"
 		p.claim("prepared")
 	}
@@ -115,11 +115,11 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
 func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if p.memory.DataPreparedFor != "" && p.lowest().MinorString() == p.memory.DataPreparedFor {
+	if p.memory.DataPreparedFor != "" && p.view.lowest().MinorString() == p.memory.DataPreparedFor {
 		p.memory.DataPreparedFor = ""
 	}
-	enabled, err := versions.ParseMinor(p.downgrading())
-	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.lowest() != step {
+	enabled, err := versions.ParseMinor(p.view.downgrading())
+	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.view.lowest() != step {
 		return false
 	}
 	p.downgrade(ec, "")
@@ -136,16 +136,16 @@ func (p *plan) downgrade(ec *v1beta2.EtcdCluster, to string) {
 }
 
 // downgrading is the version that a downgrade is enabled to; empty if none is.
-func (p *plan) downgrading() string {
-	if m := p.view.leading(); m != nil {
+func (v *view) downgrading() string {
+	if m := v.leading(); m != nil {
 		return m.answer.status.Downgrading
 	}
 	return ""
 }
 
 // isStoredAs says whether all members have their data in the format of a minor version.
-func (p *plan) isStoredAs(minor string) bool {
-	return p.view.find(func(m *member) bool {
+func (v *view) isStoredAs(minor string) bool {
+	return v.find(func(m *member) bool {
 		return !m.hasAnswered() || versions.MinorOf(m.answer.status.StorageVersion) != minor
 	}) == nil
 }

@@ -55,7 +55,7 @@ func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
 	if !p.view.isCurrent {
 		return false
 	}
-	for _, alarm := range p.alarms(members.Corrupt) {
+	for _, alarm := range p.view.alarms(members.Corrupt) {
 		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
 			p.soon()
 			p.askLeader(ec, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
@@ -66,9 +66,9 @@ func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
 }
 
 // alarms are the alarms of a type, as the leader has them.
-func (p *plan) alarms(kind string) []members.Alarm {
+func (v *view) alarms(kind string) []members.Alarm {
 	var all []members.Alarm
-	if m := p.view.leading(); m != nil {
+	if m := v.leading(); m != nil {
 		for _, alarm := range m.answer.status.Alarms {
 			if alarm.Type == kind {
 				all = append(all, alarm)
