@@ -36,6 +36,9 @@ const usage = `localcluster runs a real Kubernetes, as root, on Linux.
                                                     a cluster for as long as a command runs
   localcluster node   [--dir DIR] NAME off|on|pause|resume
                                                     switch a node off, as when the power fails, or on; stop its processes
+  localcluster cut    [--dir DIR] [--one-way] [--loss PERCENT] A B
+                                                    drop packets between A and B: nodes, pods as NAMESPACE/NAME, or api
+  localcluster heal   [--dir DIR] [A B]             drop no more, between A and B or at all
   localcluster load   [--dir DIR] NAME FILE...      make an image of files and load it; FILE may be PATH-IN-IMAGE=FILE,
                                                     the first one is run; or load an image from an OCI archive, FILE.tar
   localcluster image  [--dir DIR] NAME...           make images of the list below and load them
@@ -77,6 +80,8 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	zones := flags.String("zones", "", "for up and run: the nodes' zones, separated by commas, dealt out in turn")
 	family := flags.String("family", "ipv4", "for up and run: the addresses' family: ipv4, ipv6, dual, or ipv6,ipv4 for both with that first")
 	domain := flags.String("domain", "cluster.local", "for up and run: what names of Services end in")
+	oneWay := flags.Bool("one-way", false, "for cut: drop packets from A to B only")
+	loss := flags.Int("loss", 100, "for cut: how many of a hundred packets are dropped")
 	stock := flags.String("images", "", "images to load, separated by commas, or all; a few basic ones always are")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -99,7 +104,7 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 	case "help", "--help", "-h":
 		flags.Usage()
 		return 0, nil
-	case "up", "down", "run", "load", "image", "node":
+	case "up", "down", "run", "load", "image", "node", "cut", "heal":
 		if os.Geteuid() != 0 {
 			return 1, errors.New("namespaces, mounts and network devices take root")
 		}
@@ -141,6 +146,10 @@ func run(ctx context.Context, command string, args []string) (int, error) {
 		return 0, c.Load(ctx, rest[0], rest[1:])
 	case command == "node" && len(rest) == 2:
 		return 0, c.Node(ctx, rest[0], rest[1])
+	case command == "cut" && len(rest) == 2 && *loss > 0 && *loss <= 100:
+		return 0, c.Cut(ctx, rest[0], rest[1], *oneWay, *loss)
+	case command == "heal" && (len(rest) == 0 || len(rest) == 2):
+		return 0, c.Heal(ctx, rest)
 	case command == "image" && len(rest) > 0:
 		return 0, c.LoadStock(ctx, rest)
 	}

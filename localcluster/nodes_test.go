@@ -59,11 +59,7 @@ func TestNodes(t *testing.T) {
 			eventually(t, from.name+" reaches the Service", func() bool {
 				return strings.HasPrefix(c.fetch(from, "spread.default.svc.cluster.local"), "spread-")
 			})
-			// It answers in plain text that it wants TLS.
-			refusal, _ := c.command("exec", from.name, "--", "timeout", "2", "wget", "-qO-", "http://kubernetes.default.svc.cluster.local:443").CombinedOutput()
-			if !strings.Contains(string(refusal), "400 Bad Request") {
-				t.Errorf("%s asks the API server: %s", from.name, refusal)
-			}
+			eventually(t, from.name+" reaches the API server", func() bool { return c.asksAPI(from) })
 		}
 	})
 	t.Run("the NodePort of every node from the host", func(t *testing.T) {
@@ -80,6 +76,7 @@ func TestNodes(t *testing.T) {
 		c.run("node", "--dir", c.dir, "localcluster-2", "resume")
 		eventually(t, "it answers afterwards", func() bool { return c.fetch(first, second.ip) == second.name })
 	})
+	c.cuts(first, second, podOn(t, pods, "localcluster-3")) // and the last cut, of localcluster-2 from -3, stays
 	t.Run("a node is off, and on again with its files", func(t *testing.T) {
 		entry := c.entry()
 		c.run("node", "--dir", c.dir, "localcluster-3", "off")
@@ -93,8 +90,16 @@ func TestNodes(t *testing.T) {
 			boots, err := c.command("exec", "disk-0", "--", "cat", "/data/boots").Output()
 			return err == nil && string(boots) == "boot\nboot\n"
 		})
+		third := podOn(t, c.spreadPods(), "localcluster-3")
+		eventually(t, "a pod on it serves again", func() bool {
+			third = podOn(t, c.spreadPods(), "localcluster-3") // it has another address
+			return c.fetch(first, third.ip) == third.name
+		})
+		if c.fetch(third, second.ip) != "" {
+			t.Error("it is not cut from localcluster-2 any more")
+		}
+		c.run("heal", "--dir", c.dir)
 		eventually(t, "pods reach each other as before", func() bool {
-			third := podOn(t, c.spreadPods(), "localcluster-3") // it has another address
 			return c.fetch(first, third.ip) == third.name && c.fetch(third, second.ip) == second.name
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,18 +44,20 @@ func (c *Cluster) deploy(ctx context.Context, entry host.Entry) error {
 			return err
 		}
 	}
-	return c.kubectl(ctx, &all, "apply", "--server-side", "--force-conflicts", "--field-manager=localcluster", "--filename=-")
+	_, err = c.kubectl(ctx, &all, "apply", "--server-side", "--force-conflicts", "--field-manager=localcluster", "--filename=-")
+	return err
 }
 
 // kubectl runs kubectl as the administrator.
-func (c *Cluster) kubectl(ctx context.Context, in io.Reader, args ...string) error {
+func (c *Cluster) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
 	cmd.Stdin = in
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s\nthe API server's log: %s", strings.Join(args, " "), err, bytes.TrimSpace(out),
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s\nthe API server's log: %s", strings.Join(args, " "), err, bytes.TrimSpace(out),
 			filepath.Join(c.Dir, node.LogDir, "kube-apiserver.log"))
 	}
-	return nil
+	return string(out), nil
 }
 
 // Load loads an image: from an archive, or one that it makes of files.
@@ -178,7 +181,57 @@ func (c *Cluster) Node(ctx context.Context, name, do string) error {
 	if err != nil {
 		return err
 	}
-	return node.Tell(ctx, entry.Init.PID, name, do)
+	return node.Tell(ctx, entry.Init.PID, node.Request{Node: name, Do: do})
+}
+
+// Cut drops a share of the packets between two ends: nodes, pods as
+// NAMESPACE/NAME, or the API server.
+func (c *Cluster) Cut(ctx context.Context, a, b string, oneWay bool, loss int) error {
+	entry, err := c.running()
+	if err != nil {
+		return err
+	}
+	cut := &node.Cut{OneWay: oneWay, Loss: loss}
+	if cut.A, err = c.cutEnd(ctx, a); err != nil {
+		return err
+	}
+	if cut.B, err = c.cutEnd(ctx, b); err != nil {
+		return err
+	}
+	return node.Tell(ctx, entry.Init.PID, node.Request{Do: node.MakeCut, Cut: cut})
+}
+
+// Heal undoes the cut between two ends, or all without any.
+func (c *Cluster) Heal(ctx context.Context, ends []string) error {
+	entry, err := c.running()
+	if err != nil {
+		return err
+	}
+	return node.Tell(ctx, entry.Init.PID, node.Request{Do: node.Heal, Ends: ends})
+}
+
+// cutEnd is what has that name, with the addresses that a pod has now.
+func (c *Cluster) cutEnd(ctx context.Context, name string) (node.End, error) {
+	end := node.End{Name: name}
+	namespace, pod, isPod := strings.Cut(name, "/")
+	if !isPod {
+		return end, nil
+	}
+	out, err := c.kubectl(ctx, nil, "get", "pod", "--namespace="+namespace, pod, "--output=jsonpath={.status.podIPs[*].ip}")
+	if err != nil {
+		return end, err
+	}
+	for address := range strings.FieldsSeq(out) {
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			return end, err
+		}
+		end.IPs = append(end.IPs, ip)
+	}
+	if len(end.IPs) == 0 {
+		return end, fmt.Errorf("pod %s has no address yet", name)
+	}
+	return end, nil
 }
 
 // has looks for all of an image's names, with its digest, in ctr's list: a

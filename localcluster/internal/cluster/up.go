@@ -208,7 +208,7 @@ func nodes(count int) string {
 func (c *Cluster) wait(ctx context.Context, limit time.Duration, args ...string) error {
 	deadline := pace.In(limit)
 	for {
-		err := c.kubectl(ctx, nil, append(args, "--timeout=10s")...)
+		_, err := c.kubectl(ctx, nil, append(args, "--timeout=10s")...)
 		if err == nil {
 			return nil
 		}

@@ -21,6 +21,12 @@ import (
 // InitCommand is how this program calls itself to be PID 1 of a node.
 const InitCommand = "__init"
 
+// What can be done to the network.
+const (
+	MakeCut = "cut"
+	Heal    = "heal"
+)
+
 // What can be done to a further node.
 const (
 	Off    = "off"    // everything on it dies, as when the power fails
@@ -93,6 +99,11 @@ func (s *supervisor) startProcess(n *further) (err error) {
 	}
 	if err := markRunning(n.name(), pid); err != nil {
 		return err
+	}
+	if len(s.cuts) > 0 {
+		if err := s.restoreCuts(pid, n.spec.Link); err != nil {
+			return err
+		}
 	}
 	return json.NewEncoder(settings).Encode(n.spec)
 }
@@ -251,18 +262,23 @@ func unmarkRunning(name string) error {
 	return err
 }
 
-// A request is what Tell sends.
-type request struct{ Node, Do string }
+// A Request is what Tell sends: something to do to a node, or to the network.
+type Request struct {
+	Do   string
+	Node string   `json:",omitempty"`
+	Cut  *Cut     `json:",omitempty"`
+	Ends []string `json:",omitempty"` // of what is to heal; none for all
+}
 
-// Tell has the cluster, by its PID 1 on the host, do something to a node.
-func Tell(ctx context.Context, init int, name, do string) error {
+// Tell has the cluster, by its PID 1 on the host, do something.
+func Tell(ctx context.Context, init int, r Request) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", init, controlSocket))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err := json.NewEncoder(conn).Encode(request{Node: name, Do: do}); err != nil {
+	if err := json.NewEncoder(conn).Encode(r); err != nil {
 		return err
 	}
 	var answer Message
@@ -287,7 +303,7 @@ func (s *supervisor) listen() error {
 			if err != nil {
 				return
 			}
-			var r request
+			var r Request
 			if err := json.NewDecoder(conn).Decode(&r); err == nil {
 				var answer Message
 				if err := s.do(r); err != nil {
@@ -301,7 +317,13 @@ func (s *supervisor) listen() error {
 	return nil
 }
 
-func (s *supervisor) do(r request) error {
+func (s *supervisor) do(r Request) error {
+	switch r.Do {
+	case MakeCut:
+		return s.cut(*r.Cut)
+	case Heal:
+		return s.heal(r.Ends)
+	}
 	n, err := s.find(r.Node)
 	if err != nil {
 		return err

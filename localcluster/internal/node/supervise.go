@@ -70,6 +70,9 @@ type supervisor struct {
 	logs string
 	// further are the other nodes, if this is the first one.
 	further []*further
+	// cuts are those of the network now. Like what happens to nodes, they are
+	// made by one request at a time.
+	cuts []Cut
 	// ended gets an error that names the component when one has ended.
 	ended chan error
 }
@@ -239,16 +242,20 @@ func (s *supervisor) setUpNAT() error {
 
 func (s *supervisor) hidePods() error {
 	for i, pods := range s.spec.self().Pods {
-		program := "iptables"
-		if pods.Addr().Is6() {
-			program = "ip6tables"
-		}
-		if err := s.processes.run("iptables", program, "--table", "nat", "--append", "POSTROUTING",
+		if err := s.processes.run("iptables", iptables(s.spec.Families[i]), "--table", "nat", "--append", "POSTROUTING",
 			"--source", pods.String(), "!", "--destination", s.spec.podNets()[i].String(), "--out-interface", s.spec.Link, "--jump", "MASQUERADE"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// iptables is the program for a family.
+func iptables(family host.Family) string {
+	if family == host.IPv6 {
+		return "ip6tables"
+	}
+	return "iptables"
 }
 
 func (s *supervisor) launch(components ...component) error {
