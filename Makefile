@@ -72,7 +72,7 @@ ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep,
 	@$(DOCTOR) --quiet ci
 	$(TOGETHER) programs-test static
 	$(MAKE) --no-print-directory sweep
-	$(TOGETHER) e2e install-test SKIP='Walkthrough|^TestAlone'
+	$(TOGETHER) e2e install-test walkthroughs NETWORK='--family ipv6 --domain example.internal' SKIP='Walkthrough|^TestAlone'
 	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
 
 .PHONY: static
@@ -237,8 +237,11 @@ first-tests: assets ## unit, and those tests with an API server that are over in
 	go test -C tools ./crdtrim
 
 .PHONY: walkthroughs
-walkthroughs: build ## The guides of all kinds, word for word, on a local cluster of its own
-	$(LOCALCLUSTER) run --images $(GUIDE_IMAGES) -- env RUN='Walkthrough' hack/e2e.sh all
+walkthroughs: build ## The guides of all kinds, word for word, on a local cluster of its own; NETWORK='--family ipv6' is another one
+	$(LOCALCLUSTER) run --images $(GUIDE_IMAGES) $(NETWORK) -- env RUN='Walkthrough' hack/e2e.sh all
+
+# How its network differs from the usual one. CI has IPv4 in make test, and IPv6 and another domain after that.
+NETWORK ?=
 
 # The images that they use.
 GUIDE_IMAGES = memcached:1.6.18,memcached:1.6.38,nginx:1.22.1,nginx:1.26.3,quay.io/coreos/etcd:v3.6.16
