@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // GuideCommands are the blocks of commands, ```bash, in a section of a page of docs; of the whole page if section is
@@ -64,4 +65,27 @@ func kubeconfig(t testing.TB, namespace string) string {
 	}
 	Kubectl(t, "--kubeconfig", file, "config", "set-context", "--current", "--namespace="+namespace)
 	return file
+}
+
+// LeavesByGuide deletes an object as a section of docs/moving/leaving.md has it, word for word: its pods stay as they
+// are, and nothing has an owner or the operator's label any more.
+func LeavesByGuide(t testing.TB, namespace, section, pods string) {
+	t.Helper()
+	get := func(what, fields string) string {
+		return Kubectl(t, "get", what, "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name} `+fields+`{"\n"}{end}`)
+	}
+	uids := func() string { return get(pods, `{.metadata.uid} {.status.containerStatuses[*].restartCount}`) }
+	before := uids()
+	for _, commands := range GuideCommands(t, "moving/leaving.md", section, 2) {
+		RunGuide(t, namespace, commands)
+	}
+	time.Sleep(5 * time.Second) // the garbage collector or the operator could still do something
+	if after := uids(); after != before || before == "" {
+		t.Errorf("the pods were\n%s\nand are\n%s", before, after)
+	}
+	const made = "deployments,services,poddisruptionbudgets"
+	if owners := get(made, `{.metadata.ownerReferences}{.metadata.labels.app\.kubernetes\.io/managed-by}`); strings.Contains(owners, "operator") ||
+		strings.Contains(owners, "uid") || strings.Count(owners, "\n") < 3 {
+		t.Errorf("what is left:\n%s", owners)
+	}
 }

@@ -111,3 +111,11 @@ func requests(t *testing.T, url string) (judge func(testing.TB)) {
 		}
 	}
 }
+
+// TestLeaveWebServer: without its WebServer, what it has made runs on.
+func TestLeaveWebServer(t *testing.T) {
+	ns := e2e.NewNamespace(t)
+	e2e.Apply(t, ns, "apiVersion: my.domain/v1\nkind: WebServer\nmetadata: {name: web}\nspec: {image: \""+oldNginx+"\", replicas: 2}\n")
+	webURL(t, ns, "web")
+	e2e.LeavesByGuide(t, ns, "From a WebServer", "pods")
+}
