@@ -72,14 +72,17 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	}
 	next.children(ec)
 	next.remark(ec)
-	if seen.taken != nil {
-		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
-	} else {
+	switch {
+	case seen.taken == nil:
 		for _, step := range steps {
 			if step(next, ec) {
 				break
 			}
 		}
+	case ec.Spec.AdoptExisting && isOrphan(ec, seen.taken): // a late cache hid it when the others were taken in
+		next.adopt(ec, seen.taken)
+	default:
+		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
 	}
 	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
 		next.later()

@@ -83,7 +83,9 @@ func TestDecide(t *testing.T) {
 		"status was emptied, all silent: wait":     {world: healthy(anEtcd(), 1, 2, 3).silences(1, 2, 3).forgets(), problem: "StatusEmptied: Status was emptied, and no member"},
 		"status was emptied, volumes: start them":  {world: healthy(anEtcd(onVolumes, adopting), 1, 2, 3).losesPod(1, 2, 3).forgets(), want: "create Pod #2; create Pod #1; create Pod #3", problem: "StatusEmptied"},
 		"nobody's pods: the user decides":          {world: healthy(anEtcd(), 1).finds().forgets(), problem: "ExistingMembers: Pod example-"},
-		"nobody's pods, to be adopted":             {world: healthy(anEtcd(onVolumes, adopting), 1).finds().forgets(), want: "patch Pod/marks #1; patch PersistentVolumeClaim/marks #1"},
+		"nobody's pods, to be adopted":             {world: healthy(anEtcd(onVolumes, adopting), 1).finds().forgets(), want: "patch Pod/marks #1; patch PersistentVolumeClaim/marks #1", problem: "ExistingMembers: Taking in"},
+		"nobody's pod of a member, to be adopted":  {world: healthy(anEtcd(adopting), 1, 2, 3).taken(3).orphans(3), want: "patch Pod/marks #3", problem: "ExistingMembers: Taking in"},
+		"nobody's pod of a member":                 {world: healthy(anEtcd(), 1, 2, 3).taken(3).orphans(3), problem: "NameConflict"},
 		"nobody's volumes, for emptyDirs":          {world: healthy(anEtcd(onVolumes, adopting), 1).losesPod(1).finds(noVolumes).forgets(), problem: "ExistingMembers: PersistentVolumeClaim example-"},
 		"pods of an earlier cluster end: wait":     {world: healthy(anEtcd(adopting), 1).finds(ofEarlier).forgets(), problem: "ExistingMembers: Waiting"},
 		"pods of another kind have the labels":     {world: healthy(anEtcd(adopting), 1).finds(ofStatefulSet).forgets(), problem: "ExistingMembers: The labels"},
@@ -235,6 +237,12 @@ func (w *world) finds(changes ...func(*world, client.Object)) *world {
 			change(w, obj)
 		}
 	}
+	return w
+}
+
+// orphans takes the owner from a pod.
+func (w *world) orphans(n int64) *world {
+	w.seen.pods[w.name(n)].OwnerReferences = nil
 	return w
 }
 

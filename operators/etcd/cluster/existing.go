@@ -99,12 +99,24 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 	case !hasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
 		p.stall(reasonExisting, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
 	default:
-		for _, obj := range orphans {
-			p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
-		}
+		p.adopt(ec, orphans...)
 	}
 	p.later()
 	return true
+}
+
+// adopt takes in what may be of the cluster, as the user wants it.
+func (p *plan) adopt(ec *v1beta2.EtcdCluster, orphans ...client.Object) {
+	for _, obj := range orphans {
+		p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
+	}
+	p.report(status.Problem{Reason: reasonExisting, Retriable: true, Message: "Taking in " + named(orphans)})
+	p.later()
+}
+
+// isOrphan says whether an object may be of a cluster, and is nobody's.
+func isOrphan(ec *v1beta2.EtcdCluster, obj client.Object) bool {
+	return mayBeOf(ec, obj) && isMemberName(ec, obj.GetName()) && metav1.GetControllerOf(obj) == nil && !isEnding(obj)
 }
 
 func isClaim(obj client.Object) bool {
