@@ -112,10 +112,18 @@ func requests(t *testing.T, url string) (judge func(testing.TB)) {
 	}
 }
 
-// TestLeaveWebServer: without its WebServer, what it has made runs on.
+// TestLeaveWebServer: without its WebServer, what it has made runs on; and a new one of its name takes it back.
 func TestLeaveWebServer(t *testing.T) {
 	ns := e2e.NewNamespace(t)
-	e2e.Apply(t, ns, "apiVersion: my.domain/v1\nkind: WebServer\nmetadata: {name: web}\nspec: {image: \""+oldNginx+"\", replicas: 2}\n")
-	webURL(t, ns, "web")
+	apply := func() {
+		e2e.Apply(t, ns, "apiVersion: my.domain/v1\nkind: WebServer\nmetadata: {name: web}\nspec: {image: \""+oldNginx+"\", replicas: 2}\n")
+		webURL(t, ns, "web")
+	}
+	apply()
 	e2e.LeavesByGuide(t, ns, "From a WebServer", "pods")
+	before := strings.Join(podNames(t, ns, "web"), " ")
+	apply()
+	if after := strings.Join(podNames(t, ns, "web"), " "); after != before {
+		t.Errorf("the pods were %s, and are %s", before, after)
+	}
 }
