@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,8 +119,9 @@ kind: Service
 metadata: {name: outside}
 spec: {type: NodePort, selector: {etcd_cluster: example}, ports: [{port: 2379}]}
 `)
-	address := e.kubectl("get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`) + ":" +
-		e.kubectl("get", "service", "outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	address := net.JoinHostPort(
+		e.kubectl("get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`),
+		e.kubectl("get", "service", "outside", "-o", "jsonpath={.spec.ports[0].nodePort}"))
 	return func() []string { return []string{address} }
 }
 

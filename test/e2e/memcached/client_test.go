@@ -118,8 +118,9 @@ spec:
   selector: {statefulset.kubernetes.io/pod-name: %[1]s}
   ports: [{port: 11211}]
 `, pod))
-	return strings.Fields(e2e.Kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`))[0] + ":" +
-		e2e.Kubectl(t, "get", "service", pod+"-outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
+	return net.JoinHostPort(
+		strings.Fields(e2e.Kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`))[0],
+		e2e.Kubectl(t, "get", "service", pod+"-outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}"))
 }
 
 // mustDial connects to a server once it can be reached.

@@ -5,6 +5,7 @@ package webserver
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/url"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ spec:
 		}
 		port := e2e.Kubectl(t, "get", "service", "secure-service", "-n", ns, "-o", `jsonpath={.spec.ports[?(@.name=="https")].nodePort}`)
 		pace.Eventually(t, 2*time.Minute, func() error {
-			conn, err := tls.Dial("tcp", at.Hostname()+":"+port, &tls.Config{InsecureSkipVerify: true})
+			conn, err := tls.Dial("tcp", net.JoinHostPort(at.Hostname(), port), &tls.Config{InsecureSkipVerify: true})
 			if err != nil {
 				return err
 			}
