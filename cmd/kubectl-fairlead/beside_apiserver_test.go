@@ -135,7 +135,7 @@ func TestStatusBeside(t *testing.T) {
 	has(status(all, "etcd/db"),
 		"lag db-0: 0 of 1200 entries behind; database 1.5 GiB, 20.0 KiB of it used, 75% of the quota of 2.0 GiB",
 		"db-1: 100 of 1200 entries behind", "db-2: unknown: it does not answer",
-		"backups hourly: last ", "; last proved 1h0m0s ago",
+		"backups hourly: last ", "; last proved 1h0m",
 		"db-server-tls: 42 days left, until ", "db-peer-tls: 42 days left", "db-client-tls: unknown: no certificate is in it",
 		`db-ca-tls: unknown: secrets "db-ca-tls" not found`,
 		"drains evictions allowed now: 1 (pods healthy: 3 of 3, to stay healthy: 2)")
