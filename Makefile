@@ -183,8 +183,8 @@ simulate: ## Play HISTORIES histories of the stories of $OPERATOR from SEED on, 
 LOCALCLUSTER_PACKAGES = . ./internal/... ./components/pause
 
 .PHONY: lint
-lint: generators ## go vet, golangci-lint, and actionlint over .github/workflows
-	go build -C tools/golangci-lint -o $(BIN)/ tool
+lint: generators ## go vet, golangci-lint, kube-api-linter over api, and actionlint over .github/workflows
+	go build -C tools/golangci-lint -o $(BIN)/ .
 	$(BIN)/golangci-lint run --build-tags apiserver,e2e
 	cd localcluster && $(BIN)/golangci-lint run --config ../.golangci.yml --build-tags cluster $(LOCALCLUSTER_PACKAGES)
 	cd tools && $(BIN)/golangci-lint run --config ../.golangci.yml

@@ -24,7 +24,9 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Memcached struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the desired state. All fields are optional: an empty spec is one
@@ -385,11 +387,14 @@ const (
 type UpgradeStatus struct {
 	// revision is the revision that the servers change to: a hash of their pod
 	// template.
+	// +required
 	Revision string `json:"revision"`
 	// kind says what the change does to the cache. Warm keeps the items; Cold
 	// loses them, server by server; Untouched does not restart memcached.
+	// +required
 	Kind UpgradeKind `json:"kind"`
 	// message says what changes, and what that means for the cache.
+	// +required
 	Message string `json:"message"`
 	// updated is the number of servers that have been changed.
 	// +optional
@@ -406,10 +411,13 @@ type UpgradeStatus struct {
 // FailedPull is an image that was pulled to a node and does not start there.
 type FailedPull struct {
 	// image is the name of the image.
+	// +required
 	Image string `json:"image"`
 	// node is the name of the node.
+	// +required
 	Node string `json:"node"`
 	// message says how the container of the image ended.
+	// +required
 	Message string `json:"message"`
 }
 

@@ -18,10 +18,13 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type EtcdBackup struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the desired state.
+	// +required
 	Spec BackupSpec `json:"spec"`
 
 	// status is the observed state. Written by the operator.
@@ -70,6 +73,7 @@ type BackupSpec struct {
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
 
 	// storageType is where to: S3, GCS, ABS or PersistentVolumeClaim.
+	// +required
 	StorageType StorageType `json:"storageType"`
 
 	BackupSource `json:",inline"`
@@ -244,11 +248,14 @@ type StoredBackup struct {
 	// +optional
 	Problem string `json:"problem,omitempty"`
 	// key is that of the object in its bucket, or the path of the file in its volume.
+	// +required
 	Key string `json:"key"`
 	// revision is the revision that the backup has at least. If keys were written in the moment in which it
 	// was begun, it may have some later ones: its proof says which it has.
+	// +required
 	Revision int64 `json:"revision"`
 	// size is the object's, in bytes.
+	// +required
 	Size int64 `json:"size"`
 	// hash is etcd's hash of all keys at that revision, in hexadecimal; empty if it could not be had.
 	// +optional
@@ -276,10 +283,13 @@ type BackupProof struct {
 	// +optional
 	Number int64 `json:"number,omitempty"`
 	// key is that of the backup.
+	// +required
 	Key string `json:"key"`
 	// revision is the one that the throw-away etcd has.
+	// +required
 	Revision int64 `json:"revision"`
 	// time is when it was proved.
+	// +required
 	Time metav1.Time `json:"time"`
 	// duration is how long it took.
 	// +optional
@@ -300,8 +310,10 @@ const (
 // BackupTry is a step of a backup that is under way.
 type BackupTry struct {
 	// step is Save, Prove or Prune.
+	// +required
 	Step BackupStep `json:"step"`
 	// number identifies the try.
+	// +required
 	Number int64 `json:"number"`
 	// generation is the generation of the spec that its pod is made of.
 	// +optional
@@ -316,6 +328,7 @@ type BackupTry struct {
 	// +optional
 	SecretsHash string `json:"secretsHash,omitempty"`
 	// startTime is when the step began.
+	// +required
 	StartTime metav1.Time `json:"startTime"`
 
 	EarlierBackupTry `json:",inline"`
@@ -324,6 +337,7 @@ type BackupTry struct {
 // BackupFailure is a step that failed.
 type BackupFailure struct {
 	// step is Save, Prove or Prune.
+	// +required
 	Step BackupStep `json:"step"`
 	// generation is the generation of the spec that failed.
 	// +optional
@@ -332,8 +346,10 @@ type BackupFailure struct {
 	// +optional
 	SecretsHash string `json:"secretsHash,omitempty"`
 	// time is when it failed.
+	// +required
 	Time metav1.Time `json:"time"`
 	// reason is why, in a word.
+	// +required
 	Reason string `json:"reason"`
 	// message is why, and what to do.
 	// +optional

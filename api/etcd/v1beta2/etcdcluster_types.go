@@ -30,7 +30,9 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="the name must be at most 40 characters long: the pods' names, <name>-<random>, are host names"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be a DNS label that begins with a letter: it is that of a Service"
 type EtcdCluster struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the desired state. All fields are optional: an empty spec is a cluster of three
@@ -501,6 +503,7 @@ type MembersStatus struct {
 // itself is kept.
 type MemberStatus struct {
 	// name is that of the member and its pod.
+	// +required
 	Name string `json:"name"`
 
 	// id is etcd's ID of the member, in hexadecimal.
@@ -558,9 +561,11 @@ const (
 // Maintenance is a compaction or defragmentation that is under way.
 type Maintenance struct {
 	// type is Compaction or Defragmentation.
+	// +required
 	Type MaintenanceType `json:"type"`
 
 	// member is the member that is asked for it.
+	// +required
 	Member string `json:"member"`
 
 	// revision is the revision up to which a compaction drops the history.
@@ -568,15 +573,18 @@ type Maintenance struct {
 	Revision int64 `json:"revision,omitempty"`
 
 	// startTime is when it was decided.
+	// +required
 	StartTime metav1.Time `json:"startTime"`
 
 	// deadline is when it counts as over at the latest: then the member is asked again, like any other.
+	// +required
 	Deadline metav1.Time `json:"deadline"`
 }
 
 // FullDatabase is how far the operator has got with a database that is full.
 type FullDatabase struct {
 	// compactedRevision is the revision up to which the history was dropped.
+	// +required
 	CompactedRevision int64 `json:"compactedRevision"`
 
 	// defragmentedMembers are the members that were defragmented since then.
@@ -592,6 +600,7 @@ type FullDatabase struct {
 // QuorumLoss is a loss of quorum.
 type QuorumLoss struct {
 	// id is what spec.acceptDataLoss has to be to answer this loss.
+	// +required
 	ID string `json:"id"`
 
 	// lost are the members whose data is gone.
@@ -616,9 +625,11 @@ type QuorumLoss struct {
 // Recovered says how a cluster was started again after a loss of quorum.
 type Recovered struct {
 	// id is that of the loss.
+	// +required
 	ID string `json:"id"`
 
 	// member is the member that the cluster was started again from.
+	// +required
 	Member string `json:"member"`
 
 	// backup is the key of the backup, if it was started from one.
@@ -641,6 +652,7 @@ type Recovered struct {
 // Restoring is a restore that is under way.
 type Restoring struct {
 	// id is the UID of the EtcdRestore, or the ID of the loss of quorum that it answers.
+	// +required
 	ID string `json:"id"`
 
 	// name is that of the EtcdRestore; empty for an answer to a loss of quorum.
@@ -648,6 +660,7 @@ type Restoring struct {
 	Name string `json:"name,omitempty"`
 
 	// source is where the backup is read from, as it was when the restore began.
+	// +required
 	Source RestoreSource `json:"source"`
 
 	// keepOld is spec.keepOld of the EtcdRestore.
@@ -656,6 +669,7 @@ type Restoring struct {
 
 	// seed is the member that reads the backup, and that the restored cluster begins with. If it is
 	// lost before that, another one is named.
+	// +required
 	Seed string `json:"seed"`
 
 	// seedDataUID is the UID of the object that has the seed's data: of its PersistentVolumeClaim or, without
@@ -664,6 +678,7 @@ type Restoring struct {
 	SeedDataUID string `json:"seedDataUID,omitempty"`
 
 	// phase is Verifying, Switching or Completing.
+	// +required
 	Phase RestorePhase `json:"phase"`
 
 	// problem says why it does not go on; it is tried again.
@@ -703,6 +718,7 @@ type Restoring struct {
 // Restored is a restore that came to an end.
 type Restored struct {
 	// id is the UID of the EtcdRestore, or the ID of the loss of quorum.
+	// +required
 	ID string `json:"id"`
 
 	// name is that of the EtcdRestore; empty for an answer to a loss of quorum.

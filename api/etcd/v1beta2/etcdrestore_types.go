@@ -18,10 +18,13 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type EtcdRestore struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says what is restored.
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an EtcdRestore is done once and cannot be changed: delete it, and create another one"
 	Spec RestoreSpec `json:"spec"`
 
@@ -44,6 +47,7 @@ type EtcdRestoreList struct {
 type RestoreSpec struct {
 	// etcdCluster is the EtcdCluster in the same namespace that is restored. Until there is one of the
 	// name, nothing happens; one that is created together with its EtcdRestore begins with the backup.
+	// +required
 	EtcdCluster ClusterReference `json:"etcdCluster"`
 
 	RestoreSource `json:",inline"`
@@ -58,6 +62,7 @@ type RestoreSpec struct {
 // ClusterReference names an EtcdCluster.
 type ClusterReference struct {
 	// name is that of the EtcdCluster.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -69,6 +74,7 @@ type ClusterReference struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.revision) && has(self.time))",message="set either revision or time, or neither"
 type RestoreSource struct {
 	// backupStorageType is where from: S3, GCS, ABS or PersistentVolumeClaim.
+	// +required
 	BackupStorageType StorageType `json:"backupStorageType"`
 
 	BackupSource `json:",inline"`

@@ -37,6 +37,7 @@ type BackupSource struct {
 type S3Source struct {
 	// path is `<bucket>/<key>`. For a backup that is made once, and for a restore, the key is that of
 	// the object; for a periodic backup, objects have names that begin with it.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^/]+/[^/]([^\n]*[^/\n])?$`
 	Path string `json:"path"`
@@ -62,6 +63,7 @@ type S3Source struct {
 // GCSSource is a place in Google Cloud Storage.
 type GCSSource struct {
 	// path is `<bucket>/<key>`, as for S3.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^/]+/[^/]([^\n]*[^/\n])?$`
 	Path string `json:"path"`
@@ -82,6 +84,7 @@ type GCSSource struct {
 // ABSSource is a place in Azure Blob Storage.
 type ABSSource struct {
 	// path is `<container>/<key>`, as for S3.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^/]+/[^/]([^\n]*[^/\n])?$`
 	Path string `json:"path"`
@@ -89,6 +92,7 @@ type ABSSource struct {
 	// absSecret is the name of a Secret with the keys storage-account and storage-key, and if needed
 	// cloud, such as AzureChinaCloud, and ca.crt, the CA of the endpoint. With storage-account alone,
 	// the identity of the pod is used.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ABSSecret string `json:"absSecret"`
@@ -104,11 +108,13 @@ type ABSSource struct {
 // ClaimSource is a place in a volume.
 type ClaimSource struct {
 	// claimName is the name of the PersistentVolumeClaim.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ClaimName string `json:"claimName"`
 
 	// path is the file, from the volume's root, as the key of S3's path.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^/\n]([^\n]*[^/\n])?$`
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(p, p == '.' || p == '..' || p == '')",message="must be a path without . and .. and //"

@@ -74,14 +74,19 @@ type WebServerStatus struct {
 // FailedRollout is a revision that was rolled back, and why.
 type FailedRollout struct {
 	// revision is the revision that was rolled back.
+	// +required
 	Revision string `json:"revision"`
 	// image is the image of that revision.
+	// +required
 	Image string `json:"image"`
 	// reason is a CamelCase word that says why it was rolled back.
+	// +required
 	Reason string `json:"reason"`
 	// message is what the cluster, or the server itself, reported.
+	// +required
 	Message string `json:"message"`
 	// time is when it was rolled back.
+	// +required
 	Time metav1.Time `json:"time"`
 	// deadlineSeconds is the value of rollout.deadlineSeconds at that time.
 	// +optional
