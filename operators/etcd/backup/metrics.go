@@ -34,7 +34,11 @@ var (
 )
 
 // figures are those of all EtcdBackups.
-var figures = metrics.NewBoard(sum, lastSuccess, nextDue, lastProof, proofDue, failing)
+var figures = newFigures()
+
+func newFigures() *metrics.Board[types.NamespacedName, figure] {
+	return metrics.NewBoard(sum, lastSuccess, nextDue, lastProof, proofDue, failing)
+}
 
 // figure is what counts of an EtcdBackup; a zero time is of one that does not.
 type figure struct {

@@ -34,6 +34,9 @@ func TestMetrics(t *testing.T) {
 	at := func(name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: "default", Name: name}
 	}
+	had := figures // of the EtcdBackups of other tests
+	figures = newFigures()
+	defer func() { figures = had }()
 	expect := func(want ...string) {
 		t.Helper()
 		if got := series.Of(t, figures); !slices.Equal(got, want) {
