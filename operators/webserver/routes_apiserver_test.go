@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -78,10 +79,18 @@ func install(t *testing.T, kinds ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// An operator that starts and is told of the kind would wait for its objects.
+		served, err := discovery.NewDiscoveryClientForConfig(testkit.Server(t).Config)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := pace.Until(context.Background(), 30*time.Second, func() error {
 			for _, crd := range options.CRDs {
 				if err := c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("%s is still there: %w", crd.Name, err)
+				}
+				if _, err := served.ServerResourcesForGroupVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%s is still served: %w", crd.Name, err)
 				}
 			}
 			return nil
