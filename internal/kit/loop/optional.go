@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,35 @@ type optional struct {
 
 	mu    sync.Mutex
 	found bool
+}
+
+// listPatience is how long the first read of a kind that was found waits for the cache's first list of it.
+const listPatience = 5 * time.Second
+
+// read returns what get reads of the kind from the cache, or nil if the cluster does not have the kind. One that
+// was not found yet is looked for only if it is requested.
+//
+// The cache of a kind that is removed right after it was found never fills, and whoever reads it waits. So a read that
+// takes long has the cluster asked anew.
+func (o *optional) read(ctx context.Context, requested bool, get func(context.Context) (client.Object, error)) (client.Object, error) {
+	if !o.isFound() {
+		if !requested {
+			return nil, nil
+		}
+		if served, err := o.served(ctx); err != nil || !served {
+			return nil, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	obj, err := get(limited)
+	if err == nil || limited.Err() == nil {
+		return obj, err
+	}
+	if gone, askErr := o.isGone(ctx); gone || askErr != nil {
+		return nil, askErr
+	}
+	return nil, err
 }
 
 // served says whether the cluster has the kind. While it has not, every call queries the
@@ -48,7 +78,7 @@ func (o *optional) isFound() bool {
 	return o.found
 }
 
-// isGone says whether the cluster has lost the kind, after a write that was answered
+// isGone says whether the cluster has lost the kind, after a write or a read that went
 // as if it had. It is watched anew when it is found again.
 func (o *optional) isGone(ctx context.Context) (bool, error) {
 	o.mu.Lock()

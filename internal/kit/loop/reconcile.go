@@ -143,21 +143,22 @@ func (l *loop[T, S, P]) readChildren(ctx context.Context, r *Reader, obj T) erro
 		if child.Name == nil {
 			continue
 		}
-		kind := KindOf(child.Empty)
-		if o := l.executor.optional[kind]; o != nil && !o.isFound() {
-			if !child.Requested(obj) {
-				continue
-			}
-			served, err := o.served(ctx)
-			if err != nil {
+		kind, key := KindOf(child.Empty), client.ObjectKey{Namespace: obj.GetNamespace(), Name: child.Name(obj)}
+		get := func(ctx context.Context) (client.Object, error) { return r.child(ctx, key, child.empty) }
+		if o := l.executor.optional[kind]; o != nil {
+			requested := child.Requested(obj)
+			read, err := o.read(ctx, requested, get)
+			switch {
+			case err != nil:
 				return err
-			}
-			if !served {
+			case read != nil:
+				r.Children[kind] = read
+			case requested:
 				r.Missing = append(r.Missing, kind)
-				continue
 			}
+			continue
 		}
-		read, err := r.child(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: child.Name(obj)}, child.empty)
+		read, err := get(ctx)
 		if err != nil {
 			return err
 		}
