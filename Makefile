@@ -212,8 +212,9 @@ LONG = ^Test(Sweep|Fields|Memory$$)
 # These need no API server, and have one goroutine.
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|SimulationUnderPolicies|OnceFailed|PlantedFlaws)
 RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
-# What takes longest begins first.
-TESTED = $(if $(filter all,$(OPERATOR)),./operators/etcd/cluster ./internal/... ./operators/...,./operators/$(OPERATOR)/...)
+# What takes longest begins first: one that begins last would run alone.
+LONGEST = $(addprefix ./operators/,etcd/cluster webserver memcached etcd/backup at)
+TESTED = $(if $(filter all,$(OPERATOR)),$(LONGEST) ./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
 # RACE=yes has first-tests find data races, which takes CI less than the same tests once more.
@@ -231,8 +232,8 @@ sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, an
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
 	go test $(NEED_PROGRAMS)
-	$(if $(RACE),go test -timeout 60m -run '$(SIMULATED)' ./internal/... ./operators/...)
-	$(if $(RACE),$(RACE_TEST),$(APISERVER_TEST) -skip '$(LONG)') $$(go list ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
+	$(if $(RACE),go test -timeout 60m -run '$(SIMULATED)' $(LONGEST) ./internal/... ./operators/...)
+	$(if $(RACE),$(RACE_TEST),$(APISERVER_TEST) -skip '$(LONG)') $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
 
