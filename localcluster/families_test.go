@@ -13,6 +13,7 @@ import (
 // Two nodes with each choice of families, under another domain: pods reach each other, Services at their names, and
 // the host NodePorts, at every address that there is.
 func TestFamilies(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		family string
 		begin  []string // of pods' addresses

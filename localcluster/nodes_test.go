@@ -21,6 +21,7 @@ import (
 
 // Three nodes in three zones, and one of them off for a while.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t)
 	out := c.up("--nodes", "3", "--zones", "a,b,c")
 	api, ready := secondsUntil(t, out, "the API server is ready"), secondsUntil(t, out, "every node is ready")

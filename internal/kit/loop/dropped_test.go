@@ -58,3 +58,16 @@ func TestPatchOfWhatIsGone(t *testing.T) {
 		t.Errorf("counted %v, want %v", now, before)
 	}
 }
+
+// TestFailureBesideAConflict: that somebody else wrote the status keeps no other failure from the queue.
+func TestFailureBesideAConflict(t *testing.T) {
+	b := newBench(t)
+	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
+		return &Plan{Writes: []Write{Create{Object: configMap("s")}}}, nil
+	}
+	b.refuse["create ConfigMap"] = apierrors.NewServerTimeout(schema.GroupResource{Resource: "configmaps"}, "create", 1)
+	b.refuse["status Service"] = apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "s", nil)
+	if _, _, err := b.reconcile(); !apierrors.IsServerTimeout(err) {
+		t.Errorf("error %v, want that of the write", err)
+	}
+}

@@ -105,7 +105,7 @@ func (l *loop[T, S, P]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		wake.Wake(l.now().Add(apply.MemoryLasts))
 	}
 	l.alarms.set(req.NamespacedName, wake.WakeAt)
-	return l.result(req, errors.Join(append(did.errs, l.report(ctx, before, obj, steps.Claim))...))
+	return l.result(req, append(did.errs, l.report(ctx, before, obj, steps.Claim))...)
 }
 
 // step observes, decides and carries out, again if something was otherwise than the
@@ -277,15 +277,19 @@ func (l *loop[T, S, P]) stamp(before, obj T) {
 
 // result is for the queue. A conflict, or an object that is gone, is no error: there was
 // another write, and its event follows. It was counted as that of the write.
-func (l *loop[T, S, P]) result(req ctrl.Request, err error) (ctrl.Result, error) {
-	if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
-		l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))
+func (l *loop[T, S, P]) result(req ctrl.Request, errs ...error) (ctrl.Result, error) {
+	var failures []error
+	for _, err := range errs {
+		if apply.AnyOf(err, apierrors.IsConflict) || apply.AnyOf(err, apierrors.IsNotFound) {
+			l.alarms.set(req.NamespacedName, l.now().Add(conflictWait))
+		} else if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == 0 {
 		return ctrl.Result{}, nil
 	}
-	if err != nil {
-		return ctrl.Result{Priority: l.kind.RetryPriority}, err
-	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{Priority: l.kind.RetryPriority}, errors.Join(failures...)
 }
 
 // forget drops what is kept in memory about an object that is gone.
