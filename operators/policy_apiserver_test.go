@@ -22,6 +22,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/api/etcd/v1beta2"
+	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
@@ -141,6 +142,10 @@ func ownedByAt(name string, controller bool) metav1.ObjectMeta {
 		{APIVersion: "at.example.com/v1alpha1", Kind: "At", Name: "a", UID: "1", Controller: &controller}}}
 }
 
+func toAdopt(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{webv1.AnnotationAdoptBy: name}}
+}
+
 // TestAdmissionPolicy: what the policy lets pass, and what not. What the operators write otherwise, all tests against
 // the API server show.
 func TestAdmissionPolicy(t *testing.T) {
@@ -179,8 +184,8 @@ func TestAdmissionPolicy(t *testing.T) {
 		"adopt another owner's pod":                {etcd.Operator, podOf(ownedByAt("e-bcdfh", true)), merge(byEtcd + `}}`), false},
 		"adopt a volume, by another operator":      {at.Operator, claimOf(named("a-bcdfg")), merge(byEtcd + `}}`), false},
 		"adopt a Service":                          {etcd.Operator, service(named("e-bcdfg")), merge(byEtcd + `}}`), false},
-		"adopt a Service, for a WebServer":         {webserver.Operator, service(named("web")), merge(byWeb + `}}`), true},
-		"adopt a Service, and lead it elsewhere":   {webserver.Operator, service(named("web-2")), merge(byWeb + `},"spec":{"selector":{"a":"b"}}}`), false},
+		"adopt a Service, for a WebServer":         {webserver.Operator, service(named("web")), merge(byWeb + `}}`), false},
+		"adopt a Service that allows it":           {webserver.Operator, service(toAdopt("web-2")), merge(byWeb + `}}`), true},
 		"adopt another owner's Service":            {webserver.Operator, service(ownedByAt("web-3", true)), merge(byWeb + `}}`), false},
 		"adopt a pod, for a WebServer":             {webserver.Operator, podOf(named("web-4")), merge(byWeb + `}}`), false},
 		"the lock of the election":                 {at.Operator, nil, create(lease("at-operator-leader")), true},

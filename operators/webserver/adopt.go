@@ -110,7 +110,7 @@ func adopt(ws *webv1.WebServer, seen observation, desired podTemplate, next *pla
 // pods, and then what of its pods the spec does not have.
 func deploymentRefusals(ws *webv1.WebServer, seen observation, desired podTemplate) []string {
 	d := seen.adoptee.deployment
-	all := ownerRefusals(d, deploymentKind)
+	all := ownerRefusals(ws, d, deploymentKind)
 	refuse := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if len(d.Spec.Selector.MatchExpressions) > 0 {
 		refuse("the Deployment's selector has matchExpressions, which a WebServer's cannot have")
@@ -141,13 +141,17 @@ func deploymentRefusals(ws *webv1.WebServer, seen observation, desired podTempla
 	return append(all, undescribed(ws, template, desired)...)
 }
 
-// ownerRefusals are about the owner of an object.
-func ownerRefusals(obj client.Object, kind string) []string {
+// ownerRefusals are about whose an object is.
+func ownerRefusals(ws *webv1.WebServer, obj client.Object, kind string) []string {
 	if owner := metav1.GetControllerOf(obj); owner != nil {
 		return []string{fmt.Sprintf("the %s is controlled by %s %q", kind, owner.Kind, owner.Name)}
 	}
 	if obj.GetDeletionTimestamp() != nil {
 		return []string{fmt.Sprintf("the %s is being deleted", kind)}
+	}
+	if obj.GetAnnotations()[webv1.AnnotationAdoptBy] != ws.Name {
+		return []string{fmt.Sprintf("the %s does not say that it may be adopted: kubectl annotate %s %s %s=%s",
+			kind, strings.ToLower(kind), obj.GetName(), webv1.AnnotationAdoptBy, ws.Name)}
 	}
 	return nil
 }
@@ -156,7 +160,7 @@ func ownerRefusals(obj client.Object, kind string) []string {
 // same pods before and after.
 func serviceRefusals(ws *webv1.WebServer, seen observation) []string {
 	s, want := seen.adoptee.service, serviceSpec(ws)
-	all := ownerRefusals(s, "Service")
+	all := ownerRefusals(ws, s, "Service")
 	refuse := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if s.Spec.Type != want.Type {
 		refuse("spec.service.type must be %s", s.Spec.Type)

@@ -112,6 +112,13 @@ func TestAdopt(t *testing.T) {
 		"controlled": {edit: func(d *appsv1.Deployment, _ *corev1.PodSpec, _ *corev1.Service) {
 			d.OwnerReferences = []metav1.OwnerReference{{Kind: "Blog", Name: "b", Controller: new(true)}}
 		}, want: []string{`controlled by Blog "b"`}},
+		"without a word of its owner": {edit: func(d *appsv1.Deployment, _ *corev1.PodSpec, s *corev1.Service) {
+			d.Annotations = nil
+			s.Annotations[webv1.AnnotationAdoptBy] = "blog"
+		}, want: []string{
+			"the Deployment does not say that it may be adopted: kubectl annotate deployment web webserver-operator/adopt-by=web",
+			"the Service does not say that it may be adopted: kubectl annotate service web webserver-operator/adopt-by=web",
+		}},
 		"expressions": {edit: func(d *appsv1.Deployment, _ *corev1.PodSpec, _ *corev1.Service) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
 		}, want: []string{"matchExpressions"}},

@@ -1,7 +1,7 @@
 package webserver
 
 // The operator writes all of these, and nobody else reads them. What a user may
-// write is AnnotationRetry, in the API. Their prefix is the one of 0.0.2: another one
+// write is AnnotationRetry and AnnotationAdoptBy, in the API. Their prefix is the one of 0.0.2: another one
 // in the pod template would restart the pods of every WebServer.
 
 // Annotations of a Deployment: the state that a rollback and the next leader need.

@@ -51,8 +51,8 @@
 //
 // # Adoption
 //
-// What a user or a chart has made is taken over where spec.adopt says so (adopt.go): one
-// write of metadata for each object, on condition that it is as it was seen, once nothing
+// What a user or a chart has made is taken over where spec.adopt and an annotation of theirs
+// say so (adopt.go): one write of metadata for each object, on condition that it is as it was seen, once nothing
 // would be lost with the next change (undescribed.go). From then on it is as with another
 // operator's: the template stays until the spec changes. The first template after that
 // replaces all of the old one, whoever has set it.

@@ -26,12 +26,15 @@ func adopting(ws *webv1.WebServer) {
 	ws.Spec.Service = &webv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Port: 80}
 }
 
-// createdByHand is what kubectl create deployment web --image=nginx:1 makes, and what a
-// restricted namespace requires.
+// mayBeAdopted is what a user says of an object that the WebServer may take over.
+func mayBeAdopted() map[string]string { return map[string]string{webv1.AnnotationAdoptBy: "web"} }
+
+// createdByHand is what kubectl create deployment web --image=nginx:1 makes, what a
+// restricted namespace requires, and what a WebServer may adopt.
 func createdByHand(namespace string) *appsv1.Deployment {
 	labels := map[string]string{"app": "web"}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: labels, Annotations: mayBeAdopted()},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -49,11 +52,11 @@ func createdByHand(namespace string) *appsv1.Deployment {
 	}
 }
 
-// exposedByHand is what kubectl expose deployment web --port=80 makes.
+// exposedByHand is what kubectl expose deployment web --port=80 makes, and what a WebServer may adopt.
 func exposedByHand(namespace string) *corev1.Service {
 	labels := map[string]string{"app": "web"}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: labels, Annotations: mayBeAdopted()},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: labels,
 			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}}},
 	}
@@ -140,11 +143,11 @@ func adoptedAsItIs(ctx context.Context, r *testkit.Run) error {
 	return nil
 }
 
-// changesNoSpec says whether a WebServer that is to adopt an object becomes its controller,
+// changesNoSpec says whether a WebServer that is to adopt an object, and may, becomes its controller,
 // and leaves its spec as it is.
 func changesNoSpec(c sim.Change, r *testkit.Run) bool {
 	ws, err := current(context.Background(), r)
-	if err != nil || ws.Spec.Adopt == nil || !metav1.IsControlledBy(c.New, ws) {
+	if err != nil || ws.Spec.Adopt == nil || c.Old.GetAnnotations()[webv1.AnnotationAdoptBy] != ws.Name || !metav1.IsControlledBy(c.New, ws) {
 		return false
 	}
 	switch before := c.Old.(type) {

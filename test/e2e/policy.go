@@ -40,9 +40,7 @@ spec:
 // OnlyOwn shows that the admission policy keeps the service account of an operator from creating, changing and
 // deleting objects of these kinds that are not its own, although its role allows it: an answer of the role would be
 // another one. kind is the operator's, with its API version. That the policy allows what is its own, all other tests show.
-// adopts has the kinds of which the operator may take an object over by its metadata alone, each with a change of spec, as
-// a part of a merge patch, that it may not make with it.
-func OnlyOwn(t *testing.T, operator, kind string, create, change, remove []string, adopts map[string]string) {
+func OnlyOwn(t *testing.T, operator, kind string, create, change, remove []string) {
 	t.Helper()
 	namespace := NewNamespace(t)
 	manager := operator + "-operator"
@@ -70,7 +68,7 @@ func OnlyOwn(t *testing.T, operator, kind string, create, change, remove []strin
 		refused("", "annotate", kind, "foreign", "changed=yes")
 		// What would make it the operator's is no way either.
 		refused("", "label", kind, "foreign", label+"="+manager)
-		refused("", "patch", kind, "foreign", "--type=merge", "-p", strings.TrimSuffix(owned, "}")+adopts[kind]+"}")
+		refused("", "patch", kind, "foreign", "--type=merge", "-p", owned)
 	}
 	for _, kind := range remove {
 		Apply(t, namespace, object(kind, "foreign", "{}"))

@@ -1,7 +1,8 @@
 package v1
 
 // AdoptSpec has what the WebServer takes over as it is, without a restart of a pod: the Deployment of the WebServer's
-// own name, and the Service named here, where they are there and nothing controls them. The operator changes nothing
+// own name, and the Service named here, where they are there, nothing controls them, and their annotation
+// webserver-operator/adopt-by has the WebServer's name. The operator changes nothing
 // until the spec has all that the Deployment's pods have. The condition Adopted says what is missing, field by
 // field, and afterwards what the next change of the spec will also change. It must be set when the WebServer is
 // created, and cannot be changed.

@@ -366,3 +366,7 @@ const (
 // AnnotationRetry is an annotation of a WebServer. Any new value makes the
 // operator retry a revision that was rolled back.
 const AnnotationRetry = "webserver-operator/retry"
+
+// AnnotationAdoptBy is an annotation of a Deployment or a Service: the name of the WebServer
+// that may take it over by spec.adopt. Who may create WebServers may not write every Deployment.
+const AnnotationAdoptBy = "webserver-operator/adopt-by"

@@ -12,5 +12,5 @@ import (
 // admission policy takes the rest away.
 func TestOnlyOwnObjects(t *testing.T) {
 	e2e.OnlyOwn(t, "at", "at.example.com/v1alpha1/At",
-		[]string{"pod"}, []string{"pod"}, []string{"pod", "at"}, nil)
+		[]string{"pod"}, []string{"pod"}, []string{"pod", "at"})
 }

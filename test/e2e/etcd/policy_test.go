@@ -14,5 +14,5 @@ func TestOnlyOwnObjects(t *testing.T) {
 	e2e.OnlyOwn(t, "etcd", "etcd.database.coreos.com/v1beta2/EtcdCluster",
 		[]string{"pod", "persistentvolumeclaim", "secret", "service"},
 		[]string{"pod", "persistentvolumeclaim", "secret", "service"},
-		[]string{"pod", "persistentvolumeclaim"}, nil)
+		[]string{"pod", "persistentvolumeclaim"})
 }

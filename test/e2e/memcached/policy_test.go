@@ -14,5 +14,5 @@ func TestOnlyOwnObjects(t *testing.T) {
 	e2e.OnlyOwn(t, "memcached", "cache.example.com/v1alpha1/Memcached",
 		[]string{"pod", "secret", "service", "deployment"},
 		[]string{"pod", "secret", "service", "deployment"},
-		[]string{"pod", "secret", "deployment"}, nil)
+		[]string{"pod", "secret", "deployment"})
 }

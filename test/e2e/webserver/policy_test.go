@@ -14,6 +14,5 @@ func TestOnlyOwnObjects(t *testing.T) {
 	e2e.OnlyOwn(t, "webserver", "my.domain/v1/WebServer",
 		[]string{"configmap", "secret", "service", "deployment"},
 		[]string{"configmap", "secret", "service", "deployment"},
-		[]string{"configmap", "secret"},
-		map[string]string{"service": `,"spec":{"sessionAffinity":"ClientIP"}`, "deployment": `,"spec":{"paused":true}`})
+		[]string{"configmap", "secret"})
 }
