@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/cluster"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/pki"
 )
@@ -47,7 +47,7 @@ func (c *cli) reach(ctx context.Context, name string) (*etcd, error) {
 		return nil, err
 	}
 	var config *tls.Config
-	if secret := cluster.ClientSecret(e.EtcdCluster); secret != "" {
+	if secret := objects.ClientSecret(e.EtcdCluster); secret != "" {
 		found, err := e.pods.core.Secrets(e.Namespace).Get(ctx, secret, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (c *cli) reach(ctx context.Context, name string) (*etcd, error) {
 		}
 	}
 	e.ask = members.DialDirect(config)
-	for _, at := range cluster.ClientURLs(e.EtcdCluster) {
+	for _, at := range objects.ClientURLs(e.EtcdCluster) {
 		parsed, err := url.Parse(at)
 		if err != nil {
 			return nil, err

@@ -9,8 +9,8 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/cluster"
 	"example.com/fairlead/operators/etcd/job"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -65,7 +65,7 @@ func timeout(b *v1beta2.EtcdBackup) time.Duration {
 // endpoints are where a snapshot is taken from.
 func endpoints(b *v1beta2.EtcdBackup, seen observation) []string {
 	if seen.cluster != nil {
-		return cluster.ClientURLs(seen.cluster)
+		return objects.ClientURLs(seen.cluster)
 	}
 	return b.Spec.EtcdEndpoints
 }
@@ -82,7 +82,7 @@ func clientSecret(b *v1beta2.EtcdBackup, seen observation) string {
 func etcdImage(b *v1beta2.EtcdBackup, seen observation) string {
 	version := b.Status.LastBackup.EtcdVersion
 	if seen.cluster != nil {
-		return cluster.Image(seen.cluster, version)
+		return objects.ImageOf(seen.cluster, version)
 	}
 	return usualRepository + ":v" + version
 }

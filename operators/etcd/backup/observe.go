@@ -18,7 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/cluster"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // observation is all that decide reads, besides the EtcdBackup.
@@ -194,5 +194,5 @@ func clusterSecret(ec *v1beta2.EtcdCluster) string {
 	if ec == nil {
 		return ""
 	}
-	return cluster.ClientSecret(ec)
+	return objects.ClientSecret(ec)
 }

@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -94,14 +95,14 @@ func newAsker(connect members.Connect, now func() time.Time) *asker {
 }
 
 // renew makes the client of a cluster, unless it has one with the present certificates.
-func (a *asker) renew(ec *v1beta2.EtcdCluster, certs certificates) (err error) {
-	known, hash := a.known(key(ec)), contents.Hash(certs.client)
+func (a *asker) renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err error) {
+	known, hash := a.known(objects.Key(ec)), contents.Hash(certs.Client)
 	if known.client != nil && known.hash == hash {
 		return nil
 	}
 	var config *tls.Config
-	if certs.client != nil {
-		if config, err = pki.ClientConfig(certs.client); err != nil {
+	if certs.Client != nil {
+		if config, err = pki.ClientConfig(certs.Client); err != nil {
 			return err
 		}
 	}
@@ -114,7 +115,7 @@ func (a *asker) renew(ec *v1beta2.EtcdCluster, certs certificates) (err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clients[key(ec)] = connection{made, hash}
+	a.clients[objects.Key(ec)] = connection{made, hash}
 	return nil
 }
 
@@ -143,7 +144,7 @@ const listsLast = 5 * time.Minute
 // ask asks the members of all pods at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change. One that is being defragmented is not asked.
 func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	client, names, own := a.known(key(ec)).client, sortedKeys(pods), a.decidedOn(key(ec))
+	client, names, own := a.known(objects.Key(ec)).client, sortedKeys(pods), a.decidedOn(objects.Key(ec))
 	answers := make([]answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]
@@ -155,9 +156,9 @@ func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 			answers[i].err = errDefragmenting
 			return
 		}
-		answers[i].status, answers[i].err = client.Status(ctx, endpointOf(ec, pod))
+		answers[i].status, answers[i].err = client.Status(ctx, objects.EndpointOf(ec, pod))
 	})
-	before := a.before(key(ec))
+	before := a.before(objects.Key(ec))
 	before.maintenance = own
 	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
 	rests := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation &&
@@ -175,7 +176,7 @@ func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 			if answers[i].err != nil {
 				return
 			}
-			list, err := client.List(ctx, endpointOf(ec, pods[names[i]]))
+			list, err := client.List(ctx, objects.EndpointOf(ec, pods[names[i]]))
 			if !errors.Is(err, members.ErrIsLearner) { // which has none to tell
 				answers[i].list, answers[i].err = list, err
 			}
@@ -186,7 +187,7 @@ func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 	}
 	before.note(names, answers, now)
 	a.mu.Lock()
-	a.last[key(ec)] = before
+	a.last[objects.Key(ec)] = before
 	a.mu.Unlock()
 	return before
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +14,8 @@ import (
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -28,27 +29,27 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster) bool {
 	for _, m := range p.view.members {
 		switch {
 		case m.wasStopped():
-		case !p.view.hasQuorum && m.pod != nil && lacksImage(m.pod) && imageIn(m.pod) != imageOf(ec, p.view.versionFor(ec, m).String()):
-			p.setImage(ec, m.pod, p.view.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+imageIn(m.pod))
-		case m.isForeign() || m.pod != nil && isEnding(m.pod) || m.claim != nil && isEnding(m.claim):
-		case m.pod != nil && isOver(m.pod):
+		case !p.view.hasQuorum && m.pod != nil && objects.LacksImage(m.pod) && objects.ImageIn(m.pod) != objects.ImageOf(ec, p.view.versionFor(ec, m).String()):
+			p.setImage(ec, m.pod, p.view.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.pod))
+		case m.isForeign() || m.pod != nil && objects.IsEnding(m.pod) || m.claim != nil && objects.IsEnding(m.claim):
+		case m.pod != nil && objects.IsOver(m.pod):
 			p.Remove(m.pod, "it has ended")
 		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.view.isOutdated(ec, m):
 			p.Remove(m.pod, "the members have changed before it started")
 		case m.neverRan() && (m.pod == nil || m.data == ""):
 			p.create(ec, m, p.view.versionFor(ec, m), foundingOf(ec))
-		case m.pod != nil && pods.IsGated(m.pod, gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
+		case m.pod != nil && pods.IsGated(m.pod, objects.Gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
 			p.letGo(m.pod)
 		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
 			s := p.view.joining(ec)
-			s.isSealed = m.isStarted()
+			s.IsSealed = m.isStarted()
 			p.create(ec, m, p.view.versionFor(ec, m), s)
 		}
 	}
 	for _, m := range p.view.members {
-		if m.pod != nil && annotation.Of(m.pod, annotation.InitialCluster) != sealed && m.hasSpoken() && !isEnding(m.pod) {
+		if m.pod != nil && annotation.Of(m.pod, annotation.InitialCluster) != objects.Sealed && m.hasSpoken() && !objects.IsEnding(m.pod) {
 			// It is about this pod alone.
-			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.InitialCluster: sealed})}})
+			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.InitialCluster: objects.Sealed})}})
 		}
 	}
 	return false
@@ -56,15 +57,15 @@ func (p *plan) restore(ec *v1beta2.EtcdCluster) bool {
 
 // wasStopped says whether a member was stopped, to be started again.
 func (m *member) wasStopped() bool {
-	return m.pod != nil && imageIn(m.pod) == noImage && hasStopped(m.pod) && !isEnding(m.pod)
+	return m.pod != nil && objects.ImageIn(m.pod) == objects.NoImage && objects.HasStopped(m.pod) && !objects.IsEnding(m.pod)
 }
 
 // startStopped starts members that were stopped, while certificates are missing. Nothing else is done then.
 func (p *plan) startStopped(ec *v1beta2.EtcdCluster) bool {
-	if p.view.certs.problem == nil {
+	if p.view.certs.Problem == nil {
 		return false
 	}
-	p.report(*p.view.certs.problem)
+	p.report(*p.view.certs.Problem)
 	p.startAll(ec)
 	return true
 }
@@ -84,23 +85,15 @@ func (p *plan) startAll(ec *v1beta2.EtcdCluster) {
 	}
 }
 
-// lacksImage says whether a member does not run because its image cannot be pulled.
-func lacksImage(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		reason, _ := pods.CannotStart(pod, c)
-		return c.Name == containerName && reason == pods.NoImage
-	})
-}
-
 // joining is how a member starts that belongs to a cluster which is there.
-func (v *view) joining(ec *v1beta2.EtcdCluster) start {
-	s := start{token: string(ec.UID)}
+func (v *view) joining(ec *v1beta2.EtcdCluster) objects.Start {
+	s := objects.Start{Token: string(ec.UID)}
 	for _, m := range v.members {
 		switch {
 		case m.isForeign():
-			s.initial = append(s.initial, founder{m.Name, m.PeerURLs[0]})
+			s.Initial = append(s.Initial, objects.Founder{Name: m.Name, PeerURL: m.PeerURLs[0]})
 		default:
-			s.initial = append(s.initial, founder{m.name, peerURLOf(ec, m.name)})
+			s.Initial = append(s.Initial, objects.Founder{Name: m.name, PeerURL: objects.PeerURLOf(ec, m.name)})
 		}
 	}
 	return s
@@ -110,7 +103,7 @@ func (v *view) joining(ec *v1beta2.EtcdCluster) start {
 // that its pod has is not that of the cluster.
 func (v *view) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
 	has := strings.Split(annotation.Of(m.pod, annotation.InitialCluster), ",")
-	want := strings.Split(v.joining(ec).list(), ",")
+	want := strings.Split(v.joining(ec).List(), ",")
 	slices.Sort(has)
 	slices.Sort(want)
 	return !slices.Equal(has, want)
@@ -135,7 +128,7 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	if m := p.view.find((*member).refuses); m != nil {
-		p.stall(reasonRefused, "%s", capitalized(m.answer.err.Error()))
+		p.stall(reason.Refused, "%s", capitalized(m.answer.err.Error()))
 		p.later()
 		return true
 	}
@@ -265,7 +258,7 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.MemberBeingAdded), members.Request{
-		What: members.Add, PeerURLs: []string{peerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.view.lowest().HasLearners(), Listed: p.view.ids(),
+		What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.view.lowest().HasLearners(), Listed: p.view.ids(),
 	})
 	if r != nil {
 		r.NoDowngrade = p.view.leading().version.Minor() < 6 // before, it does not say whether one is enabled
@@ -283,9 +276,9 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) bool {
 	for _, m := range p.view.strays {
 		isOfCluster := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.hasList() && m.answer.status.Leader != 0
 		switch {
-		case m.pod != nil && !isEnding(m.pod) && !isOfCluster:
+		case m.pod != nil && !objects.IsEnding(m.pod) && !isOfCluster:
 			p.Remove(m.pod, "it is no member of the cluster any more")
-		case m.pod == nil && !isEnding(m.claim) && !isKept(ec, m.name):
+		case m.pod == nil && !objects.IsEnding(m.claim) && !isKept(ec, m.name):
 			// It may have been set aside.
 			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster any more", IfCurrent: true, IfSame: true})
 		}

@@ -9,6 +9,8 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -67,7 +69,7 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 	}
 	var err error
 	if next.view.wanted, err = versions.Parse(ec.Spec.Version); err != nil {
-		next.stall(reasonInvalidVersion, "spec.version: %v", err)
+		next.stall(reason.InvalidVersion, "spec.version: %v", err)
 		return next
 	}
 	next.children(ec)
@@ -93,15 +95,15 @@ func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
 
 // children are the objects beside the members.
 func (p *plan) children(ec *v1beta2.EtcdCluster) {
-	p.Do(loop.Apply{Object: p.view.peers, Want: peerService(ec)}, loop.Apply{Object: p.view.clients, Want: clientService(ec)})
+	p.Do(loop.Apply{Object: p.view.peers, Want: objects.PeerService(ec)}, loop.Apply{Object: p.view.clients, Want: objects.ClientService(ec)})
 	switch b := p.view.budget(); {
-	case hasBudget(ec):
-		p.Do(loop.Apply{Object: b, Want: disruptionBudget(ec, p.view.budgeted(ec))})
-	case isOwned(ec, b) && !isEnding(b):
+	case objects.HasBudget(ec):
+		p.Do(loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, p.view.budgeted(ec))})
+	case objects.IsOwned(ec, b) && !objects.IsEnding(b):
 		p.Remove(b, loop.NotRequested)
 	}
-	for _, s := range p.view.certs.stale {
-		p.Do(loop.Apply{Object: s.seen, Want: s.want, Private: true})
+	for _, s := range p.view.certs.Stale {
+		p.Do(loop.Apply{Object: s.Seen, Want: s.Want, Private: true})
 	}
 	p.growVolumes(ec)
 }
@@ -130,15 +132,15 @@ func (p *plan) remark(ec *v1beta2.EtcdCluster) {
 	}
 	for _, obj := range p.view.hiddenSeed() {
 		p.Do(loop.Patch{Object: obj, Part: "marks", Why: "its labels were removed", IfCurrent: true,
-			Metadata: map[string]any{"labels": seedLabels(ec)}})
+			Metadata: map[string]any{"labels": objects.SeedLabels(ec)}})
 	}
 }
 
 // mark makes an object one of the cluster's: by its labels and its owner reference.
 func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
 	p.Do(loop.Patch{Object: obj, Part: "marks", Why: why, IfCurrent: true, Metadata: map[string]any{
-		"labels":          memberLabels(ec, obj.GetName()),
-		"ownerReferences": controlledBy(ec),
+		"labels":          objects.MemberLabels(ec, obj.GetName()),
+		"ownerReferences": objects.ControlledBy(ec),
 	}})
 }
 
@@ -147,11 +149,11 @@ func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
 func (p *plan) claim(name string) { p.Claim = name }
 
 // create creates the pod of a member, with its volume.
-func (p *plan) create(ec *v1beta2.EtcdCluster, m *member, version versions.Version, s start) {
-	if hasVolumes(ec) && m.claim == nil {
-		p.Do(loop.Create{Object: claim(ec, m.name), IfCurrent: true})
+func (p *plan) create(ec *v1beta2.EtcdCluster, m *member, version versions.Version, s objects.Start) {
+	if objects.HasVolumes(ec) && m.claim == nil {
+		p.Do(loop.Create{Object: objects.Claim(ec, m.name), IfCurrent: true})
 	}
 	if m.pod == nil {
-		p.Do(loop.Create{Object: pod(ec, m.name, version.String(), s, p.view.certs), IfCurrent: true})
+		p.Do(loop.Create{Object: objects.Pod(ec, m.name, version.String(), s, p.view.certs), IfCurrent: true})
 	}
 }

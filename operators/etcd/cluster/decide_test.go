@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // decision is what is decided in a world.
@@ -31,7 +32,7 @@ func TestDecide(t *testing.T) {
 		},
 		"named: create them, with a gate": {
 			world: healthy(anEtcd(notFormed, func(ec *v1beta2.EtcdCluster) {
-				ec.Status.Founders = []string{memberName(ec, 1), memberName(ec, 2), memberName(ec, 3)}
+				ec.Status.Founders = []string{objects.MemberName(ec, 1), objects.MemberName(ec, 2), objects.MemberName(ec, 3)}
 			})),
 			want: "create Pod #1; create Pod #2; create Pod #3",
 		},
@@ -144,7 +145,7 @@ func distrusting(since time.Duration) *world {
 	w := healthy(anEtcd(func(ec *v1beta2.EtcdCluster) {
 		ec.Spec.TLS = &v1beta2.TLSPolicy{Static: &v1beta2.StaticTLS{OperatorSecret: "client", Member: &v1beta2.MemberSecret{PeerSecret: "peer", ServerSecret: "server"}}}
 	}), 1, 2, 3)
-	w.seen.certs, w.seen.leaderless = someCertificates, noon.Add(-since)
+	w.seen.certs, w.seen.leaderless = objects.Certificates{CaHash: "1234"}, noon.Add(-since)
 	for n := range int64(3) {
 		w.answer(n+1, distrusted)
 	}
@@ -159,14 +160,14 @@ func unanswered(a *answer) { *a = answer{err: fmt.Errorf("%w: no answer", member
 
 // trusts has a member that has started with the present CAs, so long ago.
 func (w *world) trusts(n int64, ago time.Duration, answers func(*answer)) *world {
-	w.seen.pods[w.name(n)].Annotations[annotation.CA] = someCertificates.caHash
+	w.seen.pods[w.name(n)].Annotations[annotation.CA] = "1234"
 	w.answer(n, answers)
 	return w.container(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ago))}}, corev1.ContainerState{})
 }
 
 // restarts has a member that is being restarted, and has not stopped yet.
 func (w *world) restarts(n int64) *world {
-	w.seen.pods[w.name(n)].Annotations[annotation.Image] = noImage
+	w.seen.pods[w.name(n)].Annotations[annotation.Image] = objects.NoImage
 	return w
 }
 
@@ -198,11 +199,11 @@ func (w *world) downgrades(to string) *world {
 }
 
 func changing(n int64) ecOption {
-	return func(ec *v1beta2.EtcdCluster) { ec.Status.MemberBeingUpdated = memberName(ec, n) }
+	return func(ec *v1beta2.EtcdCluster) { ec.Status.MemberBeingUpdated = objects.MemberName(ec, n) }
 }
 
 func adding(ec *v1beta2.EtcdCluster) {
-	ec.Status.MemberNamesUsed, ec.Status.MemberBeingAdded = 4, memberName(ec, 4)
+	ec.Status.MemberNamesUsed, ec.Status.MemberBeingAdded = 4, objects.MemberName(ec, 4)
 }
 
 func (w *world) losesPod(numbers ...int64) *world {
@@ -251,7 +252,7 @@ func noVolumes(w *world, _ client.Object) { w.ec.Spec.Pod = nil }
 func ofEarlier(w *world, obj client.Object) {
 	earlier := w.ec.DeepCopy()
 	earlier.UID = "earlier"
-	obj.SetOwnerReferences(controlledBy(earlier))
+	obj.SetOwnerReferences(objects.ControlledBy(earlier))
 }
 
 func ofStatefulSet(_ *world, obj client.Object) {
@@ -320,7 +321,7 @@ func (w *world) learns(n int64) *world {
 }
 
 func (w *world) isAdded(n int64) *world {
-	return w.joins(members.Member{ID: members.ID(n), PeerURLs: []string{peerURLOf(w.ec, w.name(n))}, IsLearner: true})
+	return w.joins(members.Member{ID: members.ID(n), PeerURLs: []string{objects.PeerURLOf(w.ec, w.name(n))}, IsLearner: true})
 }
 
 func (w *world) hasForeign() *world {

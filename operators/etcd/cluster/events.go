@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // The reasons of the CoreOS operator's events.
@@ -59,7 +60,7 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 	switch {
 	case is.Status == metav1.ConditionTrue:
 		return append(events, loop.Event{Reason: is.Reason, Action: "Serve", Note: is.Message})
-	case is.Reason == reasonNotTrusted, meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reasonPaused:
+	case is.Reason == reason.NotTrusted, meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reason.Paused:
 		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
 	}
 	return events
@@ -91,7 +92,7 @@ func announceRestore(ctx context.Context, before, after *v1beta2.EtcdCluster) []
 	}
 	logger.Info("restore over", "restore", done.Name, "failed", done.FailureMessage, "key", done.Key, "revision", done.Revision)
 	if done.FailureMessage != "" {
-		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: reasonRestoreFailed, Action: "Restore", Note: status.Shortened(done.FailureMessage)})
+		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: reason.RestoreFailed, Action: "Restore", Note: status.Shortened(done.FailureMessage)})
 	}
 	return append(events, loop.Event{Reason: "Restored", Action: "Restore", Note: fmt.Sprintf("Restored from %s with revision %d: the cluster is complete", done.Key, done.Revision)})
 }

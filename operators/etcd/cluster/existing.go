@@ -14,6 +14,8 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file is about pods and volumes that are there before the cluster is: of one whose EtcdCluster
@@ -31,10 +33,10 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	place := func(obj client.Object, isKnown bool, take func()) {
 		switch {
 		case isKnown || !mayBeOf(ec, obj):
-		case isOwned(ec, obj):
+		case objects.IsOwned(ec, obj):
 			take()
 			seen.unmarked = append(seen.unmarked, obj)
-		case !isClaim(obj) || !isEnding(obj): // a claim that ends brings its data to nobody
+		case !isClaim(obj) || !objects.IsEnding(obj): // a claim that ends brings its data to nobody
 			seen.existing = append(seen.existing, obj)
 		}
 	}
@@ -60,17 +62,11 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 // mayBeOf says whether an object may be of a cluster: it has its label, or the name of a member and
 // nothing that owns it.
 func mayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
-	if obj.GetLabels()[clusterLabel] != "" {
-		return obj.GetLabels()[clusterLabel] == ec.Name
+	if obj.GetLabels()[objects.ClusterLabel] != "" {
+		return obj.GetLabels()[objects.ClusterLabel] == ec.Name
 	}
 	controller := metav1.GetControllerOf(obj)
-	return isMemberName(ec, obj.GetName()) && (controller == nil || controller.Kind == clusterKind.Kind)
-}
-
-// isMemberName says whether a name is one of those that [memberName] makes.
-func isMemberName(ec *v1beta2.EtcdCluster, name string) bool {
-	end, found := strings.CutPrefix(name, ec.Name+"-")
-	return found && len(end) == namePlaces && strings.Trim(end, letters) == ""
+	return objects.IsMemberName(ec, obj.GetName()) && (controller == nil || controller.Kind == objects.ClusterKind.Kind)
 }
 
 // settleExisting keeps a cluster from being founded beside what may be of it. It returns false when
@@ -79,9 +75,9 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 	var leaving, foreign, orphans []client.Object
 	for _, obj := range p.view.existing {
 		switch controller := metav1.GetControllerOf(obj); {
-		case isEnding(obj), controller != nil && controller.Kind == clusterKind.Kind:
+		case objects.IsEnding(obj), controller != nil && controller.Kind == objects.ClusterKind.Kind:
 			leaving = append(leaving, obj)
-		case controller != nil || !isMemberName(ec, obj.GetName()):
+		case controller != nil || !objects.IsMemberName(ec, obj.GetName()):
 			foreign = append(foreign, obj)
 		default:
 			orphans = append(orphans, obj)
@@ -91,13 +87,13 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 	case len(p.view.existing) == 0:
 		return false
 	case len(foreign) > 0:
-		p.stall(reasonExisting, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), clusterLabel)
+		p.stall(reason.Existing, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), objects.ClusterLabel)
 	case len(leaving) > 0:
-		p.report(status.Problem{Reason: reasonExisting, Retriable: true, Message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
+		p.report(status.Problem{Reason: reason.Existing, Retriable: true, Message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
 	case !ec.Spec.AdoptExisting:
-		p.stall(reasonExisting, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
-	case !hasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
-		p.stall(reasonExisting, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
+		p.stall(reason.Existing, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
+	case !objects.HasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
+		p.stall(reason.Existing, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
 	default:
 		p.adopt(ec, orphans...)
 	}
@@ -110,13 +106,13 @@ func (p *plan) adopt(ec *v1beta2.EtcdCluster, orphans ...client.Object) {
 	for _, obj := range orphans {
 		p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
 	}
-	p.report(status.Problem{Reason: reasonExisting, Retriable: true, Message: "Taking in " + named(orphans)})
+	p.report(status.Problem{Reason: reason.Existing, Retriable: true, Message: "Taking in " + named(orphans)})
 	p.later()
 }
 
 // isOrphan says whether an object may be of a cluster, and is nobody's.
 func isOrphan(ec *v1beta2.EtcdCluster, obj client.Object) bool {
-	return mayBeOf(ec, obj) && isMemberName(ec, obj.GetName()) && metav1.GetControllerOf(obj) == nil && !isEnding(obj)
+	return mayBeOf(ec, obj) && objects.IsMemberName(ec, obj.GetName()) && metav1.GetControllerOf(obj) == nil && !objects.IsEnding(obj)
 }
 
 func isClaim(obj client.Object) bool {
@@ -146,7 +142,7 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 		switch a := m.answer; {
 		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
 		case cluster != 0:
-			p.stall(reasonForgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
+			p.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
 			return
 		default:
 			cluster = a.status.ClusterID
@@ -159,15 +155,15 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 		return
 	}
 	const nobody = "Status was emptied, and no member that has a leader says which cluster it is of. "
-	if !ec.Spec.AdoptExisting || !hasVolumes(ec) {
-		p.stall(reasonForgotten, nobody+"Nothing is created or deleted until one does, or status.clusterID is restored. "+
+	if !ec.Spec.AdoptExisting || !objects.HasVolumes(ec) {
+		p.stall(reason.Forgotten, nobody+"Nothing is created or deleted until one does, or status.clusterID is restored. "+
 			"To start members for the volumes that have no pod, set spec.adoptExisting to true")
 		return
 	}
 	for _, m := range p.view.present {
-		if m.claim != nil && !isEnding(m.claim) {
-			p.create(ec, m, p.view.wanted, start{isSealed: true, token: string(ec.UID)})
+		if m.claim != nil && !objects.IsEnding(m.claim) {
+			p.create(ec, m, p.view.wanted, objects.Start{IsSealed: true, Token: string(ec.UID)})
 		}
 	}
-	p.report(status.Problem{Reason: reasonForgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})
+	p.report(status.Problem{Reason: reason.Forgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})
 }

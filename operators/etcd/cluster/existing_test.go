@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 func TestMayBeOf(t *testing.T) {
@@ -14,12 +16,12 @@ func TestMayBeOf(t *testing.T) {
 		pod  metav1.ObjectMeta
 		want bool
 	}{
-		"a member by its label":            {metav1.ObjectMeta{Name: "mine", Labels: map[string]string{clusterLabel: "example"}}, true},
-		"one of another cluster":           {metav1.ObjectMeta{Name: memberName(ec, 1), Labels: map[string]string{clusterLabel: "other"}}, false},
-		"a member by its name":             {metav1.ObjectMeta{Name: memberName(ec, 1)}, true},
-		"a Job's pod has such a name":      {metav1.ObjectMeta{Name: memberName(ec, 1), OwnerReferences: job}, false},
+		"a member by its label":            {metav1.ObjectMeta{Name: "mine", Labels: map[string]string{objects.ClusterLabel: "example"}}, true},
+		"one of another cluster":           {metav1.ObjectMeta{Name: objects.MemberName(ec, 1), Labels: map[string]string{objects.ClusterLabel: "other"}}, false},
+		"a member by its name":             {metav1.ObjectMeta{Name: objects.MemberName(ec, 1)}, true},
+		"a Job's pod has such a name":      {metav1.ObjectMeta{Name: objects.MemberName(ec, 1), OwnerReferences: job}, false},
 		"no name of a member":              {metav1.ObjectMeta{Name: "example-debug"}, false},
-		"the label, whoever owns it":       {metav1.ObjectMeta{Name: "x", OwnerReferences: job, Labels: map[string]string{clusterLabel: "example"}}, true},
+		"the label, whoever owns it":       {metav1.ObjectMeta{Name: "x", OwnerReferences: job, Labels: map[string]string{objects.ClusterLabel: "example"}}, true},
 		"a member of example-b, by letter": {metav1.ObjectMeta{Name: "example-b-bcdfg"}, false},
 	} {
 		if got := mayBeOf(ec, &corev1.Pod{ObjectMeta: tc.pod}); got != tc.want {

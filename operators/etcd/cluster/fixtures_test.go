@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -34,8 +35,8 @@ func anEtcd(options ...ecOption) *v1beta2.EtcdCluster {
 	}
 	ec.Status.ClusterID, ec.Status.MemberNamesUsed, ec.Status.CurrentVersion = theCluster.String(), 3, "3.6.16"
 	for n := range int64(3) {
-		ec.Status.Founders = append(ec.Status.Founders, memberName(ec, n+1))
-		ec.Status.MemberList = append(ec.Status.MemberList, v1beta2.MemberStatus{Name: memberName(ec, n+1), ID: members.ID(n + 1).String(), Version: "3.6.16"})
+		ec.Status.Founders = append(ec.Status.Founders, objects.MemberName(ec, n+1))
+		ec.Status.MemberList = append(ec.Status.MemberList, v1beta2.MemberStatus{Name: objects.MemberName(ec, n+1), ID: members.ID(n + 1).String(), Version: "3.6.16"})
 	}
 	for _, option := range options {
 		option(ec)
@@ -55,6 +56,16 @@ func onVolumes(ec *v1beta2.EtcdCluster) {
 	}}
 }
 
+func withTLS(ec *v1beta2.EtcdCluster) {
+	ec.Spec.TLS = &v1beta2.TLSPolicy{Generated: &v1beta2.GeneratedTLS{}}
+}
+
+func withQuota(bytes string) ecOption {
+	return func(ec *v1beta2.EtcdCluster) {
+		ec.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: bytes}}}
+	}
+}
+
 // world is what is observed, as a test builds it up.
 type world struct {
 	ec   *v1beta2.EtcdCluster
@@ -71,12 +82,12 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 		reached: services.Targets{},
 	}}
 	for _, n := range numbers {
-		name := memberName(ec, n)
-		w.list = append(w.list, members.Member{ID: members.ID(n), Name: name, PeerURLs: []string{peerURLOf(ec, name)}})
+		name := objects.MemberName(ec, n)
+		w.list = append(w.list, members.Member{ID: members.ID(n), Name: name, PeerURLs: []string{objects.PeerURLOf(ec, name)}})
 	}
 	for i := range ec.Status.MemberList {
 		uid := fmt.Sprintf("pod-%d", i+1)
-		if hasVolumes(ec) {
+		if objects.HasVolumes(ec) {
 			uid = fmt.Sprintf("claim-%d", i+1)
 		}
 		ec.Status.MemberList[i].DataUID = uid
@@ -88,16 +99,16 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 	return w
 }
 
-func (w *world) name(n int64) string { return memberName(w.ec, n) }
+func (w *world) name(n int64) string { return objects.MemberName(w.ec, n) }
 
 func (w *world) addPod(n int64, version string) {
-	p := pod(w.ec, w.name(n), version, start{isSealed: true}, certificates{})
+	p := objects.Pod(w.ec, w.name(n), version, objects.Start{IsSealed: true}, objects.Certificates{})
 	p.UID = types.UID(fmt.Sprintf("pod-%d", n))
 	p.Status.PodIP = fmt.Sprintf("10.0.0.%d", n)
 	p.Spec.NodeName = "node"
 	w.seen.pods[p.Name] = p
-	if hasVolumes(w.ec) {
-		c := claim(w.ec, p.Name)
+	if objects.HasVolumes(w.ec) {
+		c := objects.Claim(w.ec, p.Name)
 		c.UID = types.UID(fmt.Sprintf("claim-%d", n))
 		w.seen.claims[p.Name] = c
 	}
@@ -163,7 +174,7 @@ func (w *world) leaderless() *world {
 type asks func(w *world) members.Request
 
 // at is a member's address.
-func (w *world) at(n int64) members.Endpoint { return endpointOf(w.ec, w.seen.pods[w.name(n)]) }
+func (w *world) at(n int64) members.Endpoint { return objects.EndpointOf(w.ec, w.seen.pods[w.name(n)]) }
 
 // about is a request to a member about another one, or itself.
 func about(what members.What, at, n int64) asks {
@@ -183,7 +194,7 @@ func removes(at, n int64, listed ...members.ID) asks {
 func adds(noDowngrade bool) asks {
 	return func(w *world) members.Request {
 		return members.Request{
-			What: members.Add, At: w.at(1), PeerURLs: []string{peerURLOf(w.ec, w.name(4))}, Learner: true, Listed: []members.ID{1, 2, 3}, NoDowngrade: noDowngrade,
+			What: members.Add, At: w.at(1), PeerURLs: []string{objects.PeerURLOf(w.ec, w.name(4))}, Learner: true, Listed: []members.ID{1, 2, 3}, NoDowngrade: noDowngrade,
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // This file forms a cluster: the founders are named, created with a scheduling gate, counted,
@@ -18,12 +19,6 @@ import (
 // others that were, it would be a second, empty cluster under the name of the first. That
 // status counts a founder before its gate is removed is what tells one that never ran from one
 // that was lost.
-
-// The list of members that a member starts with is an annotation of its pod, and once it has
-// started it is sealed: replaced by one without the member. With data etcd does not look at it;
-// without, it does not start. So a member whose disk was emptied does not come back as one that
-// has forgotten what it had acknowledged, nor take part in founding another cluster.
-const sealed = "data-lost=http://data-lost:2380"
 
 // form takes a cluster that has no ID yet one step on.
 func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
@@ -48,7 +43,7 @@ func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	lost := p.createFounders(ec)
-	if len(ec.Status.Founders)-len(lost) < majority(len(ec.Status.Founders)) {
+	if len(ec.Status.Founders)-len(lost) < objects.Majority(len(ec.Status.Founders)) {
 		p.reportLoss(ec, lost, nil)
 		if ec.Spec.AcceptDataLoss == p.memory.QuorumLoss.ID && !p.recoverFrom(ec) {
 			p.startAnew(ec)
@@ -74,7 +69,7 @@ func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
 func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 	for {
 		p.memory.MemberNamesUsed++
-		name := memberName(ec, p.memory.MemberNamesUsed)
+		name := objects.MemberName(ec, p.memory.MemberNamesUsed)
 		if p.view.named[name] == nil {
 			return name
 		}
@@ -88,13 +83,13 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster) (lost []string) {
 		m := p.view.of(name)
 		counted := m.was.DataUID
 		switch {
-		case m.pod != nil && isOver(m.pod):
+		case m.pod != nil && objects.IsOver(m.pod):
 			p.Remove(m.pod, "it has ended")
-		case m.pod != nil && isEnding(m.pod):
+		case m.pod != nil && objects.IsEnding(m.pod):
 			// what becomes of it is seen when it is gone
 		case counted != "" && counted != m.data:
 			lost = append(lost, name)
-		case m.pod != nil && pods.IsGated(m.pod, gate) && counted != "":
+		case m.pod != nil && pods.IsGated(m.pod, objects.Gate) && counted != "":
 			p.letGo(m.pod)
 		case m.pod == nil || m.data == "":
 			p.create(ec, m, p.view.wanted, foundingOf(ec))
@@ -104,17 +99,17 @@ func (p *plan) createFounders(ec *v1beta2.EtcdCluster) (lost []string) {
 }
 
 // foundingOf is how a founder starts.
-func foundingOf(ec *v1beta2.EtcdCluster) start {
-	s := start{isNew: true, token: string(ec.UID) + "-" + ec.Status.Founders[0]}
+func foundingOf(ec *v1beta2.EtcdCluster) objects.Start {
+	s := objects.Start{IsNew: true, Token: string(ec.UID) + "-" + ec.Status.Founders[0]}
 	for _, name := range ec.Status.Founders {
-		s.initial = append(s.initial, founder{name, peerURLOf(ec, name)})
+		s.Initial = append(s.Initial, objects.Founder{Name: name, PeerURL: objects.PeerURLOf(ec, name)})
 	}
 	return s
 }
 
 // letGo removes the scheduling gate.
 func (p *plan) letGo(pod *corev1.Pod) {
-	p.Do(loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(gate)}) // the UID says enough
+	p.Do(loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(objects.Gate)}) // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
@@ -126,7 +121,7 @@ func (v *view) formedBy(ec *v1beta2.EtcdCluster) members.ID {
 			continue
 		}
 		id := a.status.ClusterID
-		if following[id]++; following[id] >= majority(len(ec.Status.Founders)) {
+		if following[id]++; following[id] >= objects.Majority(len(ec.Status.Founders)) {
 			return id
 		}
 	}
@@ -140,10 +135,10 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
 		if m.isFounder {
 			continue
 		}
-		if m.pod != nil && !isEnding(m.pod) {
+		if m.pod != nil && !objects.IsEnding(m.pod) {
 			p.Remove(m.pod, "it is no member of the cluster")
 		}
-		if m.claim != nil && !isEnding(m.claim) && !isKept(ec, m.name) {
+		if m.claim != nil && !objects.IsEnding(m.claim) && !isKept(ec, m.name) {
 			// It may have been set aside.
 			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster", IfCurrent: true, IfSame: true})
 		}
@@ -163,14 +158,14 @@ func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
 // scheduled as they are: none of them has run.
 func (p *plan) mend(ec *v1beta2.EtcdCluster) {
-	image := imageOf(ec, p.view.wanted.String())
+	image := objects.ImageOf(ec, p.view.wanted.String())
 	for _, name := range ec.Status.Founders {
 		m := p.view.of(name)
 		switch pod := m.pod; {
-		case pod == nil || isEnding(pod) || m.hasAnswered():
-		case imageIn(pod) != image:
+		case pod == nil || objects.IsEnding(pod) || m.hasAnswered():
+		case objects.ImageIn(pod) != image:
 			p.setImage(ec, pod, p.view.wanted, fmt.Sprintf("spec requests %s", image))
-		case pod.Spec.NodeName == "" && !pods.IsGated(pod, gate) && annotation.Of(pod, annotation.Template) != templateHash(ec):
+		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec):
 			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -40,7 +41,7 @@ func never(c sim.Change, r *testkit.Run) error {
 	case *corev1.Pod:
 		old, _ := c.Old.(*corev1.Pod)
 		isEnd := old != nil && old.DeletionTimestamp == nil && (now.DeletionTimestamp != nil || c.Type == watch.Deleted)
-		isRestart := old != nil && imageOfContainer(old) != imageOfContainer(now)
+		isRestart := old != nil && objects.ImageOfContainer(old) != objects.ImageOfContainer(now)
 		p := n.pods[now.UID]
 		if p == nil {
 			return nil
@@ -209,7 +210,7 @@ func (n *modelNodes) canDoWithout(pod *corev1.Pod) error {
 			following++
 		}
 	}
-	if isVoter[mine.ID] && following+1 >= majority(voters) && following < majority(voters) {
+	if isVoter[mine.ID] && following+1 >= objects.Majority(voters) && following < objects.Majority(voters) {
 		return fmt.Errorf("the operator takes %s away, without which %d of %d voters are left", pod.Name, following, voters)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -15,8 +14,10 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/operators/etcd/certificates"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters;etcdrestores,verbs=get;list;watch
@@ -36,11 +37,10 @@ func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
 		o := &observer{
-			asker: newAsker(connect, parts.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}},
-			agentImage: job.Image(), clusterDomain: parts.ClusterDomain, now: parts.Now,
+			asker: newAsker(connect, parts.Now), certificates: certificates.New(parts.ClusterDomain, parts.Now), agentImage: job.Image(), now: parts.Now,
 		}
 		made.Observe, made.Decide, made.Forget = o.observe, o.asker.decide, o.forget
-		if err := disruption.Index(parts, clusterKind.Kind); err != nil {
+		if err := disruption.Index(parts, objects.ClusterKind.Kind); err != nil {
 			return made, err
 		}
 		return made, registerMetrics()
@@ -49,7 +49,7 @@ func Declare(connect members.Connect) run.Kind {
 
 // kind is what the loop has to know about EtcdClusters, but for the functions that have a state.
 var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
-	Operator: name,
+	Operator: objects.Operator,
 	Empty:    &v1beta2.EtcdCluster{},
 	Children: []loop.Child[*v1beta2.EtcdCluster]{
 		{Empty: &policyv1.PodDisruptionBudget{}, Name: func(ec *v1beta2.EtcdCluster) string { return ec.Name }, Among: true},
@@ -58,13 +58,13 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 		{Empty: &corev1.PersistentVolumeClaim{}},
 	},
 	Watches: []loop.Watch[*v1beta2.EtcdCluster]{
-		services.Watch(clientServiceName),
-		disruption.Watch[*v1beta2.EtcdCluster](clusterKind.Kind),
+		services.Watch(objects.ClientServiceName),
+		disruption.Watch[*v1beta2.EtcdCluster](objects.ClusterKind.Kind),
 		{
 			Object: contents.Metadata(contents.Secret),
 			Index:  "secrets",
 			Value:  client.Object.GetName,
-			Values: secretsOf,
+			Values: objects.SecretNames,
 		},
 		{
 			Object: &v1beta2.EtcdRestore{},
@@ -94,3 +94,6 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 	Retry:      loop.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second},
 	Refusals:   loop.Backoff{First: time.Second, Longest: 15 * time.Second},
 }
+
+// Static is what the operator's role has to allow for EtcdClusters, among other things.
+var Static = kind

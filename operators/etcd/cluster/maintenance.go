@@ -16,6 +16,8 @@ import (
 	"example.com/fairlead/internal/kit/outside"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file is about compactions and defragmentations: requests that may take minutes. No reconcile waits for them.
@@ -73,7 +75,7 @@ func (own maintenance) progressOf(claim v1beta2.Maintenance, pod *corev1.Pod, no
 		return done // the member had it, and time enough: it is done when it serves again
 	case pod == nil:
 		return notDone
-	case isOwn && !own.isBegun && !isEnding(pod) && now.Before(claim.StartTime.Add(beginsWithin)):
+	case isOwn && !own.isBegun && !objects.IsEnding(pod) && now.Before(claim.StartTime.Add(beginsWithin)):
 		return toBegin
 	case !now.Before(claim.Deadline.Time) || hasStartedSince(pod, claim.StartTime.Time):
 		return notDone
@@ -95,7 +97,7 @@ func isSameMaintenance(a, b v1beta2.Maintenance) bool {
 // hasStartedSince says whether the etcd of a pod does not run, or has started since then.
 func hasStartedSince(pod *corev1.Pod, then time.Time) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName {
+		if c.Name == objects.ContainerName {
 			return c.State.Running == nil || c.State.Running.StartedAt.After(then)
 		}
 	}
@@ -126,7 +128,7 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
 			v1beta2.MaintenanceCompaction: members.Compact, v1beta2.MaintenanceDefragmentation: members.Defragment,
 		}[claim.Type]
 		p.ask(fmt.Sprintf("%s of member %s done", what, m.name), members.Request{
-			What: what, At: endpointOf(ec, m.pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(p.view.now),
+			What: what, At: objects.EndpointOf(ec, m.pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(p.view.now),
 		})
 		p.soon()
 	case underWay:
@@ -144,9 +146,9 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	if full := p.memory.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
-		p.report(status.Problem{Reason: reasonNoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is being dropped"})
+		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is being dropped"})
 	} else if full != nil && full.ResolvedTime == nil {
-		p.report(status.Problem{Reason: reasonNoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.name)})
+		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.name)})
 	}
 	return true
 }
@@ -196,7 +198,7 @@ func (a *asker) noteDecided(ec *v1beta2.EtcdCluster, decided *v1beta2.Maintenanc
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.maintenance[key(ec)] = &maintenance{Maintenance: *decided}
+	a.maintenance[objects.Key(ec)] = &maintenance{Maintenance: *decided}
 }
 
 // decidedOn is the last maintenance that this operator has decided on.

@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // TestProgress: how far the maintenance is that status has.
@@ -94,13 +95,13 @@ func ends(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
 func isNew(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(noon.Add(time.Second)) }
 
 func waits(pod *corev1.Pod) {
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 }
 
 func startsAt(after time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(after))}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Running: running}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Running: running}}}
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *slow) Close() error { return nil }
 // TestBackground: a defragmentation holds nobody up, and its end is found by the next look.
 func TestBackground(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50)
-	of, s := key(w.ec), &slow{asked: make(chan members.Request), answer: make(chan error)}
+	of, s := objects.Key(w.ec), &slow{asked: make(chan members.Request), answer: make(chan error)}
 	a := newAsker(nil, func() time.Time { return noon })
 	a.clients[of] = connection{client: s}
 	look := func() *plan {

@@ -5,15 +5,14 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -63,7 +62,7 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 	if i := slices.IndexFunc(ec.Status.MemberList, func(known v1beta2.MemberStatus) bool { return known.Name == m.shownName(ec) }); i >= 0 {
 		m.was = ec.Status.MemberList[i]
 	}
-	m.isFounder, m.isOnVolume = slices.Contains(ec.Status.Founders, name), hasVolumes(ec)
+	m.isFounder, m.isOnVolume = slices.Contains(ec.Status.Founders, name), objects.HasVolumes(ec)
 	switch {
 	case m.isOnVolume && m.claim != nil:
 		m.data = string(m.claim.UID)
@@ -76,13 +75,13 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 	}
 	if m.pod != nil {
 		m.isReached = seen.reached[m.pod.UID]
-		m.needsRestart = seen.certs.caHash != "" && annotation.Of(m.pod, annotation.CA) != seen.certs.caHash
+		m.needsRestart = seen.certs.CaHash != "" && annotation.Of(m.pod, annotation.CA) != seen.certs.CaHash
 	}
 	isAsListed := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
 	m.follows = isAsListed && m.answer.status.Leader == v.leader
 	m.mayFollow = !m.follows && m.followedLately(seen) && (isAsListed || errors.Is(m.answer.err, context.DeadlineExceeded) || m.isDefragmenting())
 	m.podProblem = problemOfPod(m, seen.now)
-	m.problem = problemOf(m, seen.certs.doubt)
+	m.problem = problemOf(m, seen.certs.Doubt)
 	if name != "" {
 		v.named[name] = m
 	}
@@ -103,15 +102,12 @@ func asListed(known v1beta2.MemberStatus) members.Member {
 func nameIn(ec *v1beta2.EtcdCluster, listed members.Member) string {
 	name := ""
 	for _, url := range listed.PeerURLs {
-		if host, ok := memberOfPeerURL(ec, url); ok {
+		if host, ok := objects.MemberOfPeerURL(ec, url); ok {
 			name = host
 		}
 	}
 	return name
 }
-
-// isOurs says whether a name is one that a member which the operator runs can have.
-func isOurs(ec *v1beta2.EtcdCluster, name string) bool { return strings.HasPrefix(name, ec.Name+"-") }
 
 // shownName is the name that status has for a member: the pod's, or for one that the operator
 // does not run the name or ID that etcd has. A name that one of the operator's own could have would
@@ -120,7 +116,7 @@ func (m *member) shownName(ec *v1beta2.EtcdCluster) string {
 	switch {
 	case m.name != "":
 		return m.name
-	case m.Name != "" && !isOurs(ec, m.Name):
+	case m.Name != "" && !objects.IsOurs(ec, m.Name):
 		return m.Name
 	}
 	return m.ID.String()
@@ -158,7 +154,7 @@ func (m *member) isDefragmenting() bool { return errors.Is(m.answer.err, errDefr
 // isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
 // The probe of the oldest versions says less.
 func (m *member) isProbed() bool {
-	return m.refuses() && m.isReached && servesMetrics(annotation.Of(m.pod, annotation.Version))
+	return m.refuses() && m.isReached && objects.ServesMetrics(annotation.Of(m.pod, annotation.Version))
 }
 
 // lately is for how long what a member has said counts when it is not heard.
@@ -166,14 +162,7 @@ const lately = 10 * time.Second
 
 // followedLately says whether a member had a leader a short time ago, and its node does not say otherwise.
 func (m *member) followedLately(seen observation) bool {
-	return m.pod != nil && !isEnding(m.pod) && isReady(m.pod) && seen.now.Sub(seen.led[m.name]) < lately
-}
-
-// isReady says whether a pod's node finds that it serves.
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return m.pod != nil && !objects.IsEnding(m.pod) && objects.IsReady(m.pod) && seen.now.Sub(seen.led[m.name]) < lately
 }
 
 // neverRan says that a member is a founder that was not let go before the others formed the
@@ -186,7 +175,7 @@ func (m *member) isLost() bool {
 	switch {
 	case m.isForeign() || !m.isStarted():
 		return false
-	case m.claim != nil && isEnding(m.claim) && m.pod == nil:
+	case m.claim != nil && objects.IsEnding(m.claim) && m.pod == nil:
 		return true
 	case m.pod == nil && m.claim == nil:
 		return !m.neverRan()
@@ -194,7 +183,7 @@ func (m *member) isLost() bool {
 		return true // what is there is not what had its data
 	case m.pod == nil:
 		return false
-	case isOver(m.pod) && !m.isOnVolume:
+	case objects.IsOver(m.pod) && !m.isOnVolume:
 		return true
 	}
 	return slices.Contains(m.alarms, members.Corrupt) || saysLost(m.pod)
@@ -216,11 +205,3 @@ func (v *view) alarmsOf(m *member) []string {
 	slices.Sort(alarms)
 	return alarms
 }
-
-// isOver says that a pod has ended, and does not start again: it was evicted, for example.
-func isOver(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
-// isEnding says that an object is being deleted.
-func isEnding(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil }

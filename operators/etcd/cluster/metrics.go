@@ -9,6 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 var (
@@ -58,7 +59,7 @@ type reign struct {
 
 // noteFigure keeps what the metrics say of an EtcdCluster, and counts a change of leader.
 func noteFigure(ec *v1beta2.EtcdCluster, seen observation) {
-	figures.Change(key(ec), func(before figure) figure {
+	figures.Change(objects.Key(ec), func(before figure) figure {
 		is := before.next(ec, seen)
 		if is.reign.succeeds(before.reign) {
 			leaderChanges.WithLabelValues().Inc()
@@ -92,8 +93,8 @@ func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
 	switch {
 	case ec.Spec.TLS == nil:
 		is.expires = time.Time{}
-	case !seen.certs.expires.IsZero():
-		is.expires = seen.certs.expires
+	case !seen.certs.Expires.IsZero():
+		is.expires = seen.certs.Expires
 	}
 	return is
 }

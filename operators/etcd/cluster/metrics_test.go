@@ -1,25 +1,19 @@
 package cluster
 
 import (
-	"crypto/rand"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/metrics"
+	"example.com/fairlead/operators/etcd/certificates"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/pki"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // observed is the EtcdCluster of a world after a step.
@@ -46,13 +40,13 @@ func (w *world) ledBy(leader members.ID, term uint64, numbers ...int64) *world {
 }
 
 func (w *world) expires(at time.Time) *world {
-	w.seen.certs.expires = at
+	w.seen.certs.Expires = at
 	return w
 }
 
 // unasked is a world whose members cannot be asked, for want of certificates.
 func (w *world) unasked() *world {
-	w.seen.answers, w.seen.certs = nil, certificates{}
+	w.seen.answers, w.seen.certs = nil, objects.Certificates{}
 	return w
 }
 
@@ -90,7 +84,7 @@ func TestFigures(t *testing.T) {
 		"cannot be asked":    {seen: []*world{three(withTLS).filled(1, 1, 4).expires(noon), three(withTLS).unasked()}, want: map[string]float64{leaderless: 0, ratio: .25, expiry: float64(noon.Unix())}},
 		"the fullest member": {seen: []*world{three().filled(1, 10, 100).filled(2, 30, 100).filled(3, 20, 100)}, want: map[string]float64{ratio: .3}},
 		"etcd's own quota":   {seen: []*world{three().filled(2, 1<<30, 0)}, want: map[string]float64{ratio: .5}},
-		"a variable's quota": {seen: []*world{three(withVariables("ETCD_QUOTA_BACKEND_BYTES", "4096")).filled(2, 1024, 0).filled(1, 1, 0).filled(3, 1, 0)}, want: map[string]float64{ratio: .25}},
+		"a variable's quota": {seen: []*world{three(withQuota("4096")).filled(2, 1024, 0).filled(1, 1, 0).filled(3, 1, 0)}, want: map[string]float64{ratio: .25}},
 		"no quota":           {seen: []*world{three().filled(1, 1<<40, -1).filled(2, 1<<40, -1).filled(3, 1<<40, -1)}, none: ratio},
 		"the fullest hangs":  {seen: []*world{three().filled(2, 9, 10), three().hangs(2)}, want: map[string]float64{ratio: .9}},
 		"it was defragmented": {seen: []*world{three().filled(2, 9, 10), three().filled(2, 1, 10)},
@@ -105,7 +99,7 @@ func TestFigures(t *testing.T) {
 			for _, w := range tc.seen {
 				f = f.next(w.observed(t), w.seen)
 			}
-			got := said(map[types.NamespacedName]figure{key(tc.seen[0].ec): f})
+			got := said(map[types.NamespacedName]figure{objects.Key(tc.seen[0].ec): f})
 			for series, want := range tc.want {
 				if is, ok := got[series]; !ok || is != want {
 					t.Errorf("%s is %v, want %v", series, is, want)
@@ -169,7 +163,7 @@ func TestLeaderChanges(t *testing.T) {
 		"of another cluster":   {[]*world{three(), another()}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{asker: newAsker(nil, time.Now), certificates: &knownCertificates{all: map[types.NamespacedName]knownCertificate{}}}
+			o := &observer{asker: newAsker(nil, time.Now), certificates: certificates.New("", nil)}
 			counter := leaderChanges.WithLabelValues()
 			before := testutil.ToFloat64(counter)
 			for _, w := range tc.seen {
@@ -181,7 +175,7 @@ func TestLeaderChanges(t *testing.T) {
 			if testutil.CollectAndCount(figures) == 0 {
 				t.Error("the cluster is not known")
 			}
-			o.forget(key(tc.seen[0].ec))
+			o.forget(objects.Key(tc.seen[0].ec))
 			if n := testutil.CollectAndCount(figures); n != 0 {
 				t.Errorf("the cluster is gone, and there are %d series", n)
 			}
@@ -189,7 +183,7 @@ func TestLeaderChanges(t *testing.T) {
 			if got := testutil.ToFloat64(counter) - before; got != tc.want {
 				t.Errorf("one of the same name has %v changes", got-tc.want)
 			}
-			o.forget(key(tc.seen[0].ec))
+			o.forget(objects.Key(tc.seen[0].ec))
 		})
 	}
 }
@@ -201,56 +195,5 @@ func TestRegisteredMetrics(t *testing.T) {
 	}
 	if got := testutil.CollectAndCount(memberChanges); got != 8 {
 		t.Errorf("%d kinds of requests have a zero, want 8", got)
-	}
-}
-
-// TestCertificateExpiry: of all Secrets the certificate that is first counts, also if it has expired, or
-// another Secret is bad; of what cannot be read, what was known before.
-func TestCertificateExpiry(t *testing.T) {
-	const day = 24 * time.Hour
-	ca, err := pki.MakeCA(rand.Reader, "CA", noon, 3650*day)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := func(name string, role pki.Role, validFor time.Duration, names ...string) *corev1.Secret {
-		pair, err := ca.Issue(rand.Reader, role, "example", names, noon, validFor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
-			Data: map[string][]byte{role.Files.Cert: pair.Cert, role.Files.Key: pair.Key, role.Files.CA: ca.Cert}}
-	}
-	const hosts = "*.example.ns.svc"
-	operator := func(validFor time.Duration) *corev1.Secret { return secret("client", pki.Client, validFor) }
-	peer, server := secret("peer", pki.Peer, 90*day, hosts), secret("server", pki.Server, 60*day, hosts, "localhost")
-	ec := anEtcd()
-	ec.Spec.TLS = &v1beta2.TLSPolicy{Static: &v1beta2.StaticTLS{Member: &v1beta2.MemberSecret{PeerSecret: "peer", ServerSecret: "server"}, OperatorSecret: "client"}}
-	for name, tc := range map[string]struct {
-		secrets []client.Object
-		now     time.Time
-		isBad   bool
-		want    time.Duration // from noon
-	}{
-		"the server's is first":   {[]client.Object{peer, server, operator(90 * day)}, noon, false, 60 * day},
-		"the operator's is first": {[]client.Object{peer, server, operator(30 * day)}, noon, false, 30 * day},
-		"it has expired":          {[]client.Object{peer, server, operator(30 * day)}, noon.Add(31 * day), true, 30 * day},
-		"another is bad":          {[]client.Object{secret("peer", pki.Peer, 90*day, "other"), server, operator(30 * day)}, noon, true, 30 * day},
-		"one is not there":        {[]client.Object{peer, operator(30 * day)}, noon, true, 5 * day},
-		"nothing of it is usable": {[]client.Object{&corev1.Secret{ObjectMeta: peer.ObjectMeta}, server, operator(90 * day)}, noon, true, 60 * day},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := &observer{}
-			r := &loop.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(tc.secrets...).Build()}
-			made, _, err := o.readCertificates(t.Context(), r, ec, nil, tc.now)
-			if err != nil || (made.problem != nil) != tc.isBad {
-				t.Errorf("error %v, problem %+v", err, made.problem)
-			}
-			if tc.isBad {
-				made = certificates{expires: noon.Add(5 * day)}.with(made)
-			}
-			if want := noon.Add(tc.want); !made.expires.Equal(want) {
-				t.Errorf("it expires at %s, want %s", made.expires, want)
-			}
-		})
 	}
 }

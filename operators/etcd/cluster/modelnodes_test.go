@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -131,9 +132,9 @@ func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
 		n.world.Fail(n.world.Server.Remove(pod, n.Name()))
 		n.world.Changed()
 		return true, wake
-	case p.image != imageOfContainer(pod) && (p.fetched || len(pod.Spec.InitContainers) == 0):
+	case p.image != objects.ImageOfContainer(pod) && (p.fetched || len(pod.Spec.InitContainers) == 0):
 		n.end(p)
-		p.image, p.retry, p.waits = imageOfContainer(pod), n.world.Now().Add(100*time.Millisecond), false
+		p.image, p.retry, p.waits = objects.ImageOfContainer(pod), n.world.Now().Add(100*time.Millisecond), false
 		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, nil)
 		return true, wake
 	case len(pod.Spec.InitContainers) > 0 && !p.fetched:
@@ -163,7 +164,7 @@ func (n *modelNodes) bind(pod *corev1.Pod) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
 	}
-	p := &modelPod{name: pod.Name, image: imageOfContainer(pod)}
+	p := &modelPod{name: pod.Name, image: objects.ImageOfContainer(pod)}
 	if volume := pod.Spec.Volumes[0].PersistentVolumeClaim; volume != nil {
 		claim, isThere := sim.Find[*corev1.PersistentVolumeClaim](n.world.Server, types.NamespacedName{Namespace: pod.Namespace, Name: volume.ClaimName})
 		if !isThere || claim.DeletionTimestamp != nil {
@@ -189,7 +190,7 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 	if !slices.Contains(tags, version) || n.gone != "" && strings.HasPrefix(p.image, n.gone) {
 		p.waits = true
 		reason := "ErrImagePull"
-		if strings.HasSuffix(p.image, noImage) {
+		if strings.HasSuffix(p.image, objects.NoImage) {
 			reason = "InvalidImageName"
 		}
 		n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}, nil)
@@ -197,9 +198,9 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 	}
 	p.started, p.trusts = n.world.Now(), n.inSecret(pod.Namespace, "example-peer-tls", pki.Peer.Files.CA)
 	running, exit := n.model.Start(model.Config{
-		Name: pod.Name, PeerURL: environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
-		InitialCluster: annotation.Of(pod, annotation.InitialCluster), Existing: environment(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
-		Token: environment(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: annotation.Of(pod, annotation.ForceNewCluster) == "true", Disk: p.disk,
+		Name: pod.Name, PeerURL: objects.Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
+		InitialCluster: annotation.Of(pod, annotation.InitialCluster), Existing: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
+		Token: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: annotation.Of(pod, annotation.ForceNewCluster) == "true", Disk: p.disk,
 		Quota: n.quota(pod),
 	})
 	if !running {
@@ -212,7 +213,7 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 
 // quota is the size that the database of a pod may have.
 func (n *modelNodes) quota(pod *corev1.Pod) int64 {
-	bytes, err := strconv.ParseInt(environment(pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64)
+	bytes, err := strconv.ParseInt(objects.Variable(pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64)
 	if err != nil {
 		return 256 << 10 // not much, so that it is soon full
 	}
@@ -264,7 +265,7 @@ func (n *modelNodes) forget(p *modelPod) {
 func (n *modelNodes) report(pod *corev1.Pod, p *modelPod, state corev1.ContainerState, last *corev1.ContainerStateTerminated) {
 	told := pod.DeepCopy()
 	told.Status.Phase, told.Status.PodIP = corev1.PodRunning, p.ip
-	c := corev1.ContainerStatus{Name: containerName, Image: p.image, State: state, RestartCount: int32(p.crashes), Ready: state.Running != nil}
+	c := corev1.ContainerStatus{Name: objects.ContainerName, Image: p.image, State: state, RestartCount: int32(p.crashes), Ready: state.Running != nil}
 	if last != nil {
 		c.LastTerminationState.Terminated = last
 	}

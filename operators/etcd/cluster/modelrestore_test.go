@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -20,7 +21,7 @@ import (
 
 // isServed says whether a Service leads to a pod.
 func isServed(pod *corev1.Pod) bool {
-	return pod.Labels[clusterLabel] == "example" && pod.Labels[appLabel] == name
+	return pod.Labels[objects.ClusterLabel] == "example" && pod.Labels[objects.AppLabel] == objects.Operator
 }
 
 // backup stores what a member has under a key.
@@ -83,7 +84,7 @@ func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
 	result, code := task.Result{}, int32(0)
 	snapshot, isThere := n.backups[todo.Place.Key]
 	switch {
-	case pod.Labels[nodeLabel] != "" && p.disk.IsEmpty():
+	case pod.Labels[objects.NodeLabel] != "" && p.disk.IsEmpty():
 		p.fetched = true
 	case n.fails > 0:
 		n.fails--
@@ -111,7 +112,7 @@ func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
 	told := pod.DeepCopy()
 	told.Status.Phase, told.Status.PodIP = corev1.PodPending, p.ip
 	told.Status.InitContainerStatuses = []corev1.ContainerStatus{is}
-	told.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+	told.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 	n.world.Fail(n.world.Server.Report(told, n.Name()))
 }
 

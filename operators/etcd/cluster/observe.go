@@ -18,6 +18,8 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/operators/etcd/certificates"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // observation is all that decide reads, besides the EtcdCluster.
@@ -64,7 +66,7 @@ type observation struct {
 	// maintenance is the last that this operator has decided on.
 	maintenance maintenance
 	// certs are the certificates of a cluster with TLS.
-	certs certificates
+	certs objects.Certificates
 }
 
 func (o observation) budget() *policyv1.PodDisruptionBudget {
@@ -74,17 +76,15 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 // observer reads what the next step depends on.
 type observer struct {
 	asker        *asker
-	certificates *knownCertificates
+	certificates *certificates.Reader
 	agentImage   string
-	// clusterDomain is the domain of the Kubernetes cluster, or empty.
-	clusterDomain string
-	now           func() time.Time
+	now          func() time.Time
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
 func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.forget(ec)
-	o.certificates.forget(ec)
+	o.certificates.Forget(ec)
 	figures.Forget(ec)
 }
 
@@ -97,7 +97,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	for _, service := range []struct {
 		name string
 		into *corev1.Service
-	}{{ec.Name, seen.peers}, {clientServiceName(ec), seen.clients}} {
+	}{{ec.Name, seen.peers}, {objects.ClientServiceName(ec), seen.clients}} {
 		err := r.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: service.name}, service.into)
 		if client.IgnoreNotFound(err) != nil {
 			return seen, err
@@ -115,11 +115,11 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 			return seen, err
 		}
 	}
-	if seen.certs, err = o.observeCertificates(ctx, r, ec, seen.pods); err != nil {
+	if seen.certs, err = o.certificates.Observe(ctx, r, ec, seen.pods); err != nil {
 		return seen, err
 	}
-	seen.waiting = o.asker.before(key(ec)).waiting
-	if ec.Spec.TLS == nil || seen.certs.client != nil {
+	seen.waiting = o.asker.before(objects.Key(ec)).waiting
+	if ec.Spec.TLS == nil || seen.certs.Client != nil {
 		if err = o.asker.renew(ec, seen.certs); err != nil {
 			return seen, err
 		}
@@ -132,35 +132,35 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 
 // observeBudgets finds PodDisruptionBudgets of others, beside the operator's.
 func observeBudgets(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) (err error) {
-	if !hasBudget(ec) {
+	if !objects.HasBudget(ec) {
 		return nil
 	}
 	var pods []corev1.Pod
 	for _, pod := range seen.pods {
 		pods = append(pods, *pod)
 	}
-	seen.budgets, err = disruption.Others(ctx, r, clusterKind.Kind, key(ec), pods)
+	seen.budgets, err = disruption.Others(ctx, r, objects.ClusterKind.Kind, objects.Key(ec), pods)
 	return err
 }
 
 // observeMembers reads the pods and volumes.
 func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
 	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+	if err := r.List(ctx, &pods, client.InNamespace(ec.Namespace), client.MatchingLabels{objects.ClusterLabel: ec.Name}); err != nil {
 		return err
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; isOwned(ec, pod) {
+		if pod := &pods.Items[i]; objects.IsOwned(ec, pod) {
 			seen.pods[pod.Name] = pod
 			seen.noteOrphan(ec, pod)
 		}
 	}
 	var claims corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &claims, client.InNamespace(ec.Namespace), client.MatchingLabels{clusterLabel: ec.Name}); err != nil {
+	if err := r.List(ctx, &claims, client.InNamespace(ec.Namespace), client.MatchingLabels{objects.ClusterLabel: ec.Name}); err != nil {
 		return err
 	}
 	for i := range claims.Items {
-		if claim := &claims.Items[i]; isOwned(ec, claim) {
+		if claim := &claims.Items[i]; objects.IsOwned(ec, claim) {
 			seen.claims[claim.Name] = claim
 			seen.noteOrphan(ec, claim)
 		}
@@ -182,7 +182,7 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 				seen.pods[name] = pod
 			}
 		}
-		if seen.claims[name] == nil && hasVolumes(ec) {
+		if seen.claims[name] == nil && objects.HasVolumes(ec) {
 			claim := &corev1.PersistentVolumeClaim{}
 			if found, err := observeHidden(ctx, r, ec, name, isRecorded, claim, seen); err != nil {
 				return err
@@ -206,7 +206,7 @@ func (o *observation) noteOrphan(ec *v1beta2.EtcdCluster, obj client.Object) {
 // of one that is recorded, the API server is asked, because what has lost its labels is in no cache.
 func observeHidden(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name string, isRecorded bool, obj client.Object, seen *observation) (bool, error) {
 	found, err := observeNamed(ctx, r, ec, name, isRecorded, obj, seen)
-	if found && (obj.GetLabels()[apply.ManagedByLabel] != managedBy || obj.GetLabels()[clusterLabel] != ec.Name) {
+	if found && (obj.GetLabels()[apply.ManagedByLabel] != objects.ManagedBy || obj.GetLabels()[objects.ClusterLabel] != ec.Name) {
 		seen.unmarked = append(seen.unmarked, obj)
 	}
 	return found, err
@@ -224,7 +224,7 @@ func observeNamed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 		return false, nil
 	case err != nil:
 		return false, err
-	case !isOwned(ec, obj):
+	case !objects.IsOwned(ec, obj):
 		seen.taken = obj
 		return false, nil
 	}
@@ -235,7 +235,7 @@ func observeNamed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 func remembered(ec *v1beta2.EtcdCluster) []string {
 	var all []string
 	for _, m := range ec.Status.MemberList {
-		if isOurs(ec, m.Name) {
+		if objects.IsOurs(ec, m.Name) {
 			all = append(all, m.Name)
 		}
 	}
@@ -243,17 +243,6 @@ func remembered(ec *v1beta2.EtcdCluster) []string {
 		all = append(all, ec.Status.MemberBeingAdded)
 	}
 	return all
-}
-
-func isOwned(ec *v1beta2.EtcdCluster, obj client.Object) bool { return apply.Owns(managedBy, ec, obj) }
-
-func key(ec *v1beta2.EtcdCluster) types.NamespacedName {
-	return types.NamespacedName{Namespace: ec.Namespace, Name: ec.Name}
-}
-
-// hasVolumes says whether members have volumes.
-func hasVolumes(ec *v1beta2.EtcdCluster) bool {
-	return ec.Spec.Pod != nil && ec.Spec.Pod.PersistentVolumeClaimSpec != nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // This file reads what a restore depends on: the EtcdRestores that name the cluster, and the seed.
@@ -30,7 +31,7 @@ func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 		return err
 	}
 	for i := range list.Items {
-		if er := &list.Items[i]; er.Spec.EtcdCluster.Name == ec.Name && !isEnding(er) {
+		if er := &list.Items[i]; er.Spec.EtcdCluster.Name == ec.Name && !objects.IsEnding(er) {
 			seen.restores = append(seen.restores, er)
 		}
 	}
@@ -58,7 +59,7 @@ func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err != nil || now.UID != er.UID || isEnding(now) || isRestoreDone(now) {
+		if err != nil || now.UID != er.UID || objects.IsEnding(now) || isRestoreDone(now) {
 			continue
 		}
 		if isReported, err := isEndReported(ctx, r, ec); err != nil || !isReported {
@@ -82,7 +83,7 @@ func isEndReported(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	return string(last.UID) != done.ID || isEnding(last) || isRestoreDone(last), err
+	return string(last.UID) != done.ID || objects.IsEnding(last) || isRestoreDone(last), err
 }
 
 // observeRestore makes sure that an EtcdRestore is gone if the cache does not show it.
@@ -92,7 +93,7 @@ func observeRestore(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	}
 	er := &v1beta2.EtcdRestore{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, er)
-	if err == nil && string(er.UID) == id && !isEnding(er) {
+	if err == nil && string(er.UID) == id && !objects.IsEnding(er) {
 		seen.restores = append(seen.restores, er)
 	}
 	return client.IgnoreNotFound(err)
@@ -110,13 +111,13 @@ func (o observation) hasRestore(id string) bool {
 
 // observeSeed finds the seed, and those that are left of others.
 func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
-	in := []client.ListOption{client.InNamespace(ec.Namespace), client.MatchingLabels(seedSelector(ec))}
+	in := []client.ListOption{client.InNamespace(ec.Namespace), client.MatchingLabels(objects.SeedSelector(ec))}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, in...); err != nil {
 		return err
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; isOwned(ec, pod) {
+		if pod := &pods.Items[i]; objects.IsOwned(ec, pod) {
 			seen.seeds = append(seen.seeds, pod)
 		}
 	}
@@ -125,7 +126,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		return err
 	}
 	for i := range claims.Items {
-		if c := &claims.Items[i]; isOwned(ec, c) {
+		if c := &claims.Items[i]; objects.IsOwned(ec, c) {
 			seen.seeds = append(seen.seeds, c)
 		}
 	}
@@ -139,7 +140,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 	} else if found {
 		seen.pods[under.Seed] = pod
 	}
-	if !hasVolumes(ec) {
+	if !objects.HasVolumes(ec) {
 		return nil
 	}
 	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", claim, seen)

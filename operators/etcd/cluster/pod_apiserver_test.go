@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -22,28 +24,32 @@ func TestPodsAreAccepted(t *testing.T) {
 	if client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
-	full := withPolicy(func(p *policy) {
+	full := func(ec *v1beta2.EtcdCluster) {
+		onVolumes(ec)
+		withTLS(ec)
+		p := ec.Spec.Pod
+		ec.Spec.KeepHistory = &metav1.Duration{Duration: time.Hour}
 		p.Labels, p.Annotations = map[string]string{"team": "shop"}, map[string]string{"team": "shop"}
 		p.NodeSelector, p.Tolerations = map[string]string{"a": "b"}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		p.AntiAffinity, p.ClusterDomain = true, "k.local"
-	})
-	for name, ec := range map[string]*etcdCluster{
-		"plain": aCluster(), "volumes": aCluster(withVolumes), "TLS": aCluster(withTLS), "everything": aCluster(full, withVolumes, withTLS, keeping(time.Hour)),
+	}
+	for name, ec := range map[string]*v1beta2.EtcdCluster{
+		"plain": anEtcd(), "volumes": anEtcd(onVolumes), "TLS": anEtcd(withTLS), "everything": anEtcd(full),
 	} {
 		ec.Namespace = namespace
 		for _, version := range []string{"3.2.13", "3.4.37", "3.6.16"} {
-			certs := certificates{peer: mountedSecret{"p", pki.Peer.Files}, server: mountedSecret{"s", pki.Server.Files}, caHash: "1"}
-			if err := c.Create(t.Context(), pod(ec, "example-abcde", version, founding, certs), client.DryRunAll); err != nil {
+			certs := objects.Certificates{Peer: objects.MountedSecret{Name: "p", Files: pki.Peer.Files}, Server: objects.MountedSecret{Name: "s", Files: pki.Server.Files}, CaHash: "1"}
+			if err := c.Create(t.Context(), objects.Pod(ec, "example-abcde", version, foundingOf(ec), certs), client.DryRunAll); err != nil {
 				t.Errorf("%s, etcd %s: %v", name, version, err)
 			}
 		}
-		if hasVolumes(ec) {
-			if err := c.Create(t.Context(), claim(ec, "example-abcde"), client.DryRunAll); err != nil {
+		if objects.HasVolumes(ec) {
+			if err := c.Create(t.Context(), objects.Claim(ec, "example-abcde"), client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for _, config := range []runtime.ApplyConfiguration{peerService(ec), clientService(ec), disruptionBudget(ec, 3)} {
-			if err := c.Apply(t.Context(), config, client.FieldOwner(managedBy), client.DryRunAll); err != nil {
+		for _, config := range []runtime.ApplyConfiguration{objects.PeerService(ec), objects.ClientService(ec), objects.DisruptionBudget(ec, 3)} {
+			if err := c.Apply(t.Context(), config, client.FieldOwner(objects.ManagedBy), client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

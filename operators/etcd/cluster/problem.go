@@ -13,33 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
-)
-
-// The reasons in status and in events that are not Kubernetes' own.
-const (
-	reasonReady          = "Ready"
-	reasonCreating       = "Creating"
-	reasonScaling        = "Scaling"
-	reasonUpgrading      = "Upgrading"
-	reasonRecovering     = "Recovering"
-	reasonRollingOut     = "RollingOut"
-	reasonUnavailable    = "MembersNotReady"
-	reasonNoQuorum       = "NoQuorum"
-	reasonNotReached     = "NoReadyAddress"
-	reasonQuorumLost     = "QuorumLost"
-	reasonForgotten      = "StatusEmptied"
-	reasonExisting       = "ExistingMembers"
-	reasonPaused         = "Paused"
-	reasonInvalidVersion = "InvalidVersion"
-	reasonVersionRefused = "VersionRefused"
-	reasonNoSpace        = "DatabaseFull"
-	reasonNoSecret       = "SecretNotFound"
-	reasonBadSecret      = "InvalidSecret"
-	reasonServing        = "Serving"
-	reasonNotTrusted     = "CertificatesReplaced"
-	reasonRefused        = "AuthenticationRequired"
-	reasonRestoring      = "Restoring"
-	reasonRestoreFailed  = "RestoreFailed"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // report reports a problem, unless there is one already.
@@ -110,7 +84,7 @@ func problemOfContainers(m *member, now time.Time) obstacle {
 	for _, c := range pods.Statuses(m.pod) {
 		crash, loops := pods.CrashLoop(c, now)
 		reason, words := pods.CannotStart(m.pod, c)
-		isEtcd := c.Name == containerName
+		isEtcd := c.Name == objects.ContainerName
 		switch {
 		case !isEtcd && m.follows:
 		case !isEtcd && loops:
@@ -139,7 +113,7 @@ func problemOfPod(m *member, now time.Time) obstacle {
 	if problem := problemOfContainers(m, now); problem.words != "" {
 		return problem
 	}
-	isGated := pods.IsGated(m.pod, gate)
+	isGated := pods.IsGated(m.pod, objects.Gate)
 	if words := pods.Unschedulable(m.pod); words != "" && !isGated {
 		return obstacle{words: "its pod " + words}
 	}
@@ -147,7 +121,7 @@ func problemOfPod(m *member, now time.Time) obstacle {
 	switch {
 	case waits && m.claim != nil && m.claim.Status.Phase == corev1.ClaimPending:
 		return obstacle{words: fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.claim.Name)}
-	case isEnding(m.pod):
+	case objects.IsEnding(m.pod):
 		return obstacle{words: "its pod is ending"}
 	}
 	return obstacle{words: "its pod is starting", isStarting: true}
@@ -192,7 +166,7 @@ var lostWords = []string{
 // saysLost says whether a container that cannot start says that its data is lost.
 func saysLost(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name != containerName || c.State.Running != nil {
+		if c.Name != objects.ContainerName || c.State.Running != nil {
 			continue
 		}
 		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {

@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/etcdtest"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // TestRealFull: a full database of a real etcd gets room by the operator's steps. That of BenchmarkRealFull is greater.
@@ -52,12 +53,12 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	fullMember(t, ec, w.name(1), ip, bytes)
 
 	a := newAsker(members.Dial, time.Now)
-	if err := a.renew(ec, certificates{}); err != nil {
+	if err := a.renew(ec, objects.Certificates{}); err != nil {
 		t.Fatal(err)
 	}
-	defer a.forget(key(ec))
-	member := endpointOf(ec, w.seen.pods[w.name(1)])
-	is, err := a.known(key(ec)).client.Status(ctx, member)
+	defer a.forget(objects.Key(ec))
+	member := objects.EndpointOf(ec, w.seen.pods[w.name(1)])
+	is, err := a.known(objects.Key(ec)).client.Status(ctx, member)
 	if err != nil || len(is.Alarms) != 1 || is.Alarms[0].Type != members.NoSpace {
 		t.Fatalf("it is not full: %+v (%v)", is, err)
 	}
@@ -80,7 +81,7 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	if took["look"] > 10*time.Second {
 		t.Errorf("a worker was held for %s", took["look"])
 	}
-	after, err := a.known(key(ec)).client.Status(ctx, member)
+	after, err := a.known(objects.Key(ec)).client.Status(ctx, member)
 	if err != nil || len(after.Alarms) != 0 || after.DBSize > is.DBSize*3/4 {
 		t.Errorf("it had %d bytes, and is %+v (%v)", is.DBSize, after, err)
 	}
@@ -118,8 +119,8 @@ func fullMember(t testing.TB, ec *v1beta2.EtcdCluster, name, ip string, bytes in
 	t.Helper()
 	m := etcdtest.New(t, name, "v3.6.16")
 	m.Client = fmt.Sprintf("%s:%d", ip, members.ClientPort)
-	m.Env = []string{"ETCD_INITIAL_CLUSTER=" + name + "=" + peerURLOf(ec, name), "ETCD_INITIAL_CLUSTER_STATE=new"}
-	m.Flags = []string{"--initial-advertise-peer-urls=" + peerURLOf(ec, name), "--log-level=error"}
+	m.Env = []string{"ETCD_INITIAL_CLUSTER=" + name + "=" + objects.PeerURLOf(ec, name), "ETCD_INITIAL_CLUSTER_STATE=new"}
+	m.Flags = []string{"--initial-advertise-peer-urls=" + objects.PeerURLOf(ec, name), "--log-level=error"}
 	m.Start(t)
 	c, err := members.Dial(nil)
 	if err != nil {

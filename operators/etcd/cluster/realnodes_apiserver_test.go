@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // realNodes are the nodes of a run on the real API server. They are scheduler, volume binder and
@@ -259,7 +260,7 @@ func (n *realNodes) care(ctx context.Context, pod *corev1.Pod, claims map[types.
 		if !time.Now().Before(p.retry) {
 			n.fetch(ctx, pod, p)
 		}
-	case p.image != imageOfContainer(pod):
+	case p.image != objects.ImageOfContainer(pod):
 		if n.hasEnded(pod, p) {
 			p.waits, p.retry, p.backOff = false, time.Time{}, 0
 			n.start(ctx, pod, p)

@@ -19,11 +19,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // start starts the container, with the environment that the pod says now.
 func (n *realNodes) start(ctx context.Context, pod *corev1.Pod, p *realPod) {
-	p.image = imageOfContainer(pod)
+	p.image = objects.ImageOfContainer(pod)
 	_, version, _ := strings.Cut(p.image, ":v")
 	if program := n.programs[version]; program != "" {
 		err := errors.Join(p.failure, os.MkdirAll(p.data, 0o700))
@@ -42,7 +44,7 @@ func (n *realNodes) start(ctx context.Context, pod *corev1.Pod, p *realPod) {
 	} else {
 		p.waits = true
 		reason := "ErrImagePull"
-		if strings.HasSuffix(p.image, noImage) {
+		if strings.HasSuffix(p.image, objects.NoImage) {
 			reason = "InvalidImageName"
 		}
 		p.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
@@ -63,7 +65,7 @@ func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 		all = append(all, "ETCD_QUOTA_BACKEND_BYTES="+n.quota)
 	}
 	for _, c := range pod.Spec.Containers {
-		if c.Name != containerName {
+		if c.Name != objects.ContainerName {
 			continue
 		}
 		for _, v := range c.Env {
@@ -74,7 +76,7 @@ func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 			}
 			switch {
 			case v.Name == "ETCD_DATA_DIR":
-				value = filepath.Join(p.data, strings.TrimPrefix(value, dataPath))
+				value = filepath.Join(p.data, strings.TrimPrefix(value, objects.DataPath))
 			case strings.HasPrefix(v.Name, "ETCD_LISTEN_"):
 				value = strings.ReplaceAll(value, "0.0.0.0", p.ip)
 			}
@@ -87,7 +89,7 @@ func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 // healthOf is what the kubelet asks a pod for.
 func healthOf(pod *corev1.Pod, ip string) string {
 	for _, c := range pod.Spec.Containers {
-		if c.Name == containerName && c.StartupProbe != nil && c.StartupProbe.HTTPGet != nil {
+		if c.Name == objects.ContainerName && c.StartupProbe != nil && c.StartupProbe.HTTPGet != nil {
 			return fmt.Sprintf("http://%s:%d%s", ip, c.StartupProbe.HTTPGet.Port.IntValue(), c.StartupProbe.HTTPGet.Path)
 		}
 	}
@@ -157,7 +159,7 @@ func (n *realNodes) report(ctx context.Context, pod *corev1.Pod, p *realPod) {
 		},
 		InitContainerStatuses: p.initStatus(pod),
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: containerName, Image: p.image, ImageID: "", State: p.state, LastTerminationState: p.last,
+			Name: objects.ContainerName, Image: p.image, ImageID: "", State: p.state, LastTerminationState: p.last,
 			RestartCount: max(p.starts-1, 0), Ready: p.isReady, Started: new(p.isReady),
 		}},
 	}

@@ -24,6 +24,7 @@ import (
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -131,7 +132,7 @@ func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
 	m := todo.Member
 	data := filepath.Join(p.data, "data")
 	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
-		if pod.Labels[nodeLabel] != "" {
+		if pod.Labels[objects.NodeLabel] != "" {
 			return task.Result{}
 		}
 		err := errors.Join(os.MkdirAll(p.data, 0o700), snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
@@ -165,7 +166,7 @@ func (p *realPod) initStatus(pod *corev1.Pod) []corev1.ContainerStatus {
 // isServed says whether a Service leads to a pod.
 func (n *realNodes) isServed(name string) bool {
 	for _, pod := range n.pods {
-		if pod.Name == name && pod.Labels[clusterLabel] != "" {
+		if pod.Name == name && pod.Labels[objects.ClusterLabel] != "" {
 			return true
 		}
 	}

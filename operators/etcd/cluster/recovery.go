@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -14,6 +13,8 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file is about the loss of quorum: so many members have lost their data that the others
@@ -56,7 +57,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 			surviving = append(surviving, m)
 		}
 	}
-	if len(lost) == 0 || voters-len(lost) >= majority(voters) {
+	if len(lost) == 0 || voters-len(lost) >= objects.Majority(voters) {
 		return false
 	}
 	p.reportLoss(ec, lost, surviving)
@@ -76,7 +77,7 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 	}
 	for _, m := range surviving {
 		if !m.hasAnswered() {
-			p.report(status.Problem{Reason: reasonQuorumLost, Retriable: true, Message: fmt.Sprintf(
+			p.report(status.Problem{Reason: reason.QuorumLost, Retriable: true, Message: fmt.Sprintf(
 				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.name)})
 			return true
 		}
@@ -113,10 +114,10 @@ func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*m
 	p.memory.QuorumLoss = loss
 	p.activity, p.doing = "", ""
 	if len(surviving) == 0 {
-		p.stall(reasonQuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
+		p.stall(reason.QuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
 		return
 	}
-	p.stall(reasonQuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
+	p.stall(reason.QuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
 		strings.Join(lost, ", "), strings.Join(loss.Surviving, ", "), loss.ID)
 }
 
@@ -140,14 +141,14 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	if m.pod != nil && !m.hasAnswered() {
 		message += "; " + m.problem.words
 	}
-	p.report(status.Problem{Reason: reasonRecovering, Retriable: true, Message: message})
+	p.report(status.Problem{Reason: reason.Recovering, Retriable: true, Message: message})
 	others := false
 	for _, other := range p.view.present {
 		if other == m || other.pod == nil {
 			continue
 		}
 		others = true
-		if !isEnding(other.pod) {
+		if !objects.IsEnding(other.pod) {
 			p.Remove(other.pod, "the cluster starts again from member "+loss.From)
 		}
 	}
@@ -155,14 +156,14 @@ func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	case m.data == "":
 		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.pod == nil:
-		p.create(ec, m, p.view.versionFor(ec, m), start{force: true, token: string(ec.UID), isSealed: true})
-	case others || isEnding(m.pod):
+		p.create(ec, m, p.view.versionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})
+	case others || objects.IsEnding(m.pod):
 		// they must not vote
 	case m.leadsAlone():
 		p.recovered(m, loss)
 	case annotation.Of(m.pod, annotation.ForceNewCluster) != "true":
-		p.Do(stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
-	case imageIn(m.pod) == noImage && hasStopped(m.pod):
+		p.Do(objects.Stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
+	case objects.ImageIn(m.pod) == objects.NoImage && objects.HasStopped(m.pod):
 		p.setImage(ec, m.pod, p.view.versionFor(ec, m), "")
 	}
 }
@@ -179,40 +180,6 @@ func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
 	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.status.Revision, Time: timeOf(p.view.now)}
 	p.memory.QuorumLoss = nil
 	p.claim("recovered")
-}
-
-// noImage is the image that a pod is to run of which the container is stopped. It is how a container is
-// restarted in its pod.
-const noImage = "RESTART"
-
-// stopping changes the image of a pod's container to one that cannot be: the kubelet stops it at once, and
-// pulls nothing, because no tag begins with a dash. The rest of the name stays, for those who allow only
-// images of certain registries.
-func stopping(pod *corev1.Pod, part, why string, annotations map[string]any) loop.Patch {
-	annotations[annotation.Image] = noImage
-	return withImage(pod, part, why, repositoryIn(imageOfContainer(pod))+":-"+noImage, annotations)
-}
-
-// repositoryIn is an image without its tag and its digest.
-func repositoryIn(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
-		return image[:colon]
-	}
-	return image
-}
-
-// isStopping says whether a container is to be restarted in its pod, and still runs.
-func isStopping(pod *corev1.Pod) bool { return imageIn(pod) == noImage && !hasStopped(pod) }
-
-// hasStopped says whether the container has been stopped for [noImage].
-func hasStopped(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running != nil {
-			return false
-		}
-	}
-	return true
 }
 
 func timeOf(now time.Time) *metav1.Time {

@@ -9,6 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // This file is about the volumes of members that a restored cluster has replaced. Until that is
@@ -25,11 +26,11 @@ func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 func (p *plan) setAside(r *v1beta2.Restoring) bool {
 	all := true
 	for _, name := range r.Replaced {
-		if c := p.view.of(name).claim; c != nil && !isEnding(c) {
+		if c := p.view.of(name).claim; c != nil && !objects.IsEnding(c) {
 			all = false
 			p.Do(loop.Patch{
 				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
-				Metadata: map[string]any{"labels": map[string]any{clusterLabel: nil}, "annotations": annotation.Named(c, map[string]any{annotation.KeptFor: r.Seed})},
+				Metadata: map[string]any{"labels": map[string]any{objects.ClusterLabel: nil}, "annotations": annotation.Named(c, map[string]any{annotation.KeptFor: r.Seed})},
 			})
 		}
 	}
@@ -53,7 +54,7 @@ func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 				seen.pods[name] = pod
 			}
 		}
-		if !hasVolumes(ec) || seen.claims[name] != nil {
+		if !objects.HasVolumes(ec) || seen.claims[name] != nil {
 			continue
 		}
 		claim := &corev1.PersistentVolumeClaim{}

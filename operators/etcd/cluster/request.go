@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // This file is about requests to members that change something. decide says which one is to be made, as a
@@ -43,17 +44,17 @@ func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request)
 	if leader == nil {
 		return nil
 	}
-	r.At = endpointOf(ec, leader.pod)
+	r.At = objects.EndpointOf(ec, leader.pod)
 	return p.ask(why, r)
 }
 
 // decide is the next step, with its request as a write of the loop.
 func (a *asker) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
 	next := decide(ec, seen)
-	a.noteWaiting(key(ec), next.waiting)
+	a.noteWaiting(objects.Key(ec), next.waiting)
 	a.noteDecided(ec, next.memory.Maintenance)
 	if next.request != nil {
-		r, of := *next.request, key(ec)
+		r, of := *next.request, objects.Key(ec)
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return a.carryOut(ctx, of, r) }
 		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // etcd answers requests with errors, and notes them.
@@ -73,7 +74,7 @@ func TestCarryOut(t *testing.T) {
 				answers[tc.request.What] = tc.answer
 			}
 			e := &etcd{answers: answers, list: []members.Member{{ID: 2}, {ID: 1}}}
-			a, of := newAsker(nil, time.Now), key(anEtcd())
+			a, of := newAsker(nil, time.Now), objects.Key(anEtcd())
 			a.clients[of] = connection{client: e}
 			counted := testutil.ToFloat64(memberChanges.WithLabelValues(string(tc.request.What)))
 

@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // isServed says whether a Service leads to the member with that data.
@@ -86,7 +87,7 @@ func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) e
 // mayDelete returns an error if a volume must not be deleted.
 func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
 	disk, st := n.disks[claim.UID], n.statusOf()
-	isMembers := claim.Labels[clusterLabel] != ""
+	isMembers := claim.Labels[objects.ClusterLabel] != ""
 	switch {
 	case !isMembers && annotation.Of(claim, annotation.KeptFor) != "":
 		return fmt.Errorf("the operator deletes the volume %s, which is to be kept", claim.Name)

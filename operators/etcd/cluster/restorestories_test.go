@@ -12,6 +12,8 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // archive is what keeps the backups of a story.
@@ -209,7 +211,7 @@ func restoredFrom(name, key string) func(context.Context, *testkit.Run) error {
 // before: then that has to be reported. If a member survives, the restore goes on when it is answered.
 func restoredOrReported(name, key string) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
-		if stalled(reasonQuorumLost)(ctx, r) == nil {
+		if stalled(reason.QuorumLost)(ctx, r) == nil {
 			if ec, err := currently(ctx, r); err != nil || ec.Status.Restoring != nil {
 				return err
 			}
@@ -255,7 +257,7 @@ func nothingLeft(ctx context.Context, r *testkit.Run) error {
 		}
 	}
 	for i := range claims.Items {
-		if c := &claims.Items[i]; !is[c.Name] && c.Labels[clusterLabel] != "" {
+		if c := &claims.Items[i]; !is[c.Name] && c.Labels[objects.ClusterLabel] != "" {
 			err = errors.Join(err, fmt.Errorf("volume %s is left", c.Name))
 		}
 	}

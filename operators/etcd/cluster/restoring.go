@@ -10,6 +10,8 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file restores a backup. The cluster is replaced by one that begins with a new member, the
@@ -118,7 +120,7 @@ func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	p.activity, p.doing = "", ""
-	p.stall(reasonRestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
+	p.stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
 	return true
 }
 
@@ -204,9 +206,9 @@ func (v *view) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
 	for _, m := range v.present {
 		switch pod := m.pod; {
 		case pod == nil:
-		case isEnding(pod):
+		case objects.IsEnding(pod):
 			return fmt.Sprintf("waiting for pod %s to end", m.name)
-		case isOver(pod) || hasStopped(pod) || m.hasAnswered():
+		case objects.IsOver(pod) || objects.HasStopped(pod) || m.hasAnswered():
 		default:
 			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", m.name)
 		}
@@ -240,15 +242,15 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	for _, m := range p.view.present {
 		switch pod := m.pod; {
 		case pod == nil:
-		case isEnding(pod):
+		case objects.IsEnding(pod):
 			stopped = false
-		case isOver(pod):
-		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || imageIn(pod) != noImage || !strings.HasSuffix(imageOfContainer(pod), noImage):
+		case objects.IsOver(pod):
+		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(pod) != objects.NoImage || !strings.HasSuffix(objects.ImageOfContainer(pod), objects.NoImage):
 			stopped = false
 			if said.serves {
-				p.Do(stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))
+				p.Do(objects.Stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))
 			}
-		case !hasStopped(pod) || pod.Spec.NodeName != "" && !lacksImage(pod):
+		case !objects.HasStopped(pod) || pod.Spec.NodeName != "" && !objects.LacksImage(pod):
 			stopped = false
 		}
 	}
@@ -320,5 +322,5 @@ func (p *plan) reportRestore() {
 	if r.Problem != "" {
 		message += "; " + r.Problem
 	}
-	p.underWay = &status.Problem{Reason: reasonRestoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
+	p.underWay = &status.Problem{Reason: reason.Restoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
 }

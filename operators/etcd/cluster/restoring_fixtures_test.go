@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -56,14 +57,14 @@ type seedOption func(w *world, pod *corev1.Pod)
 
 // hasSeed has the seed's pod be there, and recorded.
 func (w *world) hasSeed(options ...seedOption) *world {
-	pod, err := seedPod(w.ec, w.ec.Status.Restoring, "3.6.16", "agent", certificates{})
+	pod, err := objects.SeedPod(w.ec, w.ec.Status.Restoring, "3.6.16", "agent", objects.Certificates{})
 	if err != nil {
 		panic(err)
 	}
 	pod.UID, pod.Status.PodIP, pod.Spec.NodeName, pod.Spec.SchedulingGates = "pod-4", "10.0.0.4", "node", nil
 	w.seen.pods[pod.Name] = pod
-	if hasVolumes(w.ec) {
-		w.seen.claims[pod.Name] = seedClaim(w.ec, w.ec.Status.Restoring)
+	if objects.HasVolumes(w.ec) {
+		w.seen.claims[pod.Name] = objects.SeedClaim(w.ec, w.ec.Status.Restoring)
 		w.seen.claims[pod.Name].UID = "pod-4"
 	}
 	w.ec.Status.Restoring.SeedDataUID = "pod-4"
@@ -77,7 +78,7 @@ func (w *world) hasSeed(options ...seedOption) *world {
 func unrecorded(w *world, _ *corev1.Pod) { w.ec.Status.Restoring.SeedDataUID = "" }
 
 func gated(_ *world, pod *corev1.Pod) {
-	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: gate}}
+	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: objects.Gate}}
 }
 
 func otherData(_ *world, pod *corev1.Pod) { pod.UID = "pod-99" }
@@ -104,7 +105,7 @@ func fetched(_ *world, pod *corev1.Pod) {
 func serving(w *world, pod *corev1.Pod) {
 	w.seen.answers[pod.Name] = answer{
 		status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30, StorageVersion: "3.6.0"},
-		list:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{peerURLOf(w.ec, pod.Name)}}}},
+		list:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{objects.PeerURLOf(w.ec, pod.Name)}}}},
 	}
 }
 
@@ -116,7 +117,7 @@ func behind(w *world, pod *corev1.Pod) {
 
 // runs has a container run, whatever its pod is to do.
 func (w *world) runs(n int64) *world {
-	w.seen.pods[w.name(n)].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.seen.pods[w.name(n)].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	return w
 }
 
@@ -124,8 +125,8 @@ func (w *world) runs(n int64) *world {
 func (w *world) stops(numbers ...int64) *world {
 	for _, n := range numbers {
 		pod := w.seen.pods[w.name(n)]
-		pod.Spec.Containers[0].Image, pod.Annotations[annotation.Image] = noImage, noImage
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName"}}}}
+		pod.Spec.Containers[0].Image, pod.Annotations[annotation.Image] = objects.NoImage, objects.NoImage
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName"}}}}
 		w.stoppedFor(n, w.name(4)).silences(n)
 	}
 	return w

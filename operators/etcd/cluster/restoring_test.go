@@ -1,16 +1,11 @@
 package cluster
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/pods"
-	"example.com/fairlead/internal/kit/run"
-	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/task"
 )
 
 func TestRestoring(t *testing.T) {
@@ -86,53 +81,5 @@ func TestSwitchedStatus(t *testing.T) {
 	}
 	if want := []string{w.name(1), w.name(2), w.name(3)}; !slices.Equal(st.Restoring.Replaced, slices.Sorted(slices.Values(want))) {
 		t.Errorf("replaced: %v, want %v", st.Restoring.Replaced, want)
-	}
-}
-
-func TestSeedPod(t *testing.T) {
-	for name, ec := range map[string]*v1beta2.EtcdCluster{"without volumes": anEtcd(), "with volumes": anEtcd(onVolumes), "with TLS": anEtcd(withTLS)} {
-		t.Run(name, func(t *testing.T) {
-			w := healthy(ec).verifies()
-			w.ec.Status.Restoring.Source.ServiceAccountName, w.ec.Status.Restoring.Source.Newest = "cloud", true
-			pod, err := seedPod(ec, ec.Status.Restoring, "3.6.16", "agent:1", certificates{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for label := range pod.Labels {
-				if label == appLabel || strings.HasPrefix(label, "etcd_") {
-					t.Errorf("it has the label %s, by which Services find members", label)
-				}
-			}
-			if pod.Labels[run.ManagedByLabel] != managedBy || !pods.IsGated(pod, gate) || pod.Spec.ServiceAccountName != "cloud" || len(pod.Spec.InitContainers) != 1 {
-				t.Errorf("%+v", pod)
-			}
-			var todo task.Task
-			fetch := pod.Spec.InitContainers[0]
-			if err := json.Unmarshal([]byte(fetch.Args[0]), &todo); err != nil {
-				t.Fatal(err)
-			}
-			if todo.Action != task.Fetch || todo.Choose == nil || todo.Member.DataDir != environment(pod, "ETCD_DATA_DIR") || todo.Member.Name != environment(pod, "ETCD_NAME") ||
-				todo.Member.PeerURL != environment(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) {
-				t.Errorf("%+v", todo)
-			}
-			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || annotation.Of(pod, annotation.InitialCluster) != sealed {
-				t.Errorf("%+v, %v", fetch, pod.Annotations)
-			}
-		})
-	}
-}
-
-func TestSeedIsBesideMembers(t *testing.T) {
-	ec := anEtcd(withPolicy(func(p *policy) { p.AntiAffinity = true }))
-	w := healthy(ec).verifies()
-	made, err := seedPod(ec, w.ec.Status.Restoring, "3.6.16", "agent", certificates{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if terms := made.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution; len(terms) != 0 {
-		t.Errorf("with a member on each node it cannot be scheduled: %+v", terms)
-	}
-	if len(pod(ec, "example-abcde", "3.6.16", founding, certificates{}).Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 {
-		t.Error("members are not kept apart")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file is for Secrets of which all were replaced by those of another CA, at once. Etcd reads a
@@ -36,7 +38,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	var cutOff []*member
 	renewed, proven, isLed := 0, 0, false
 	for _, m := range p.view.members {
-		if m.isForeign() || m.pod == nil || isEnding(m.pod) || errors.Is(m.answer.err, errNoAddress) {
+		if m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || errors.Is(m.answer.err, errNoAddress) {
 			continue
 		}
 		if m.needsRestart {
@@ -45,7 +47,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 			}
 			continue
 		}
-		runs := imageIn(m.pod) != noImage && runsFor(m.pod, p.view.now) >= joinsWithin
+		runs := objects.ImageIn(m.pod) != objects.NoImage && runsFor(m.pod, p.view.now) >= joinsWithin
 		switch {
 		case m.answer.err == nil:
 			renewed, proven = renewed+1, proven+1
@@ -61,7 +63,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	if len(cutOff) == 0 {
 		return
 	}
-	p.report(status.Problem{Reason: reasonNotTrusted, Retriable: true, Message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
+	p.report(status.Problem{Reason: reason.NotTrusted, Retriable: true, Message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
 		"they are restarted in their pods, with their data, which is an outage of seconds"})
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
@@ -79,7 +81,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 // isCutOff says whether a member runs, and either it and the operator do not trust each other, or it has
 // no leader. The second says nothing where the CAs are the operator's own: it replaces them in steps.
 func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
-	if m.pod == nil || isEnding(m.pod) {
+	if m.pod == nil || objects.IsEnding(m.pod) {
 		return false
 	}
 	if m.answer.err != nil {
@@ -91,7 +93,7 @@ func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
 // runsFor is for how long the container has been running, as its node's clock has it; 0 if it does not.
 func runsFor(pod *corev1.Pod, now time.Time) time.Duration {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running != nil {
+		if c.Name == objects.ContainerName && c.State.Running != nil {
 			return now.Sub(c.State.Running.StartedAt.Time)
 		}
 	}

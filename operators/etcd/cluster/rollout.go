@@ -9,6 +9,8 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -24,7 +26,7 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
 	}
 	step, err := p.step()
 	if err != nil {
-		p.stall(reasonVersionRefused, "%v", err)
+		p.stall(reason.VersionRefused, "%v", err)
 		step = p.view.lowest()
 	}
 	if (step != p.view.lowest() || step != p.view.highest()) && p.prepare(ec, step) {
@@ -48,7 +50,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	} else {
 		p.soon()
 	}
-	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(next, imageOf(ec, step.String()))))
+	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(next, objects.ImageOf(ec, step.String()))))
 	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !m.isSettled() })
 	if others != nil {
 		if others.needsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
@@ -67,15 +69,15 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 		return true
 	}
 	isSame := next.version == step
-	switch image := imageOf(ec, step.String()); {
+	switch image := objects.ImageOf(ec, step.String()); {
 	case next.needsRestart:
 		p.restart(next, "to trust another CA")
-	case isStopping(next.pod):
+	case objects.IsStopping(next.pod):
 	case wasEdited(next):
 		p.setImage(ec, next.pod, step, "")
-	case imageIn(next.pod) == image:
+	case objects.ImageIn(next.pod) == image:
 		p.Remove(next.pod, "spec.pod has changed")
-	case isSame && imageIn(next.pod) != noImage:
+	case isSame && objects.ImageIn(next.pod) != objects.NoImage:
 		p.restart(next, "with image "+image) // that it has would not tell when it runs
 	case isSame:
 		p.setImage(ec, next.pod, step, "")
@@ -88,7 +90,7 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 // rolling reports what of the members is changed, if that is not their version.
 func (p *plan) rolling(what string) {
 	if p.activity == "" {
-		p.report(status.Problem{Reason: reasonRollingOut, Retriable: true, Message: "Members are changed one after the other, " + what})
+		p.report(status.Problem{Reason: reason.RollingOut, Retriable: true, Message: "Members are changed one after the other, " + what})
 	}
 }
 
@@ -98,7 +100,7 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *mem
 	var next *member
 	for _, m := range p.view.members {
 		switch {
-		case m.isForeign() || m.pod == nil || isEnding(m.pod) || !m.differs(ec, step):
+		case m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || !m.differs(ec, step):
 		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.name:
 		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
 			next = m
@@ -114,18 +116,18 @@ func (m *member) isComplete(ec *v1beta2.EtcdCluster, step versions.Version) bool
 
 // differs says whether a member's pod is not as it is to be.
 func (m *member) differs(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if imageIn(m.pod) != imageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
+	if objects.ImageIn(m.pod) != objects.ImageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
 		return true
 	}
-	return hasVolumes(ec) && m.claim != nil && annotation.Of(m.pod, annotation.Template) != templateHash(ec)
+	return objects.HasVolumes(ec) && m.claim != nil && annotation.Of(m.pod, annotation.Template) != objects.TemplateHash(ec)
 }
 
 // whyChanged says why a member's pod is not as it is to be, if its version is.
 func whyChanged(m *member, image string) string {
 	switch {
-	case m.needsRestart || imageIn(m.pod) == noImage:
+	case m.needsRestart || objects.ImageIn(m.pod) == objects.NoImage:
 		return "it is restarted"
-	case imageIn(m.pod) != image || wasEdited(m):
+	case objects.ImageIn(m.pod) != image || wasEdited(m):
 		return "its image is to be " + image
 	}
 	return "spec.pod has changed"
@@ -134,21 +136,21 @@ func whyChanged(m *member, image string) string {
 // wasEdited says whether the image of a member does not do, and is not the one that it is to have:
 // somebody has changed it in the pod. One that does is left as it is.
 func wasEdited(m *member) bool {
-	return imageOfContainer(m.pod) != imageIn(m.pod) && (lacksImage(m.pod) || m.follows && m.version.String() != annotation.Of(m.pod, annotation.Version))
+	return objects.ImageOfContainer(m.pod) != objects.ImageIn(m.pod) && (objects.LacksImage(m.pod) || m.follows && m.version.String() != annotation.Of(m.pod, annotation.Version))
 }
 
 // restart restarts the container of a member: it stops it here, and the next step has it start.
 func (p *plan) restart(m *member, why string) {
 	annotations := map[string]any{}
-	if p.view.certs.caHash != "" {
-		annotations[annotation.CA] = p.view.certs.caHash
+	if p.view.certs.CaHash != "" {
+		annotations[annotation.CA] = p.view.certs.CaHash
 	}
-	p.Do(stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
+	p.Do(objects.Stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
 }
 
 // isSettled says whether a member is as its pod says, and follows the leader.
 func (m *member) isSettled() bool {
-	return m.follows && m.pod != nil && !isEnding(m.pod) && m.version.String() == annotation.Of(m.pod, annotation.Version)
+	return m.follows && m.pod != nil && !objects.IsEnding(m.pod) && m.version.String() == annotation.Of(m.pod, annotation.Version)
 }
 
 // awaitChanged waits for the member that was changed last.
@@ -171,47 +173,21 @@ func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versio
 }
 
 func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
-	image := imageOf(ec, version.String())
+	image := objects.ImageOf(ec, version.String())
 	annotations := map[string]any{annotation.Version: version.String(), annotation.Image: image}
 	if loss := ec.Status.QuorumLoss; annotation.Of(pod, annotation.ForceNewCluster) == "true" && (loss == nil || loss.From != pod.Name) {
 		annotations[annotation.ForceNewCluster] = "false" // it would forget all other members
 	}
-	return withImage(pod, part, why, image, annotations)
-}
-
-// withImage changes the image of a pod's container, and annotations.
-func withImage(pod *corev1.Pod, part, why, image string, annotations map[string]any) loop.Patch {
-	return loop.Patch{
-		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotation.Named(pod, annotations)},
-		Spec: map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
-	}
+	return objects.WithImage(pod, part, why, image, annotations)
 }
 
 // repairImage gives a member that does not start the image that the others have.
 func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *member) bool {
 	lowest := p.view.lowest()
-	if lowest.IsZero() || imageIn(m.pod) == imageOf(ec, lowest.String()) {
+	if lowest.IsZero() || objects.ImageIn(m.pod) == objects.ImageOf(ec, lowest.String()) {
 		return false
 	}
 	p.setImage(ec, m.pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.name))
 	p.soon()
 	return true
-}
-
-// imageIn is the image that a pod is to run: the operator's word, whatever a webhook made of it.
-func imageIn(pod *corev1.Pod) string {
-	if image := annotation.Of(pod, annotation.Image); image != "" {
-		return image
-	}
-	return imageOfContainer(pod)
-}
-
-// imageOfContainer is the image that the kubelet runs.
-func imageOfContainer(pod *corev1.Pod) string {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == containerName {
-			return pod.Spec.Containers[i].Image
-		}
-	}
-	return ""
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/job"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -24,11 +25,11 @@ type seedWords struct {
 // readSeed reads what the seed's pod says, and what its etcd answers.
 func readSeed(m *member) seedWords {
 	said := seedWords{}
-	if m.was.DataUID != "" && (m.data != m.was.DataUID || m.pod != nil && isOver(m.pod) && !m.isOnVolume) || m.claim != nil && isEnding(m.claim) {
+	if m.was.DataUID != "" && (m.data != m.was.DataUID || m.pod != nil && objects.IsOver(m.pod) && !m.isOnVolume) || m.claim != nil && objects.IsEnding(m.claim) {
 		said.isLost = true
 		return said
 	}
-	if m.pod == nil || isEnding(m.pod) {
+	if m.pod == nil || objects.IsEnding(m.pod) {
 		return said
 	}
 	out := job.ReadFetch(m.pod)
@@ -52,7 +53,7 @@ func readSeed(m *member) seedWords {
 	}
 	said.problem = m.problem.words
 	for _, c := range m.pod.Status.ContainerStatuses {
-		if c.Name == containerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.problem.isCrash {
+		if c.Name == objects.ContainerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.problem.isCrash {
 			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/restore"
 )
 
@@ -30,7 +31,7 @@ func TestSimulationIsDeterministic(t *testing.T) {
 
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
-		Operator:  run.Operator{Name: name, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route), restore.Kind}},
+		Operator:  run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route), restore.Kind}},
 		Histories: 1000,
 		CRDs:      []string{"../config/crd"},
 		Kinds:     []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},
@@ -42,7 +43,7 @@ func simulation() *sim.Simulation {
 			if er, is := obj.(*v1beta2.EtcdRestore); is {
 				return er.Spec.EtcdCluster.Name + "-client"
 			}
-			return clientServiceName(obj.(*v1beta2.EtcdCluster))
+			return objects.ClientServiceName(obj.(*v1beta2.EtcdCluster))
 		},
 		Always:   never,
 		Meddling: meddling(),

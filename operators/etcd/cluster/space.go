@@ -7,6 +7,8 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file resolves a full database, while nobody can write: one step at a time, with the members that
@@ -51,7 +53,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 		p.defragment(next)
 	case full.ResolvedTime != nil:
 		p.Wake(full.ResolvedTime.Add(emptyAgain))
-		p.stall(reasonNoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		p.stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return false
 	default:
 		p.askLeader(ec, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
@@ -130,7 +132,7 @@ func (v *view) rests() time.Duration {
 func (m *member) quota() int64 {
 	quota := m.answer.status.Quota
 	if quota == 0 && m.pod != nil {
-		quota, _ = strconv.ParseInt(environment(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
+		quota, _ = strconv.ParseInt(objects.Variable(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
 	}
 	if quota == 0 {
 		return defaultQuota

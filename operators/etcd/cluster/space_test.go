@@ -211,7 +211,7 @@ func TestRests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ec := anEtcd()
 			if tc.variable != "" {
-				withVariables("ETCD_QUOTA_BACKEND_BYTES", tc.variable)(ec)
+				withQuota(tc.variable)(ec)
 			}
 			w := healthy(ec, 1, 2, 3)
 			w.answer(2, func(a *answer) { a.status.DBSize, a.status.DBSizeInUse, a.status.Quota = tc.size, tc.size, tc.quota })

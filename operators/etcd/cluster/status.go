@@ -13,6 +13,8 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // summarize is the status of an EtcdCluster after a step. failure is what went wrong with the
@@ -26,8 +28,8 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 
 	st.ObservedGeneration = ec.Generation
 	st.ControlPaused = ec.Spec.Paused
-	st.Selector = k8slabels.SelectorFromSet(selector(ec)).String()
-	st.ServiceName, st.ClientPort = clientServiceName(ec), members.ClientPort
+	st.Selector = k8slabels.SelectorFromSet(objects.Selector(ec)).String()
+	st.ServiceName, st.ClientPort = objects.ClientServiceName(ec), members.ClientPort
 	list, starting := memberList(ec, next)
 	st.MemberList = list
 	st.Size, st.ReadyMembers = int32(len(st.MemberList)), 0
@@ -128,11 +130,11 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	if p != nil {
 		conditions.MarkProblem(p)
 	} else {
-		conditions.MarkReady(reasonReady, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
+		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
 	}
 	setAvailable(conditions, st, next)
 	for activity, reason := range map[string]string{
-		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
+		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	} {
 		if next.activity == activity {
 			conditions.Set(activity, true, reason, capitalized(next.doing))
@@ -155,19 +157,19 @@ func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, n
 	wasAvailable := meta.IsStatusConditionTrue(st.Conditions, v1beta2.ConditionAvailable)
 	switch {
 	case (next.view.hasQuorum || next.view.mayHaveQuorum && wasAvailable) && next.view.isReached():
-		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+		conditions.Set(v1beta2.ConditionAvailable, true, reason.Serving, "A quorum of members serves")
 	case next.view.hasQuorum:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonNotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
+		conditions.Set(v1beta2.ConditionAvailable, false, reason.NotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
 	case next.view.find((*member).isProbed) != nil:
-		conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "Pods of members are ready, which needs a quorum; etcd tells the operator no more")
+		conditions.Set(v1beta2.ConditionAvailable, true, reason.Serving, "Pods of members are ready, which needs a quorum; etcd tells the operator no more")
 	case next.view.find((*member).refuses) != nil:
-		conditions.SetUnknown(v1beta2.ConditionAvailable, reasonRefused, "Etcd does not tell the operator, and no pod of a member is ready")
+		conditions.SetUnknown(v1beta2.ConditionAvailable, reason.Refused, "Etcd does not tell the operator, and no pod of a member is ready")
 	case st.ClusterID == "":
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonCreating, "The cluster is being created")
+		conditions.Set(v1beta2.ConditionAvailable, false, reason.Creating, "The cluster is being created")
 	case st.QuorumLoss != nil:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonQuorumLost, "So many members have lost their data that the others cannot go on")
+		conditions.Set(v1beta2.ConditionAvailable, false, reason.QuorumLost, "So many members have lost their data that the others cannot go on")
 	default:
-		conditions.Set(v1beta2.ConditionAvailable, false, reasonNoQuorum, "No quorum of members serves")
+		conditions.Set(v1beta2.ConditionAvailable, false, reason.NoQuorum, "No quorum of members serves")
 	}
 }
 
@@ -191,7 +193,7 @@ func paused(ec *v1beta2.EtcdCluster) *status.Problem {
 	if !ec.Spec.Paused {
 		return nil
 	}
-	return &status.Problem{Reason: reasonPaused, Message: "spec.paused is true: nothing of the cluster is changed"}
+	return &status.Problem{Reason: reason.Paused, Message: "spec.paused is true: nothing of the cluster is changed"}
 }
 
 // lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then. Until a
@@ -199,7 +201,7 @@ func paused(ec *v1beta2.EtcdCluster) *status.Problem {
 func lossProblem(next *plan) *status.Problem {
 	r := next.memory.Restoring
 	isAnswered := r != nil && r.Phase != v1beta2.RestoreCompleting
-	if !isAnswered && next.problem != nil && next.problem.Reason == reasonQuorumLost {
+	if !isAnswered && next.problem != nil && next.problem.Reason == reason.QuorumLost {
 		return next.problem
 	}
 	return nil
@@ -208,7 +210,7 @@ func lossProblem(next *plan) *status.Problem {
 // activityProblem reports what is under way, with what it waits for.
 func activityProblem(next *plan, waiting string) *status.Problem {
 	reasons := map[string]string{
-		v1beta2.ConditionRecovering: reasonRecovering, v1beta2.ConditionScaling: reasonScaling, v1beta2.ConditionUpgrading: reasonUpgrading,
+		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	}
 	if next.activity == "" {
 		return nil
@@ -224,7 +226,7 @@ func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem 
 	if waiting == "" {
 		return nil
 	}
-	return &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), Retriable: true}
+	return &status.Problem{Reason: reason.Unavailable, Message: fmt.Sprintf("%d of %d members serve: %s", st.ReadyMembers, st.Size, waiting), Retriable: true}
 }
 
 // unreached reports a member that serves, and that clients do not get to: the kubelet has not found its
@@ -234,7 +236,7 @@ func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *status.Problem {
 	if m == nil {
 		return nil
 	}
-	return &status.Problem{Reason: reasonNotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), Retriable: true}
+	return &status.Problem{Reason: reason.NotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), Retriable: true}
 }
 
 // firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
@@ -258,5 +260,5 @@ func full(next *plan) *status.Problem {
 	if len(next.view.alarms(members.NoSpace)) == 0 {
 		return nil
 	}
-	return &status.Problem{Reason: reasonNoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
+	return &status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
 }

@@ -20,6 +20,8 @@ import (
 	"example.com/fairlead/internal/testkit/obstacles"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // budgeted is a world with a PodDisruptionBudget of somebody else's.
@@ -178,7 +180,7 @@ func TestStatus(t *testing.T) {
 				}
 			}
 			for n := range int64(5) {
-				got = strings.ReplaceAll(got, memberName(ec, n), fmt.Sprintf("#%d", n))
+				got = strings.ReplaceAll(got, objects.MemberName(ec, n), fmt.Sprintf("#%d", n))
 			}
 			if !strings.HasPrefix(got, tc.want) {
 				t.Errorf("status says\n%s, want\n%s", got, tc.want)
@@ -223,7 +225,7 @@ func TestReplacedCertificatesAreAnnounced(t *testing.T) {
 	after := w.ec.DeepCopy()
 	after.Status = summarize(w.ec, w.seen, p, nil)
 	events := announce(t.Context(), w.ec, after)
-	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || events[0].Reason != reasonNotTrusted || !strings.Contains(events[0].Note, "an outage of seconds") {
+	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || events[0].Reason != reason.NotTrusted || !strings.Contains(events[0].Note, "an outage of seconds") {
 		t.Errorf("the events are %+v", events)
 	}
 }
@@ -246,7 +248,7 @@ func TestRefusedWrite(t *testing.T) {
 
 func (w *world) container(n int64, state, last corev1.ContainerState) *world {
 	pod := w.seen.pods[w.name(n)]
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: state, LastTerminationState: last, RestartCount: 5}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: state, LastTerminationState: last, RestartCount: 5}}
 	return w
 }
 
@@ -271,8 +273,8 @@ func served(ec *v1beta2.EtcdCluster) {
 		ec.Status.MemberList[i].Ready = true
 	}
 	conditions := status.Conditions{List: &ec.Status.Conditions, Generation: ec.Generation}
-	conditions.MarkReady(reasonReady, "All 3 members serve")
-	conditions.Set(v1beta2.ConditionAvailable, true, reasonServing, "A quorum of members serves")
+	conditions.MarkReady(reason.Ready, "All 3 members serve")
+	conditions.Set(v1beta2.ConditionAvailable, true, reason.Serving, "A quorum of members serves")
 }
 
 // heard has members that had a leader so long ago, and whose pods are ready.
@@ -322,7 +324,7 @@ func (w *world) podsOf(version string) *world {
 }
 
 func (w *world) doubts(why string) *world {
-	w.seen.certs.doubt = why
+	w.seen.certs.Doubt = why
 	return w
 }
 
@@ -375,7 +377,7 @@ func TestObstacles(t *testing.T) {
 		}
 		for obstacle, put := range obstacles.Of {
 			cell(obstacle, nil, func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) []string {
-				return put(pod, containerName)
+				return put(pod, objects.ContainerName)
 			})
 		}
 		cell("no volume, and no word of the scheduler", nil, func(_ *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []string {
@@ -384,7 +386,7 @@ func TestObstacles(t *testing.T) {
 			return []string{"is not bound"}
 		})
 		cell("crashes, with a log", nil, func(_ *world, pod *corev1.Pod, _ *corev1.PersistentVolumeClaim) []string {
-			obstacles.Of[obstacles.Crashes](pod, containerName)
+			obstacles.Of[obstacles.Crashes](pod, objects.ContainerName)
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = `{"level":"fatal","msg":"address in use"}`
 			return []string{"crash-looping: address in use"}
 		})

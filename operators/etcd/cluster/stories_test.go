@@ -20,6 +20,7 @@ import (
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // nodes are what runs the members of a story: kubelets with etcd, a model of it or a real one.
@@ -106,7 +107,7 @@ func tales() []tale {
 			{Name: "turns the registry off, and all nodes off and on", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).loseImages(r) }},
 			{Name: "takes another registry", Do: patched(`{"repository":"registry.example.com/etcd"}`)},
 		}},
-		{name: "upgrade-refused", steps: []testkit.Step{whenReady(`{"version":"3.4.37"}`)}, settled: stalled(reasonVersionRefused)},
+		{name: "upgrade-refused", steps: []testkit.Step{whenReady(`{"version":"3.4.37"}`)}, settled: stalled(reason.VersionRefused)},
 		{name: "pods-changed", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"nodeSelector":{"disk":"fast"}}}`)}},
 		{name: "corrupt", steps: []testkit.Step{{Name: "corrupts a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
 			return own(r).corrupt(r, aMember(r))
@@ -126,9 +127,9 @@ func tales() []tale {
 			fills(nil), {Name: "deletes the pod that is defragmented", When: isDefragmenting, Do: deleteDefragmenting},
 		}},
 		{name: "database-full-paused", steps: []testkit.Step{
-			fills(nil), {Name: "pauses", When: isDefragmenting, Do: patched(`{"paused":true}`)}, whenIs(reasonPaused, `{"paused":false}`),
+			fills(nil), {Name: "pauses", When: isDefragmenting, Do: patched(`{"paused":true}`)}, whenIs(reason.Paused, `{"paused":false}`),
 		}},
-		{name: "file-bloated", spec: []ecOption{withVariables("ETCD_QUOTA_BACKEND_BYTES", "8589934592")}, steps: []testkit.Step{
+		{name: "file-bloated", spec: []ecOption{withQuota("8589934592")}, steps: []testkit.Step{
 			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
 		}, settled: smallAgain},
 		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},
@@ -137,15 +138,15 @@ func tales() []tale {
 		{name: "owners-removed", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "takes the owner references", When: ready, Do: disown("")}}, settled: owned},
 		{name: "come-back-bare", spec: []ecOption{stored}, steps: []testkit.Step{
 			whenReady(`{"paused":true}`),
-			{Name: "brings all back without owners and status", When: stalled(reasonPaused), Do: comeBackBare(0)},
-			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reasonExisting, `{"adoptExisting":true}`),
+			{Name: "brings all back without owners and status", When: stalled(reason.Paused), Do: comeBackBare(0)},
+			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reason.Existing, `{"adoptExisting":true}`),
 		}},
 		{name: "come-back-as-volumes", spec: []ecOption{stored}, steps: []testkit.Step{
 			whenReady(`{"paused":true}`),
-			{Name: "brings the volumes back without owners and status", When: stalled(reasonPaused), Do: comeBackBare(3)},
-			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reasonExisting, `{"adoptExisting":true}`),
+			{Name: "brings the volumes back without owners and status", When: stalled(reason.Paused), Do: comeBackBare(3)},
+			{Name: "goes on", Do: patched(`{"paused":false}`)}, whenIs(reason.Existing, `{"adoptExisting":true}`),
 		}},
-		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reasonPaused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
+		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reason.Paused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
 		{name: "tls", spec: []ecOption{size(2), withTLS}, steps: []testkit.Step{whenReady(`{"size":3}`)}},
 		{name: "ca-replaced", spec: []ecOption{withTLS}, steps: []testkit.Step{{Name: "deletes the CA", When: ready, Do: deleteCA}}, settled: replacedCA},
 		{name: "volumes-grow", spec: []ecOption{stored}, steps: []testkit.Step{whenReady(`{"pod":{"persistentVolumeClaimSpec":{"resources":{"requests":{"storage":"2Gi"}}}}}`)}},

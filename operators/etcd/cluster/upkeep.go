@@ -9,6 +9,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 const (
@@ -81,7 +82,7 @@ func (v *view) alarms(kind string) []members.Alarm {
 // growVolumes requests more storage for volumes that have less than the spec requests. Whether
 // that is possible is up to the storage class, and the API server says so.
 func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
-	if !hasVolumes(ec) {
+	if !objects.HasVolumes(ec) {
 		return
 	}
 	want, ok := ec.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
@@ -90,7 +91,7 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 	}
 	for _, m := range p.view.present {
 		c := m.claim
-		if c == nil || isEnding(c) || c.Status.Phase != corev1.ClaimBound {
+		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound {
 			continue
 		}
 		has := c.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -17,7 +17,9 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
+	"example.com/fairlead/operators/etcd/reason"
 )
 
 // This file has what users, and others, do to the clusters of stories.
@@ -25,7 +27,7 @@ import (
 // podsOf are the pods of the story, in an order that does not follow their names.
 func podsOf(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{clusterLabel: "example"})
+	err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{objects.ClusterLabel: "example"})
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return list.Items, err
 }
@@ -230,7 +232,7 @@ func addByHand(ctx context.Context, r *testkit.Run) error {
 	if err != nil {
 		return err
 	}
-	err = c.Send(ctx, members.Request{What: members.Add, At: at, PeerURLs: []string{peerURLOf(ec, "example-mine")}, Learner: true})
+	err = c.Send(ctx, members.Request{What: members.Add, At: at, PeerURLs: []string{objects.PeerURLOf(ec, "example-mine")}, Learner: true})
 	return unlessRefused(err)
 }
 
@@ -239,7 +241,7 @@ func writable(_ context.Context, r *testkit.Run) error { return own(r).put(r) }
 
 // reportedOrKept is nil when the loss of all that was written is reported, or nothing is lost.
 func reportedOrKept(ctx context.Context, r *testkit.Run) error {
-	if stalled(reasonQuorumLost)(ctx, r) == nil {
+	if stalled(reason.QuorumLost)(ctx, r) == nil {
 		return nil
 	}
 	return errors.Join(own(r).lost(r), ready(ctx, r))

@@ -5,6 +5,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -45,7 +46,7 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 	}
 	for _, known := range ec.Status.MemberList {
 		name := known.Name
-		if !isOurs(ec, name) {
+		if !objects.IsOurs(ec, name) {
 			name = ""
 		}
 		if !v.isKnown {
@@ -75,8 +76,8 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 		}
 	}
 	voters := v.voters()
-	v.hasQuorum = v.count(func(m *member) bool { return m.isVoter() && m.follows }) >= majority(voters)
-	v.mayHaveQuorum = v.count(func(m *member) bool { return m.isVoter() && (m.follows || m.mayFollow) }) >= majority(voters)
+	v.hasQuorum = v.count(func(m *member) bool { return m.isVoter() && m.follows }) >= objects.Majority(voters)
+	v.mayHaveQuorum = v.count(func(m *member) bool { return m.isVoter() && (m.follows || m.mayFollow) }) >= objects.Majority(voters)
 	return v
 }
 
@@ -114,9 +115,6 @@ func choose(seen observation, want members.ID) (leader members.ID, best *answer)
 	}
 	return leader, best
 }
-
-// majority is the quorum of that many voters.
-func majority(voters int) int { return voters/2 + 1 }
 
 // ids are the IDs of the members, sorted.
 func (v *view) ids() []members.ID {
@@ -184,5 +182,5 @@ func (v *view) survivesWithout(gone *member, forEver bool) bool {
 			following++
 		}
 	}
-	return following >= majority(voters)
+	return following >= objects.Majority(voters)
 }

@@ -1,16 +1,11 @@
-package cluster
+package objects
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/loop"
 )
 
 func TestServices(t *testing.T) {
@@ -25,7 +20,7 @@ func TestServices(t *testing.T) {
 		if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != "EtcdCluster" || !*s.OwnerReferences[0].Controller {
 			t.Errorf("%s: owner references %+v", s.Name, s.OwnerReferences)
 		}
-		if diff := cmp.Diff(selector(aCluster()), s.Spec.Selector); diff != "" {
+		if diff := cmp.Diff(Selector(aCluster()), s.Spec.Selector); diff != "" {
 			t.Errorf("%s: selector (-want +got):\n%s", s.Name, diff)
 		}
 		ports := map[string]int32{}
@@ -35,11 +30,11 @@ func TestServices(t *testing.T) {
 		return summary{s.Name, s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses, ports}
 	}
 	want := summary{"example", "None", true, map[string]int32{"client": 2379, "peer": 2380}}
-	if diff := cmp.Diff(want, of(peerService(aCluster()))); diff != "" {
+	if diff := cmp.Diff(want, of(PeerService(aCluster()))); diff != "" {
 		t.Errorf("members find each other by (-want +got):\n%s", diff)
 	}
 	want = summary{"example-client", "", false, map[string]int32{"client": 2379}}
-	if diff := cmp.Diff(want, of(clientService(aCluster()))); diff != "" {
+	if diff := cmp.Diff(want, of(ClientService(aCluster()))); diff != "" {
 		t.Errorf("clients find members by (-want +got):\n%s", diff)
 	}
 }
@@ -56,7 +51,7 @@ func TestDrains(t *testing.T) {
 	} {
 		for voters, want := range tc.evictable {
 			budget := &policyv1.PodDisruptionBudget{}
-			decodeInto(t, disruptionBudget(tc.ec, voters), budget)
+			decodeInto(t, DisruptionBudget(tc.ec, voters), budget)
 			if got := voters - budget.Spec.MinAvailable.IntValue(); got != want {
 				t.Errorf("%s: %d of %d members can be evicted, want %d", name, got, voters, want)
 			}
@@ -67,51 +62,9 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// TestBudget: without disruption.enabled there is none of the operator's, and others stay.
-func TestBudget(t *testing.T) {
-	with := func(enabled bool) ecOption {
-		return func(ec *v1beta2.EtcdCluster) { ec.Spec.Disruption = &v1beta2.DisruptionPolicy{Enabled: &enabled} }
-	}
-	there := func(owned, ending bool) *policyv1.PodDisruptionBudget {
-		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "budget-uid"}}
-		if owned {
-			b.OwnerReferences = controlledBy(anEtcd())
-		}
-		if ending {
-			b.DeletionTimestamp = &metav1.Time{Time: noon}
-		}
-		return b
-	}
-	for name, tc := range map[string]struct {
-		ec     *v1beta2.EtcdCluster
-		budget *policyv1.PodDisruptionBudget
-		want   string
-	}{
-		"nothing is said of it": {anEtcd(), &policyv1.PodDisruptionBudget{}, "apply"},
-		"it is enabled":         {anEtcd(with(true)), there(true, false), "apply"},
-		"it is not enabled":     {anEtcd(with(false)), there(true, false), "delete"},
-		"it is about to go":     {anEtcd(with(false)), there(true, true), ""},
-		"it is gone":            {anEtcd(with(false)), &policyv1.PodDisruptionBudget{}, ""},
-		"it is somebody else's": {anEtcd(with(false)), there(false, false), ""},
-	} {
-		w := healthy(tc.ec, 1, 2, 3)
-		w.seen.children["PodDisruptionBudget"] = tc.budget
-		next := decide(tc.ec, w.seen)
-		var got string
-		for _, write := range next.Writes {
-			if verb, kind, _ := strings.Cut(loop.Name(write), " "); kind == "PodDisruptionBudget" {
-				got = verb
-			}
-		}
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
 func TestVolumes(t *testing.T) {
 	ec := aCluster(withVolumes)
-	got := claim(ec, "example-abcde")
+	got := Claim(ec, "example-abcde")
 	if got.Name != "example-abcde" || got.Annotations["etcd.database.coreos.com/cluster-uid"] != "example-uid" || got.Labels["etcd_node"] != "example-abcde" || len(got.OwnerReferences) != 1 {
 		t.Errorf("volume %+v", got.ObjectMeta)
 	}
@@ -122,7 +75,7 @@ func TestVolumes(t *testing.T) {
 		t.Error("the spec was changed")
 	}
 	ec.Spec.Pod.PersistentVolumeClaimSpec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
-	if modes := claim(ec, "example-abcde").Spec.AccessModes; len(modes) != 1 || modes[0] != corev1.ReadWriteOncePod {
+	if modes := Claim(ec, "example-abcde").Spec.AccessModes; len(modes) != 1 || modes[0] != corev1.ReadWriteOncePod {
 		t.Errorf("access modes %v instead of the spec's", modes)
 	}
 }

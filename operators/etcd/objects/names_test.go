@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"regexp"
@@ -19,8 +19,8 @@ func TestMembersNames(t *testing.T) {
 		ec := aCluster(func(ec *etcdCluster) { ec.UID = uid })
 		names := map[string]int64{}
 		for n := int64(1); n <= 10_000; n++ {
-			name := memberName(ec, n)
-			if !isName.MatchString(name) || memberName(ec, n) != name {
+			name := MemberName(ec, n)
+			if !isName.MatchString(name) || MemberName(ec, n) != name {
 				t.Fatalf("member %d is named %q", n, name)
 			}
 			if other, taken := names[name]; taken {
@@ -29,7 +29,7 @@ func TestMembersNames(t *testing.T) {
 			names[name] = n
 		}
 	}
-	if one, other := memberName(aCluster(), 1), memberName(aCluster(func(ec *etcdCluster) { ec.UID = "other" }), 1); one == other {
+	if one, other := MemberName(aCluster(), 1), MemberName(aCluster(func(ec *etcdCluster) { ec.UID = "other" }), 1); one == other {
 		t.Errorf("two clusters have a member %q", one)
 	}
 }
@@ -43,10 +43,10 @@ func TestHostsAndURLs(t *testing.T) {
 		"TLS":           {aCluster(withTLS), "example-abcde.example.shop.svc", "https://example-abcde.example.shop.svc:2380"},
 		"with a domain": {aCluster(inDomain("k.local")), "example-abcde.example.shop.svc.k.local", "http://example-abcde.example.shop.svc.k.local:2380"},
 	} {
-		if got := hostOf(tc.ec, "example-abcde"); got != tc.host {
+		if got := HostOf(tc.ec, "example-abcde"); got != tc.host {
 			t.Errorf("%s: host %q, want %q", name, got, tc.host)
 		}
-		if got := peerURLOf(tc.ec, "example-abcde"); got != tc.url {
+		if got := PeerURLOf(tc.ec, "example-abcde"); got != tc.url {
 			t.Errorf("%s: URL %q, want %q", name, got, tc.url)
 		}
 	}
@@ -70,7 +70,7 @@ func TestMemberOfPeerURL(t *testing.T) {
 		"://":                                                 "",
 		"unix://example-abcde.example.shop.svc:2380/a:2380/b": "example-abcde",
 	} {
-		got, found := memberOfPeerURL(aCluster(), url)
+		got, found := MemberOfPeerURL(aCluster(), url)
 		if got != want || found != (want != "") {
 			t.Errorf("%s is of %q (%v), want %q", url, got, found, want)
 		}
@@ -81,7 +81,7 @@ func TestEndpoints(t *testing.T) {
 	for ip, want := range map[string]string{"10.0.0.7": "10.0.0.7:2379", "fd00::7": "[fd00::7]:2379"} {
 		p := &corev1.Pod{Status: corev1.PodStatus{PodIP: ip}}
 		p.Name = "example-abcde"
-		if diff := cmp.Diff(members.Endpoint{Address: want, ServerName: "example-abcde.example.shop.svc"}, endpointOf(aCluster(), p)); diff != "" {
+		if diff := cmp.Diff(members.Endpoint{Address: want, ServerName: "example-abcde.example.shop.svc"}, EndpointOf(aCluster(), p)); diff != "" {
 			t.Errorf("endpoint (-want +got):\n%s", diff)
 		}
 	}
@@ -98,7 +98,7 @@ func TestLabels(t *testing.T) {
 	if diff := cmp.Diff(want, labels(ec, "example-abcde")); diff != "" {
 		t.Errorf("labels of a member (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"app": "etcd", "etcd_cluster": "example"}, selector(ec)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"app": "etcd", "etcd_cluster": "example"}, Selector(ec)); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
 }

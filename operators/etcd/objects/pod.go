@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"encoding/json"
@@ -18,26 +18,21 @@ import (
 )
 
 const (
-	// containerName is the container that etcd runs in, as users of the CoreOS operator know it.
-	containerName = "etcd"
+	// ContainerName is the container that etcd runs in, as users of the CoreOS operator know it.
+	ContainerName = "etcd"
 	// volumeName and dataPath are where a member's data is; etcd makes a folder in it.
-	volumeName, dataPath = "etcd-data", "/var/etcd"
+	volumeName, DataPath = "etcd-data", "/var/etcd"
 	// etcdUser is the user and group that etcd runs as, unless spec.pod.securityContext says so.
 	etcdUser = 65532
-	// gate keeps a founder from being scheduled until status counts it.
-	gate = "etcd-operator/founders"
+	// Gate keeps a founder from being scheduled until status counts it.
+	Gate = "etcd-operator/founders"
 )
 
-// imageOf is the image of a version.
-func imageOf(ec *v1beta2.EtcdCluster, version string) string {
-	return ec.Spec.Repository + ":v" + version
-}
-
-// pod is the pod of a member.
-func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) *corev1.Pod {
+// Pod is the pod of a member.
+func Pod(ec *v1beta2.EtcdCluster, member, version string, s Start, certs Certificates) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: ec.Namespace, Name: member, OwnerReferences: controlledBy(ec),
+			Namespace: ec.Namespace, Name: member, OwnerReferences: ControlledBy(ec),
 			Labels: labels(ec, member), Annotations: annotations(ec, version, s, certs),
 		},
 		Spec: corev1.PodSpec{
@@ -50,12 +45,12 @@ func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certifi
 			Volumes:                       []corev1.Volume{dataVolume(ec, member)},
 		},
 	}
-	if s.isNew || s.isGated {
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+	if s.IsNew || s.isGated {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
 	}
 	setPolicy(ec, &p.Spec)
 	podtemplate.OnLinux(&p.Spec)
-	isRestricted := !podsecurity.Restrict(&p.Spec, etcdUser, containerName)
+	isRestricted := !podsecurity.Restrict(&p.Spec, etcdUser, ContainerName)
 	if isRestricted {
 		p.Spec.SecurityContext.FSGroup = new(int64(etcdUser))
 		// Not at every start: that takes long for much data, and etcd wants its folder to itself.
@@ -68,41 +63,41 @@ func pod(ec *v1beta2.EtcdCluster, member, version string, s start, certs certifi
 	return p
 }
 
-func annotations(ec *v1beta2.EtcdCluster, version string, s start, certs certificates) map[string]string {
+func annotations(ec *v1beta2.EtcdCluster, version string, s Start, certs Certificates) map[string]string {
 	all := map[string]string{}
 	if ec.Spec.Pod != nil {
 		maps.Copy(all, ec.Spec.Pod.Annotations)
 	}
-	all[annotation.Version], all[annotation.Template] = version, templateHash(ec)
-	all[annotation.Image] = imageOf(ec, version)
-	all[annotation.InitialCluster] = s.list()
-	if s.force {
+	all[annotation.Version], all[annotation.Template] = version, TemplateHash(ec)
+	all[annotation.Image] = ImageOf(ec, version)
+	all[annotation.InitialCluster] = s.List()
+	if s.Force {
 		all[annotation.ForceNewCluster] = "true"
 	}
-	if certs.caHash != "" {
-		all[annotation.CA] = certs.caHash
+	if certs.CaHash != "" {
+		all[annotation.CA] = certs.CaHash
 	}
 	return all
 }
 
 // container is the container of etcd. It has no liveness probe: what a restart could mend, etcd
 // ends itself for, and while there is no quorum a restart would only take one more member away.
-func container(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) corev1.Container {
+func container(ec *v1beta2.EtcdCluster, member, version string, s Start, certs Certificates) corev1.Container {
 	c := corev1.Container{
-		Name: containerName, Image: imageOf(ec, version), ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: ContainerName, Image: ImageOf(ec, version), ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{"/usr/local/bin/etcd"},
 		Env:     variables(ec, member, version, s, certs),
 		Ports: []corev1.ContainerPort{
 			{Name: clientPortName, ContainerPort: members.ClientPort, Protocol: corev1.ProtocolTCP},
 			{Name: peerPortName, ContainerPort: members.PeerPort, Protocol: corev1.ProtocolTCP},
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: volumeName, MountPath: dataPath}},
+		VolumeMounts: []corev1.VolumeMount{{Name: volumeName, MountPath: DataPath}},
 		// A member that is new may need long for the data of the others, and one that was restarted
 		// for its log. One that has no leader for the time of an election stays among those that clients find.
 		StartupProbe:   probe(version, math.MaxInt32),
 		ReadinessProbe: probe(version, 10),
 	}
-	if servesMetrics(version) {
+	if ServesMetrics(version) {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: metricsPortName, ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
 	}
 	if ec.Spec.Pod != nil {
@@ -116,7 +111,7 @@ func container(ec *v1beta2.EtcdCluster, member, version string, s start, certs c
 // after it serves, the shortest time that Kubernetes has.
 func probe(version string, failures int32) *corev1.Probe {
 	p := &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: failures}
-	if servesMetrics(version) {
+	if ServesMetrics(version) {
 		p.HTTPGet = &corev1.HTTPGetAction{Path: "/health?exclude=NOSPACE", Port: intstr.FromInt32(metricsPort)}
 	} else {
 		p.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(members.ClientPort)}
@@ -134,7 +129,7 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 	spec.ServiceAccountName, spec.ImagePullSecrets, spec.DNSConfig = policy.ServiceAccountName, policy.ImagePullSecrets, policy.DNSConfig
 	spec.Affinity, spec.SecurityContext = policy.Affinity, policy.SecurityContext
 	spec.TopologySpreadConstraints = policy.TopologySpreadConstraints
-	others := &metav1.LabelSelector{MatchLabels: selector(ec)}
+	others := &metav1.LabelSelector{MatchLabels: Selector(ec)}
 	for i := range spec.TopologySpreadConstraints {
 		if c := &spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
 			c.LabelSelector = others
@@ -154,7 +149,7 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 
 func dataVolume(ec *v1beta2.EtcdCluster, member string) corev1.Volume {
 	v := corev1.Volume{Name: volumeName}
-	if hasVolumes(ec) {
+	if HasVolumes(ec) {
 		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(member)}
 	} else {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
@@ -162,10 +157,10 @@ func dataVolume(ec *v1beta2.EtcdCluster, member string) corev1.Volume {
 	return v
 }
 
-// templateHash is the hash of what of spec.pod a running pod cannot take over. It is made of the
+// TemplateHash is the hash of what of spec.pod a running pod cannot take over. It is made of the
 // spec and not of the pod, so that another version of the operator, which makes other pods, does
 // not replace those that are there.
-func templateHash(ec *v1beta2.EtcdCluster) string {
+func TemplateHash(ec *v1beta2.EtcdCluster) string {
 	policy := ec.Spec.Pod.DeepCopy()
 	if policy == nil {
 		policy = &v1beta2.PodPolicy{}
@@ -176,11 +171,11 @@ func templateHash(ec *v1beta2.EtcdCluster) string {
 	return names.Hash(string(data))
 }
 
-// claim requests the volume of a member. Another EtcdCluster of the same name does not take it.
-func claim(ec *v1beta2.EtcdCluster, member string) *corev1.PersistentVolumeClaim {
+// Claim requests the volume of a member. Another EtcdCluster of the same name does not take it.
+func Claim(ec *v1beta2.EtcdCluster, member string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: ec.Namespace, Name: claimName(member), OwnerReferences: controlledBy(ec),
+			Namespace: ec.Namespace, Name: claimName(member), OwnerReferences: ControlledBy(ec),
 			Labels: labels(ec, member), Annotations: map[string]string{annotation.ClusterUID: string(ec.UID)},
 		},
 		Spec: *ec.Spec.Pod.PersistentVolumeClaimSpec.DeepCopy(),

@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"encoding/json"
@@ -70,21 +70,21 @@ func keeping(history time.Duration) clusterOption {
 }
 
 // founding is how the first of two members of a new cluster starts.
-var founding = start{isNew: true, token: "t", initial: []founder{
+var founding = Start{IsNew: true, Token: "t", Initial: []Founder{
 	{"example-abcde", "http://example-abcde.example.shop.svc:2380"}, {"example-fghjk", "http://example-fghjk.example.shop.svc:2380"},
 }}
 
 // someCertificates are of a cluster whose peers have a Secret in the words of the API, and whose
 // servers have one of cert-manager.
-var someCertificates = certificates{
-	peer:   mountedSecret{"peers", pki.Files{Cert: "peer.crt", Key: "peer.key", CA: "peer-ca.crt"}},
-	server: mountedSecret{"servers", pki.Files{Cert: "tls.crt", Key: "tls.key", CA: "ca.crt"}},
-	caHash: "1234",
+var someCertificates = Certificates{
+	Peer:   MountedSecret{"peers", pki.Files{Cert: "peer.crt", Key: "peer.key", CA: "peer-ca.crt"}},
+	Server: MountedSecret{"servers", pki.Files{Cert: "tls.crt", Key: "tls.key", CA: "ca.crt"}},
+	CaHash: "1234",
 }
 
 // aPod is the pod of a founder.
 func aPod(ec *etcdCluster) *corev1.Pod {
-	return pod(ec, "example-abcde", ec.Spec.Version, founding, someCertificates)
+	return Pod(ec, "example-abcde", ec.Spec.Version, founding, someCertificates)
 }
 
 // decodeInto reads what is to be applied as the object that it makes.
@@ -96,5 +96,15 @@ func decodeInto(t *testing.T, config any, into any) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// aRestoring is what status has of a restore that has begun.
+func aRestoring() *v1beta2.Restoring {
+	return &v1beta2.Restoring{
+		ID: "uid-of-mine", Name: "mine", Seed: "example-qrstv", Phase: v1beta2.RestoreVerifying,
+		Source: v1beta2.RestoreSource{
+			BackupStorageType: v1beta2.StorageS3, BackupSource: v1beta2.BackupSource{S3: &v1beta2.S3Source{Path: "bucket/key", AWSSecret: "aws"}}, TimeoutInSecond: 60,
+		},
 	}
 }

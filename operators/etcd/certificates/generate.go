@@ -1,4 +1,4 @@
-package cluster
+package certificates
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -40,8 +41,6 @@ const (
 	oldCert           = "old.crt"
 )
 
-func caSecret(ec *v1beta2.EtcdCluster) string { return ec.Name + "-ca-tls" }
-
 // generator makes the certificates of a cluster that are not there, or are to be renewed.
 type generator struct {
 	ec *v1beta2.EtcdCluster
@@ -60,8 +59,8 @@ type generator struct {
 
 // generate returns the data of the Secrets for peers, servers and clients, or what has to be
 // written before.
-func (g *generator) generate() (data []map[string][]byte, stale []staleSecret, err error) {
-	ca, err := g.read(caSecret(g.ec))
+func (g *generator) generate() (data []map[string][]byte, stale []objects.StaleSecret, err error) {
+	ca, err := g.read(objects.CASecret(g.ec))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,28 +69,28 @@ func (g *generator) generate() (data []map[string][]byte, stale []staleSecret, e
 		return nil, nil, err
 	}
 	if !equal(ca.Data, wanted) {
-		return nil, []staleSecret{g.write(ca, caSecret(g.ec), wanted)}, nil
+		return nil, []objects.StaleSecret{g.write(ca, objects.CASecret(g.ec), wanted)}, nil
 	}
 	if g.newest, err = pki.Parse(slices.Concat(ca.Data[nextCert], ca.Data[corev1.TLSCertKey])); err != nil {
 		return nil, nil, err
 	}
 	signer := pki.KeyPair{Cert: ca.Data[corev1.TLSCertKey], Key: ca.Data[corev1.TLSPrivateKeyKey]}
-	for _, u := range usesOf(g.ec) {
-		secret, err := g.read(u.secret)
+	for _, u := range objects.SecretsOf(g.ec) {
+		secret, err := g.read(u.Name)
 		if err != nil {
 			return nil, nil, err
 		}
 		// What was trusted once is until it expires. So the Secret of the CA may get lost.
-		bundle, err := pki.Bundle(g.now, ca.Data[corev1.TLSCertKey], ca.Data[nextCert], ca.Data[oldCert], secret.Data[u.role.Files.CA])
+		bundle, err := pki.Bundle(g.now, ca.Data[corev1.TLSCertKey], ca.Data[nextCert], ca.Data[oldCert], secret.Data[u.Role.Files.CA])
 		if err != nil {
 			return nil, nil, err
 		}
-		wanted, err := g.leaf(u.role, secret.Data, signer, bundle)
+		wanted, err := g.leaf(u.Role, secret.Data, signer, bundle)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !equal(secret.Data, wanted) {
-			stale = append(stale, g.write(secret, u.secret, wanted))
+			stale = append(stale, g.write(secret, u.Name, wanted))
 		}
 		data = append(data, wanted)
 	}
@@ -175,10 +174,10 @@ func (g *generator) look(at time.Time) {
 	}
 }
 
-func (g *generator) write(seen *corev1.Secret, name string, data map[string][]byte) staleSecret {
-	return staleSecret{seen, corev1ac.Secret(name, g.ec.Namespace).
-		WithLabels(commonLabels(g.ec)).
-		WithOwnerReferences(ownedBy(g.ec)).
+func (g *generator) write(seen *corev1.Secret, name string, data map[string][]byte) objects.StaleSecret {
+	return objects.StaleSecret{Seen: seen, Want: corev1ac.Secret(name, g.ec.Namespace).
+		WithLabels(objects.CommonLabels(g.ec)).
+		WithOwnerReferences(objects.OwnedBy(g.ec)).
 		WithType(corev1.SecretTypeOpaque).
 		WithData(data)}
 }

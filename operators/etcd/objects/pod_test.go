@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"maps"
@@ -71,17 +71,17 @@ func TestAMemberIsScraped(t *testing.T) {
 }
 
 func TestAMemberThatJoins(t *testing.T) {
-	p := pod(aCluster(), "example-abcde", "3.6.16", start{token: "t", initial: founding.initial}, certificates{})
-	if got := environment(p, "ETCD_INITIAL_CLUSTER_STATE"); got != "existing" || len(p.Spec.SchedulingGates) != 0 {
+	p := Pod(aCluster(), "example-abcde", "3.6.16", Start{Token: "t", Initial: founding.Initial}, Certificates{})
+	if got := Variable(p, "ETCD_INITIAL_CLUSTER_STATE"); got != "existing" || len(p.Spec.SchedulingGates) != 0 {
 		t.Errorf("state %q, gates %v", got, p.Spec.SchedulingGates)
 	}
-	if got := environment(p, "ETCD_NO_SUCH"); got != "" {
+	if got := Variable(p, "ETCD_NO_SUCH"); got != "" {
 		t.Errorf("a variable that is not there: %q", got)
 	}
 }
 
 func TestAMemberThatStartsAlone(t *testing.T) {
-	p := pod(aCluster(), "example-abcde", "3.6.16", start{force: true}, certificates{})
+	p := Pod(aCluster(), "example-abcde", "3.6.16", Start{Force: true}, Certificates{})
 	if annotation.Of(p, annotation.ForceNewCluster) != "true" {
 		t.Errorf("annotations %v", p.Annotations)
 	}
@@ -100,7 +100,7 @@ func TestVersions(t *testing.T) {
 		"3.7.0":  {probe: true, metrics: true, retention: "90m"},
 		"3.10.0": {probe: true, metrics: true, retention: "90m"},
 	} {
-		p := pod(aCluster(keeping(90*time.Minute)), "example-abcde", version, founding, certificates{})
+		p := Pod(aCluster(keeping(90*time.Minute)), "example-abcde", version, founding, Certificates{})
 		etcd, env := p.Spec.Containers[0], environmentOf(p)
 		for kind, probe := range map[string]*corev1.Probe{"startup": etcd.StartupProbe, "readiness": etcd.ReadinessProbe} {
 			if (probe.HTTPGet != nil) != tc.probe || (probe.TCPSocket != nil) == tc.probe {
@@ -250,9 +250,9 @@ func TestPodOfThePolicy(t *testing.T) {
 		t.Errorf("%+v", spec)
 	}
 	for named, want := range map[string]string{"": "pulls", "cloud": "cloud"} {
-		w := healthy(ec).verifies()
-		w.ec.Status.Restoring.Source.ServiceAccountName = named
-		seed, err := seedPod(ec, w.ec.Status.Restoring, "3.6.16", "agent", certificates{})
+		r := aRestoring()
+		r.Source.ServiceAccountName = named
+		seed, err := SeedPod(ec, r, "3.6.16", "agent", Certificates{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,13 +297,13 @@ func TestTemplateHash(t *testing.T) {
 		"anti-affinity":              {aCluster(), aCluster(withPolicy(func(p *policy) { p.AntiAffinity = true })), true},
 		"the domain of its own name": {aCluster(), aCluster(inDomain("k.local")), true},
 	} {
-		if replaces := templateHash(tc.before) != templateHash(tc.after); replaces != tc.replaces {
+		if replaces := TemplateHash(tc.before) != TemplateHash(tc.after); replaces != tc.replaces {
 			t.Errorf("a change of %s replaces pods: %v", name, replaces)
 		}
 	}
 	// Written down, so that it is noticed when another version of the operator would replace pods.
 	for hash, ec := range map[string]*etcdCluster{"9acca9082e": aCluster(), "db62cd6657": aCluster(request("1Gi"), withVariables("A", "b"))} {
-		if got := templateHash(ec); got != hash {
+		if got := TemplateHash(ec); got != hash {
 			t.Errorf("template hash %s, was %s", got, hash)
 		}
 	}

@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -24,40 +24,40 @@ const (
 // metricsPort is where a member serves metrics and its health, without TLS.
 const metricsPort = 2381
 
-var clusterKind = v1beta2.GroupVersion.WithKind("EtcdCluster")
+var ClusterKind = v1beta2.GroupVersion.WithKind("EtcdCluster")
 
-func ownedBy(ec *v1beta2.EtcdCluster) *metav1ac.OwnerReferenceApplyConfiguration {
-	return apply.OwnerReference(ec, clusterKind)
+func OwnedBy(ec *v1beta2.EtcdCluster) *metav1ac.OwnerReferenceApplyConfiguration {
+	return apply.OwnerReference(ec, ClusterKind)
 }
 
-// controlledBy is the owner reference of objects that are created and not applied.
-func controlledBy(ec *v1beta2.EtcdCluster) []metav1.OwnerReference {
-	return []metav1.OwnerReference{*metav1.NewControllerRef(ec, clusterKind)}
+// ControlledBy is the owner reference of objects that are created and not applied.
+func ControlledBy(ec *v1beta2.EtcdCluster) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(ec, ClusterKind)}
 }
 
-// peerService gives the members their names. They have to find each other before any of them is
+// PeerService gives the members their names. They have to find each other before any of them is
 // ready: readiness takes a quorum.
-func peerService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+func PeerService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
 	return service(ec, ec.Name).WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
 		WithClusterIP(corev1.ClusterIPNone).
 		WithPublishNotReadyAddresses(true).
-		WithSelector(selector(ec)).
+		WithSelector(Selector(ec)).
 		WithPorts(port(clientPortName, members.ClientPort), port(peerPortName, members.PeerPort)))
 }
 
-// clientService is the Service for clients, of the members that serve.
-func clientService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
-	return service(ec, clientServiceName(ec)).WithSpec(corev1ac.ServiceSpec().
+// ClientService is the Service for clients, of the members that serve.
+func ClientService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+	return service(ec, ClientServiceName(ec)).WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(selector(ec)).
+		WithSelector(Selector(ec)).
 		WithPorts(port(clientPortName, members.ClientPort)))
 }
 
 func service(ec *v1beta2.EtcdCluster, name string) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(name, ec.Namespace).
-		WithLabels(commonLabels(ec)).
-		WithOwnerReferences(ownedBy(ec))
+		WithLabels(CommonLabels(ec)).
+		WithOwnerReferences(OwnedBy(ec))
 }
 
 func port(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
@@ -68,23 +68,23 @@ func port(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
 		WithTargetPort(intstr.FromInt32(number))
 }
 
-// hasBudget says whether there is to be a PodDisruptionBudget of the operator's.
-func hasBudget(ec *v1beta2.EtcdCluster) bool {
+// HasBudget says whether there is to be a PodDisruptionBudget of the operator's.
+func HasBudget(ec *v1beta2.EtcdCluster) bool {
 	d := ec.Spec.Disruption
 	return d == nil || d.Enabled == nil || *d.Enabled
 }
 
-// disruptionBudget says how many members a drain may take at a time, see [evictable]. A member
+// DisruptionBudget says how many members a drain may take at a time, see [evictable]. A member
 // that is not ready may be evicted only while enough others are: without a quorum none of them is
 // ready, and without volumes each of them may have the last copy of the data.
-func disruptionBudget(ec *v1beta2.EtcdCluster, voters int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+func DisruptionBudget(ec *v1beta2.EtcdCluster, voters int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(ec.Name, ec.Namespace).
-		WithLabels(commonLabels(ec)).
-		WithOwnerReferences(ownedBy(ec)).
+		WithLabels(CommonLabels(ec)).
+		WithOwnerReferences(OwnedBy(ec)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMinAvailable(intstr.FromInt(voters - evictable(ec, voters))).
 			WithUnhealthyPodEvictionPolicy(policyv1.IfHealthyBudget).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ec))))
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(ec))))
 }
 
 // evictable is how many members may be away at a time. With volumes it is as many as leave a
@@ -92,8 +92,8 @@ func disruptionBudget(ec *v1beta2.EtcdCluster, voters int) *policyv1ac.PodDisrup
 // its data. Without volumes a member that is evicted is lost and has to be replaced, so it is one,
 // and none of a cluster of one or two: that blocks a drain until somebody decides.
 func evictable(ec *v1beta2.EtcdCluster, voters int) int {
-	spare := voters - majority(voters)
-	if hasVolumes(ec) {
+	spare := voters - Majority(voters)
+	if HasVolumes(ec) {
 		return max(spare, min(voters, 1))
 	}
 	return max(min(spare, 1), 0)

@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"fmt"
@@ -20,33 +20,33 @@ import (
 // from starting, though. Of the variables here that is ETCD_AUTO_COMPACTION_RETENTION, which takes
 // nothing but hours before 3.3.
 
-// start is how a member starts that has no data yet, and whether one with data starts alone.
-type start struct {
-	// isNew is true for a founder: the members of initial make a new cluster.
-	isNew bool
-	// initial are all members, this one among them.
-	initial []founder
-	// token keeps members apart that were founded as different clusters.
-	token string
-	// isSealed says that it has started before, see [sealed].
-	isSealed bool
+// Start is how a member starts that has no data yet, and whether one with data starts alone.
+type Start struct {
+	// IsNew is true for a founder: the members of initial make a new cluster.
+	IsNew bool
+	// Initial are all members, this one among them.
+	Initial []Founder
+	// Token keeps members apart that were founded as different clusters.
+	Token string
+	// IsSealed says that it has started before, see [Sealed].
+	IsSealed bool
 	// isGated keeps it from being scheduled until status has recorded what has its data.
 	isGated bool
-	// force makes a cluster of this member alone, with its data.
-	force bool
+	// Force makes a cluster of this member alone, with its data.
+	Force bool
 }
 
-// founder is a member in the list that a member starts with.
-type founder struct{ name, peerURL string }
+// Founder is a member in the list that a member starts with.
+type Founder struct{ Name, PeerURL string }
 
-// list is the members as ETCD_INITIAL_CLUSTER has them.
-func (s start) list() string {
-	if s.isSealed {
-		return sealed
+// List is the members as ETCD_INITIAL_CLUSTER has them.
+func (s Start) List() string {
+	if s.IsSealed {
+		return Sealed
 	}
 	var all []string
-	for _, f := range s.initial {
-		all = append(all, f.name+"="+f.peerURL)
+	for _, f := range s.Initial {
+		all = append(all, f.Name+"="+f.PeerURL)
 	}
 	return strings.Join(all, ",")
 }
@@ -85,26 +85,26 @@ func usersVariables(ec *v1beta2.EtcdCluster) []corev1.EnvVar {
 }
 
 // variables are the environment of a member.
-func variables(ec *v1beta2.EtcdCluster, member, version string, s start, certs certificates) []corev1.EnvVar {
+func variables(ec *v1beta2.EtcdCluster, member, version string, s Start, certs Certificates) []corev1.EnvVar {
 	state := "existing"
-	if s.isNew {
+	if s.IsNew {
 		state = "new"
 	}
 	everywhere := func(port int) string { return fmt.Sprintf("%s://0.0.0.0:%d", scheme(ec), port) }
 	all := append(usersVariables(ec), []corev1.EnvVar{
 		{Name: "ETCD_NAME", Value: member},
-		{Name: "ETCD_DATA_DIR", Value: dataPath + "/data"},
+		{Name: "ETCD_DATA_DIR", Value: DataPath + "/data"},
 		{Name: "ETCD_LISTEN_PEER_URLS", Value: everywhere(members.PeerPort)},
 		{Name: "ETCD_LISTEN_CLIENT_URLS", Value: everywhere(members.ClientPort)},
-		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: peerURLOf(ec, member)},
-		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), hostOf(ec, member), members.ClientPort)},
+		{Name: "ETCD_INITIAL_ADVERTISE_PEER_URLS", Value: PeerURLOf(ec, member)},
+		{Name: "ETCD_ADVERTISE_CLIENT_URLS", Value: fmt.Sprintf("%s://%s:%d", scheme(ec), HostOf(ec, member), members.ClientPort)},
 		fromAnnotation("ETCD_INITIAL_CLUSTER", annotation.InitialCluster),
 		{Name: "ETCD_INITIAL_CLUSTER_STATE", Value: state},
-		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.token},
+		{Name: "ETCD_INITIAL_CLUSTER_TOKEN", Value: s.Token},
 		{Name: "ETCD_STRICT_RECONFIG_CHECK", Value: "true"},
 		fromAnnotation("ETCD_FORCE_NEW_CLUSTER", annotation.ForceNewCluster),
 	}...)
-	if servesMetrics(version) {
+	if ServesMetrics(version) {
 		all = append(all, corev1.EnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: fmt.Sprintf("http://0.0.0.0:%d", metricsPort)})
 	}
 	if minorOf(version) == 4 {
@@ -137,7 +137,7 @@ func keepsHistory(ec *v1beta2.EtcdCluster) time.Duration {
 
 // compaction has etcd drop what is older. Before 3.3 it counts in whole hours, and knows no mode.
 func compaction(kept time.Duration, version string) []corev1.EnvVar {
-	if !servesMetrics(version) {
+	if !ServesMetrics(version) {
 		hours := (kept + time.Hour - 1) / time.Hour
 		return []corev1.EnvVar{{Name: "ETCD_AUTO_COMPACTION_RETENTION", Value: strconv.Itoa(int(hours))}}
 	}
@@ -147,9 +147,9 @@ func compaction(kept time.Duration, version string) []corev1.EnvVar {
 	}
 }
 
-// servesMetrics says whether a version can serve metrics and health at an address of their own:
+// ServesMetrics says whether a version can serve metrics and health at an address of their own:
 // 3.3 and later.
-func servesMetrics(version string) bool { return minorOf(version) >= 3 }
+func ServesMetrics(version string) bool { return minorOf(version) >= 3 }
 
 // minorOf is the minor version of a version such as 3.6.16; 0 if it is none.
 func minorOf(version string) int {
@@ -164,10 +164,10 @@ func minorOf(version string) int {
 	return minor
 }
 
-// environment is the value of a variable of the container etcd in a pod.
-func environment(pod *corev1.Pod, variable string) string {
+// Variable is the value of a variable of the container etcd in a pod.
+func Variable(pod *corev1.Pod, variable string) string {
 	for _, c := range pod.Spec.Containers {
-		if c.Name != containerName {
+		if c.Name != ContainerName {
 			continue
 		}
 		for _, v := range c.Env {
@@ -178,3 +178,9 @@ func environment(pod *corev1.Pod, variable string) string {
 	}
 	return ""
 }
+
+// The list of members that a member starts with is an annotation of its pod, and once it has
+// started it is sealed: replaced by one without the member. With data etcd does not look at it;
+// without, it does not start. So a member whose disk was emptied does not come back as one that
+// has forgotten what it had acknowledged, nor take part in founding another cluster.
+const Sealed = "data-lost=http://data-lost:2380"

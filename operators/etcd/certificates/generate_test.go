@@ -1,4 +1,4 @@
-package cluster
+package certificates
 
 import (
 	"bytes"
@@ -12,8 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
+
+var midday = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// anEtcdOfSecrets is one whose certificates are generated.
+func anEtcdOfSecrets() *v1beta2.EtcdCluster {
+	return &v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "example", Namespace: "ns", UID: "uid-of-example", Generation: 1},
+		Spec:       v1beta2.EtcdClusterSpec{Size: 3, TLS: &v1beta2.TLSPolicy{Generated: &v1beta2.GeneratedTLS{}}},
+	}
+}
 
 // vault is where generated Secrets are kept in a test.
 type vault struct {
@@ -26,7 +37,7 @@ type vault struct {
 }
 
 func newVault(t *testing.T) *vault {
-	return &vault{t: t, ec: anEtcd(withTLS), secrets: map[string]*corev1.Secret{}}
+	return &vault{t: t, ec: anEtcdOfSecrets(), secrets: map[string]*corev1.Secret{}}
 }
 
 // at writes what is to be written at a time, until nothing is, and says when to look again.
@@ -47,16 +58,16 @@ func (v *vault) at(now time.Time) time.Time {
 			v.t.Fatal(err)
 		}
 		if len(stale) == 0 {
-			for i, u := range usesOf(v.ec) {
-				if _, err := pki.Check(u.role, data[i], hostsOf(v.ec, u.role), now); err != nil {
-					v.t.Errorf("at %s: %s: %v", now, u.secret, err)
+			for i, u := range objects.SecretsOf(v.ec) {
+				if _, err := pki.Check(u.Role, data[i], hostsOf(v.ec, u.Role), now); err != nil {
+					v.t.Errorf("at %s: %s: %v", now, u.Name, err)
 				}
 			}
 			v.newest = g.newest
 			return g.until
 		}
 		for _, s := range stale {
-			encoded, _ := json.Marshal(s.want)
+			encoded, _ := json.Marshal(s.Want)
 			var secret corev1.Secret
 			if err := json.Unmarshal(encoded, &secret); err != nil {
 				v.t.Fatal(err)
@@ -84,7 +95,7 @@ func (v *vault) cas() int {
 
 func TestGeneratedCertificates(t *testing.T) {
 	v := newVault(t)
-	until := v.at(noon)
+	until := v.at(midday)
 	if v.writes != 4 {
 		t.Errorf("%d Secrets were written, want 4", v.writes)
 	}
@@ -97,7 +108,7 @@ func TestGeneratedCertificates(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if want := noon.Add(60 * 24 * time.Hour); until.Before(want.Add(-time.Hour)) || until.After(want.Add(time.Hour)) {
+	if want := midday.Add(60 * 24 * time.Hour); until.Before(want.Add(-time.Hour)) || until.After(want.Add(time.Hour)) {
 		t.Errorf("they are renewed at %s, want %s", until, want)
 	}
 	if v.at(until.Add(-time.Minute)); v.writes != 4 {
@@ -112,7 +123,7 @@ func TestGeneratedCertificates(t *testing.T) {
 // were not restarted yet.
 func TestGeneratedCA(t *testing.T) {
 	v := newVault(t)
-	v.at(noon)
+	v.at(midday)
 	first := v.ca(corev1.TLSCertKey)
 	v.trusted = first
 	later := pki.RenewAt(first).Add(time.Minute)
@@ -143,12 +154,12 @@ func TestGeneratedCA(t *testing.T) {
 // trust it, also if it is valid for less long than the one before.
 func TestGeneratedCALost(t *testing.T) {
 	v := newVault(t)
-	v.at(noon)
+	v.at(midday)
 	first := v.ca(corev1.TLSCertKey)
 	v.trusted = first
 	v.ec.Spec.TLS.Generated.CAValidFor = &metav1.Duration{Duration: 300 * 24 * time.Hour}
 	delete(v.secrets, "example-ca-tls")
-	v.at(noon.Add(time.Hour))
+	v.at(midday.Add(time.Hour))
 	second := v.ca(corev1.TLSCertKey)
 	peer, _ := pki.Parse(v.secrets["example-peer-tls"].Data["peer.crt"])
 	if second.Equal(first) || v.cas() != 2 || peer.CheckSignatureFrom(first) != nil {
@@ -158,7 +169,7 @@ func TestGeneratedCALost(t *testing.T) {
 		t.Error("members are not restarted to trust the second CA")
 	}
 	v.trusted = second
-	v.at(noon.Add(2 * time.Hour))
+	v.at(midday.Add(2 * time.Hour))
 	peer, _ = pki.Parse(v.secrets["example-peer-tls"].Data["peer.crt"])
 	if peer.CheckSignatureFrom(second) != nil {
 		t.Error("the second CA does not sign although all members trust it")

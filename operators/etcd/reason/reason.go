@@ -1,0 +1,28 @@
+// Package reason has the reasons in status and in events of EtcdClusters that are not Kubernetes' own.
+package reason
+
+const (
+	Ready          = "Ready"
+	Creating       = "Creating"
+	Scaling        = "Scaling"
+	Upgrading      = "Upgrading"
+	Recovering     = "Recovering"
+	RollingOut     = "RollingOut"
+	Unavailable    = "MembersNotReady"
+	NoQuorum       = "NoQuorum"
+	NotReached     = "NoReadyAddress"
+	QuorumLost     = "QuorumLost"
+	Forgotten      = "StatusEmptied"
+	Existing       = "ExistingMembers"
+	Paused         = "Paused"
+	InvalidVersion = "InvalidVersion"
+	VersionRefused = "VersionRefused"
+	NoSpace        = "DatabaseFull"
+	NoSecret       = "SecretNotFound"
+	BadSecret      = "InvalidSecret"
+	Serving        = "Serving"
+	NotTrusted     = "CertificatesReplaced"
+	Refused        = "AuthenticationRequired"
+	Restoring      = "Restoring"
+	RestoreFailed  = "RestoreFailed"
+)
