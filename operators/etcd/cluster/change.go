@@ -128,7 +128,7 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	if m := p.view.find((*member).refuses); m != nil {
-		p.stall(reason.Refused, "%s", capitalized(m.answer.err.Error()))
+		p.stall(reason.Refused, "%s", capitalized(m.answer.Err.Error()))
 		p.later()
 		return true
 	}
@@ -198,7 +198,7 @@ func (p *plan) remove(ec *v1beta2.EtcdCluster, m *member, why string) {
 func (p *plan) moveLeader(ec *v1beta2.EtcdCluster) bool {
 	var to *member
 	for _, m := range p.view.members {
-		if m.isVoter() && m.follows && m.ID != p.view.leader && (to == nil || m.answer.status.Applied > to.answer.status.Applied) {
+		if m.isVoter() && m.follows && m.ID != p.view.leader && (to == nil || m.answer.Status.Applied > to.answer.Status.Applied) {
 			to = m
 		}
 	}
@@ -274,7 +274,7 @@ func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	for _, m := range p.view.strays {
-		isOfCluster := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.hasList() && m.answer.status.Leader != 0
+		isOfCluster := m.answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.answer.HasList() && m.answer.Status.Leader != 0
 		switch {
 		case m.pod != nil && !objects.IsEnding(m.pod) && !isOfCluster:
 			p.Remove(m.pod, "it is no member of the cluster any more")

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,8 +10,10 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -18,12 +21,12 @@ import (
 type plan struct {
 	loop.Plan
 	// request is what a member is asked for after the writes; nil for nothing.
-	request *request
+	request *session.Request
 	view    view
 	// again is how soon to look again although no event comes, unless the same has been waited for for long: then
 	// it is as waiting says.
 	again   time.Duration
-	waiting waiting
+	waiting session.Waiting
 	// memory is what later steps depend on, and status after the step. It is stored before anything is done that
 	// depends on it.
 	memory v1beta2.EtcdClusterStatus
@@ -156,4 +159,32 @@ func (p *plan) create(ec *v1beta2.EtcdCluster, m *member, version versions.Versi
 	if m.pod == nil {
 		p.Do(loop.Create{Object: objects.Pod(ec, m.name, version.String(), s, p.view.certs), IfCurrent: true})
 	}
+}
+
+// ask requests a change from a member, after all other writes. What it returns may be changed.
+func (p *plan) ask(why string, r members.Request) *session.Request {
+	p.request = &session.Request{Request: r, Why: why}
+	return p.request
+}
+
+// askLeader requests a change from the leader; nil if that does not answer.
+func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request) *session.Request {
+	leader := p.view.leading()
+	if leader == nil {
+		return nil
+	}
+	r.At = objects.EndpointOf(ec, leader.pod)
+	return p.ask(why, r)
+}
+
+// decide is the next step, with its request as a write of the loop.
+func (o *observer) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
+	next := decide(ec, seen)
+	o.asker.NoteDecided(ec, next.waiting, next.memory.Maintenance)
+	if next.request != nil {
+		r, of := *next.request, objects.Key(ec)
+		carryOut := func(ctx context.Context, _ loop.Caller) error { return o.asker.CarryOut(ctx, of, r) }
+		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
+	}
+	return next, nil
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // decision is what is decided in a world.
@@ -46,7 +47,7 @@ func TestDecide(t *testing.T) {
 		"fewer than requested: name one":           {world: healthy(anEtcd(size(4)), 1, 2, 3), want: "status/member"},
 		"named: add it":                            {world: healthy(anEtcd(size(4), adding), 1, 2, 3), asks: adds(false)},
 		"named, while a downgrade is enabled":      {world: healthy(anEtcd(size(4), adding), 1, 2, 3).downgrades("3.5"), asks: downgradesTo("")},
-		"named, by one that does not say whether":  {world: healthy(anEtcd(size(4), adding), 1, 2, 3).lies(1, func(a *answer) { a.status.Version = "3.5.35" }), asks: adds(true)},
+		"named, by one that does not say whether":  {world: healthy(anEtcd(size(4), adding), 1, 2, 3).lies(1, func(a *session.Answer) { a.Status.Version = "3.5.35" }), asks: adds(true)},
 		"fewer than requested, one silent: wait":   {world: healthy(anEtcd(size(4)), 1, 2, 3).silences(3)},
 		"more than requested: remove the last":     {world: healthy(anEtcd(size(2)), 1, 2, 3), asks: removes(1, 3, 1, 2, 3)},
 		"more than requested: never the leader":    {world: healthy(anEtcd(size(1)), 2, 1), asks: removes(2, 1, 1, 2)},
@@ -70,8 +71,8 @@ func TestDecide(t *testing.T) {
 		"an evicted pod with a volume: delete it":  {world: healthy(anEtcd(onVolumes), 1, 2, 3).evicts(2), want: "delete Pod #2"},
 		"what is left of a removed member":         {world: healthy(anEtcd(), 1, 2, 3).leaves(4), want: "delete Pod #4"},
 		"a volume is left of a removed member":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
-		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ClusterID, a.list.ClusterID = 7, 7 })},
-		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.list.Members = a.list.Members[2:] })},
+		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.Status.ClusterID, a.List.ClusterID = 7, 7 })},
+		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.List.Members = a.List.Members[2:] })},
 		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), asks: removes(1, 3, 1, 2, 3)},
 		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), asks: disarms(members.Alarm{Member: 9, Type: members.Corrupt})},
 		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "status/maintenance: Defragmentation of #2"},
@@ -99,7 +100,7 @@ func TestDecide(t *testing.T) {
 		},
 		"it has only just started: wait": {world: distrusting(distrustLasts).trusts(2, time.Second, unanswered), problem: "CertificatesReplaced: "},
 		"it runs, and has a leader: the next": {
-			world: distrusting(0).trusts(2, time.Second, func(*answer) {}), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+			world: distrusting(0).trusts(2, time.Second, func(*session.Answer) {}), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
 		"it started too early: another one": {
 			world: distrusting(distrustLasts).trusts(2, joinsWithin, distrusted), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
@@ -109,7 +110,7 @@ func TestDecide(t *testing.T) {
 			world: distrusting(distrustLasts).hears(1, 2, 3).leaderless(), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
 		"no leader while the operator replaces CAs": {world: distrusting(distrustLasts).makesCertificates().hears(1, 2, 3).leaderless()},
-		"the others have a quorum again: the third": {world: distrusting(0).hears(1).trusts(2, time.Minute, func(*answer) {}).changes(1), want: "patch Pod/restart #3", problem: "RollingOut: "},
+		"the others have a quorum again: the third": {world: distrusting(0).hears(1).trusts(2, time.Minute, func(*session.Answer) {}).changes(1), want: "patch Pod/restart #3", problem: "RollingOut: "},
 		"nobody is trusted, and no CA was replaced": {world: distrusting(distrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
 		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
@@ -152,14 +153,16 @@ func distrusting(since time.Duration) *world {
 	return w
 }
 
-func distrusted(a *answer) {
-	*a = answer{err: fmt.Errorf("%w: %w", members.ErrUnreachable, members.ErrNotTrusted)}
+func distrusted(a *session.Answer) {
+	*a = session.Answer{Err: fmt.Errorf("%w: %w", members.ErrUnreachable, members.ErrNotTrusted)}
 }
 
-func unanswered(a *answer) { *a = answer{err: fmt.Errorf("%w: no answer", members.ErrUnreachable)} }
+func unanswered(a *session.Answer) {
+	*a = session.Answer{Err: fmt.Errorf("%w: no answer", members.ErrUnreachable)}
+}
 
 // trusts has a member that has started with the present CAs, so long ago.
-func (w *world) trusts(n int64, ago time.Duration, answers func(*answer)) *world {
+func (w *world) trusts(n int64, ago time.Duration, answers func(*session.Answer)) *world {
 	w.seen.pods[w.name(n)].Annotations[annotation.CA] = "1234"
 	w.answer(n, answers)
 	return w.container(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ago))}}, corev1.ContainerState{})
@@ -174,7 +177,7 @@ func (w *world) restarts(n int64) *world {
 // hears has members answer.
 func (w *world) hears(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.answer(n, func(*answer) {})
+		w.answer(n, func(*session.Answer) {})
 	}
 	return w
 }
@@ -192,7 +195,7 @@ func (w *world) makesCertificates() *world {
 // downgrades has a downgrade enabled.
 func (w *world) downgrades(to string) *world {
 	for name, a := range w.seen.answers {
-		a.status.Downgrading = to
+		a.Status.Downgrading = to
 		w.seen.answers[name] = a
 	}
 	return w
@@ -293,14 +296,14 @@ func (w *world) leaves(n int64) *world {
 	return w.silences(n)
 }
 
-func (w *world) lies(n int64, how func(*answer)) *world {
+func (w *world) lies(n int64, how func(*session.Answer)) *world {
 	w.answer(n, how)
 	return w
 }
 
 func (w *world) alarms(alarm members.Alarm) *world {
 	for name, a := range w.seen.answers {
-		a.status.Alarms = []members.Alarm{alarm}
+		a.Status.Alarms = []members.Alarm{alarm}
 		w.seen.answers[name] = a
 	}
 	return w
@@ -308,7 +311,7 @@ func (w *world) alarms(alarm members.Alarm) *world {
 
 func (w *world) bloats(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.answer(n, func(a *answer) { a.status.DBSize = 1 << 30 })
+		w.answer(n, func(a *session.Answer) { a.Status.DBSize = 1 << 30 })
 	}
 	return w
 }
@@ -340,7 +343,7 @@ func (w *world) remembers(foreign ...string) *world {
 func (w *world) joins(m members.Member) *world {
 	w.list = append(w.list, m)
 	for name, a := range w.seen.answers {
-		a.list.Members = w.list
+		a.List.Members = w.list
 		w.seen.answers[name] = a
 	}
 	return w

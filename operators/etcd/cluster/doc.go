@@ -68,13 +68,13 @@
 //
 // What is observed is data, and so is what is decided: also the one request that a member may get in a
 // reconcile, after the writes to the API server. It says what is asked, of whom, and for which member list. One
-// function makes it (carryOut in request.go): it compares the list, knows which answers mean that it is not time,
+// function makes it (CarryOut of package session): it compares the list, knows which answers mean that it is not time,
 // logs and counts.
 //
 // A compaction or a defragmentation takes minutes where a database is great. Status has which member it is of, and
 // by when it is over, before it is requested; it runs in the background, so that no reconcile waits for it. Until it
 // is over, nothing else is changed of the members, and one that is being defragmented is not asked for anything: it
-// is busy, and not down. An operator that takes over waits for it, too (maintenance.go).
+// is busy, and not down. An operator that takes over waits for it, too (package session).
 //
 // # When it is looked again
 //

@@ -140,12 +140,12 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 	var cluster members.ID
 	for _, m := range p.view.present {
 		switch a := m.answer; {
-		case !a.hasList() || a.status.Leader == 0 || a.status.ClusterID == cluster:
+		case !a.HasList() || a.Status.Leader == 0 || a.Status.ClusterID == cluster:
 		case cluster != 0:
-			p.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.status.ClusterID)
+			p.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.Status.ClusterID)
 			return
 		default:
-			cluster = a.status.ClusterID
+			cluster = a.Status.ClusterID
 		}
 	}
 	p.soon()

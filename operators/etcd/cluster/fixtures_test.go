@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -78,7 +79,7 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 	w := &world{ec: ec, seen: observation{
 		now: noon, children: loop.Children{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}},
 		peers: &corev1.Service{}, clients: &corev1.Service{},
-		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, answers: map[string]answer{},
+		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, answers: map[string]session.Answer{},
 		reached: services.Targets{},
 	}}
 	for _, n := range numbers {
@@ -94,7 +95,7 @@ func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
 	}
 	for _, n := range numbers {
 		w.addPod(n, "3.6.16")
-		w.answer(n, func(*answer) {})
+		w.answer(n, func(*session.Answer) {})
 	}
 	return w
 }
@@ -115,13 +116,13 @@ func (w *world) addPod(n int64, version string) {
 }
 
 // answer is that of a member which follows the first, but for what change changes.
-func (w *world) answer(n int64, change func(*answer)) {
-	a := answer{
-		status: members.Status{
+func (w *world) answer(n int64, change func(*session.Answer)) {
+	a := session.Answer{
+		Status: members.Status{
 			ClusterID: theCluster, ID: members.ID(n), Version: annotation.Of(w.seen.pods[w.name(n)], annotation.Version),
 			Leader: w.list[0].ID, RaftTerm: 2, RaftIndex: 100, Applied: 100, Revision: 50, DBSize: 1 << 20, DBSizeInUse: 1 << 20, StorageVersion: "3.6.0",
 		},
-		list: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},
+		List: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},
 	}
 	change(&a)
 	w.seen.answers[w.name(n)] = a
@@ -156,7 +157,7 @@ func (w *world) unready(numbers ...int64) *world {
 // silences has members not answer.
 func (w *world) silences(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.seen.answers[w.name(n)] = answer{err: errors.New("timeout")}
+		w.seen.answers[w.name(n)] = session.Answer{Err: errors.New("timeout")}
 	}
 	return w
 }
@@ -164,7 +165,7 @@ func (w *world) silences(numbers ...int64) *world {
 // leaderless has all members know no leader.
 func (w *world) leaderless() *world {
 	for name, a := range w.seen.answers {
-		a.status.Leader = 0
+		a.Status.Leader = 0
 		w.seen.answers[name] = a
 	}
 	return w

@@ -117,10 +117,10 @@ func (v *view) formedBy(ec *v1beta2.EtcdCluster) members.ID {
 	following := map[members.ID]int{}
 	for _, name := range ec.Status.Founders {
 		a := v.of(name).answer
-		if !a.hasList() || a.status.Leader == 0 || len(a.list.Members) != len(ec.Status.Founders) {
+		if !a.HasList() || a.Status.Leader == 0 || len(a.List.Members) != len(ec.Status.Founders) {
 			continue
 		}
-		id := a.status.ClusterID
+		id := a.Status.ClusterID
 		if following[id]++; following[id] >= objects.Majority(len(ec.Status.Founders)) {
 			return id
 		}

@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters;etcdrestores,verbs=get;list;watch
@@ -37,9 +38,9 @@ func Declare(connect members.Connect) run.Kind {
 	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
 		made := kind
 		o := &observer{
-			asker: newAsker(connect, parts.Now), certificates: certificates.New(parts.ClusterDomain, parts.Now), agentImage: job.Image(), now: parts.Now,
+			asker: session.New(connect, parts.Now), certificates: certificates.New(parts.ClusterDomain, parts.Now), agentImage: job.Image(), now: parts.Now,
 		}
-		made.Observe, made.Decide, made.Forget = o.observe, o.asker.decide, o.forget
+		made.Observe, made.Decide, made.Forget = o.observe, o.decide, o.forget
 		if err := disruption.Index(parts, objects.ClusterKind.Kind); err != nil {
 			return made, err
 		}

@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -27,7 +28,7 @@ type member struct {
 	pod   *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
 	// answer is an error also if there was nobody to ask.
-	answer answer
+	answer session.Answer
 
 	// name is that of its pod; empty for one that the operator does not run.
 	name string
@@ -55,7 +56,7 @@ type member struct {
 
 // join puts together what is known of a member.
 func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Member, name string) *member {
-	m := &member{Member: listed, name: name, pod: seen.pods[name], claim: seen.claims[name], answer: answer{err: errNoAddress}}
+	m := &member{Member: listed, name: name, pod: seen.pods[name], claim: seen.claims[name], answer: session.Answer{Err: session.ErrNoAddress}}
 	if a, ok := seen.answers[name]; ok {
 		m.answer = a
 	}
@@ -70,16 +71,16 @@ func (v *view) join(ec *v1beta2.EtcdCluster, seen observation, listed members.Me
 		m.data = string(m.pod.UID)
 	}
 	m.version, _ = versions.Parse(m.was.Version) // none, if it has said nothing yet
-	if said, err := versions.Parse(m.answer.status.Version); m.hasAnswered() && err == nil {
+	if said, err := versions.Parse(m.answer.Status.Version); m.hasAnswered() && err == nil {
 		m.version = said
 	}
 	if m.pod != nil {
 		m.isReached = seen.reached[m.pod.UID]
 		m.needsRestart = seen.certs.CaHash != "" && annotation.Of(m.pod, annotation.CA) != seen.certs.CaHash
 	}
-	isAsListed := m.answer.isOf(members.ParseID(ec.Status.ClusterID)) && m.answer.status.ID == m.ID && m.answer.status.Leader != 0
-	m.follows = isAsListed && m.answer.status.Leader == v.leader
-	m.mayFollow = !m.follows && m.followedLately(seen) && (isAsListed || errors.Is(m.answer.err, context.DeadlineExceeded) || m.isDefragmenting())
+	isAsListed := m.answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.answer.Status.ID == m.ID && m.answer.Status.Leader != 0
+	m.follows = isAsListed && m.answer.Status.Leader == v.leader
+	m.mayFollow = !m.follows && m.followedLately(seen) && (isAsListed || errors.Is(m.answer.Err, context.DeadlineExceeded) || m.isDefragmenting())
 	m.podProblem = problemOfPod(m, seen.now)
 	m.problem = problemOf(m, seen.certs.Doubt)
 	if name != "" {
@@ -132,24 +133,24 @@ func (m *member) isVoter() bool { return !m.IsLearner }
 
 func (m *member) hasPod() bool { return m.pod != nil }
 
-func (m *member) hasAnswered() bool { return m.answer.err == nil }
+func (m *member) hasAnswered() bool { return m.answer.Err == nil }
 
 // hasSpoken says that it answers as the member that it is: so it has started, and has data. The list
 // has the names of founders from the beginning.
 func (m *member) hasSpoken() bool {
-	return m.isStarted() && m.hasAnswered() && m.answer.status.ID == m.ID
+	return m.isStarted() && m.hasAnswered() && m.answer.Status.ID == m.ID
 }
 
 // leadsAlone says that it answers as the leader of a cluster that has no other member.
 func (m *member) leadsAlone() bool {
-	return m.answer.hasList() && len(m.answer.list.Members) == 1 && m.answer.status.Leader == m.answer.status.ID
+	return m.answer.HasList() && len(m.answer.List.Members) == 1 && m.answer.Status.Leader == m.answer.Status.ID
 }
 
 // refuses says that it does not tell the operator anything, because users are on.
-func (m *member) refuses() bool { return errors.Is(m.answer.err, members.ErrAuth) }
+func (m *member) refuses() bool { return errors.Is(m.answer.Err, members.ErrAuth) }
 
 // isDefragmenting says that it is not asked, because it is being defragmented.
-func (m *member) isDefragmenting() bool { return errors.Is(m.answer.err, errDefragmenting) }
+func (m *member) isDefragmenting() bool { return errors.Is(m.answer.Err, session.ErrDefragmenting) }
 
 // isProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
 // The probe of the oldest versions says less.
@@ -196,7 +197,7 @@ func (v *view) alarmsOf(m *member) []string {
 		if !other.follows {
 			continue
 		}
-		for _, alarm := range other.answer.status.Alarms {
+		for _, alarm := range other.answer.Status.Alarms {
 			if alarm.Member == m.ID && !slices.Contains(alarms, alarm.Type) {
 				alarms = append(alarms, alarm.Type)
 			}

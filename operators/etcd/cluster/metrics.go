@@ -10,12 +10,10 @@ import (
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 var (
-	memberChanges = metrics.Counter("fairlead_etcd_member_requests_total",
-		"Changes that were requested from members of etcd and done, by kind: add, promote, remove, move leader, downgrade, defragment, compact, disarm.",
-		"change")
 	leaderChanges = metrics.Counter("fairlead_etcd_leader_changes_total",
 		"Changes of leader that the operator saw, also those that it requested itself. It asks every 30 seconds at rest, so several within that time may be one.")
 	memberCount = metrics.Gauge("fairlead_etcd_members",
@@ -74,12 +72,12 @@ func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
 	is := figure{members: map[string]int{}, reign: f.reign, isLeaderless: f.isLeaderless, filled: map[string]float64{}, expires: f.expires}
 	for _, known := range ec.Status.MemberList {
 		is.members[stateOf(known)]++
-		if m := v.of(known.Name); !m.answer.isOf(cluster) {
+		if m := v.of(known.Name); !m.answer.IsOf(cluster) {
 			if last, known := f.filled[m.name]; known {
 				is.filled[m.name] = last
 			}
 		} else if quota := m.quota(); quota > 0 {
-			is.filled[m.name] = float64(m.answer.status.DBSize) / float64(quota)
+			is.filled[m.name] = float64(m.answer.Status.DBSize) / float64(quota)
 		}
 	}
 	if seen.answers != nil { // the members were asked
@@ -113,8 +111,8 @@ func stateOf(m v1beta2.MemberStatus) string {
 func (v *view) reign(cluster members.ID) reign {
 	r := reign{cluster: cluster, leader: v.leader}
 	for _, m := range v.present {
-		if a := m.answer; v.leader != 0 && a.isOf(cluster) && a.status.Leader == v.leader {
-			r.term = max(r.term, a.status.RaftTerm)
+		if a := m.answer; v.leader != 0 && a.IsOf(cluster) && a.Status.Leader == v.leader {
+			r.term = max(r.term, a.Status.RaftTerm)
 		}
 	}
 	return r
@@ -156,8 +154,8 @@ func registerMetrics() error {
 	leaderChanges.WithLabelValues()
 	for _, write := range kind.Writes {
 		if change, isRequest := strings.CutPrefix(write, "call/etcd "); isRequest {
-			memberChanges.WithLabelValues(change)
+			session.Requests.WithLabelValues(change)
 		}
 	}
-	return metrics.Register(memberChanges, leaderChanges, figures)
+	return metrics.Register(session.Requests, leaderChanges, figures)
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/operators/etcd/certificates"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // observed is the EtcdCluster of a world after a step.
@@ -27,14 +28,14 @@ func (w *world) observed(t *testing.T) *v1beta2.EtcdCluster {
 
 // filled has a member's database be of that size, with a quota.
 func (w *world) filled(n, size, quota int64) *world {
-	w.answer(n, func(a *answer) { a.status.DBSize, a.status.Quota = size, quota })
+	w.answer(n, func(a *session.Answer) { a.Status.DBSize, a.Status.Quota = size, quota })
 	return w
 }
 
 // ledBy has members say that a member leads in a term.
 func (w *world) ledBy(leader members.ID, term uint64, numbers ...int64) *world {
 	for _, n := range numbers {
-		w.answer(n, func(a *answer) { a.status.Leader, a.status.RaftTerm = leader, term })
+		w.answer(n, func(a *session.Answer) { a.Status.Leader, a.Status.RaftTerm = leader, term })
 	}
 	return w
 }
@@ -140,7 +141,7 @@ func TestLeaderChanges(t *testing.T) {
 		w := three().ledBy(2, 9, 1, 2, 3)
 		w.ec.Status.ClusterID = "c2"
 		for name, a := range w.seen.answers {
-			a.status.ClusterID, a.list.ClusterID = 0xc2, 0xc2
+			a.Status.ClusterID, a.List.ClusterID = 0xc2, 0xc2
 			w.seen.answers[name] = a
 		}
 		return w
@@ -163,7 +164,7 @@ func TestLeaderChanges(t *testing.T) {
 		"of another cluster":   {[]*world{three(), another()}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{asker: newAsker(nil, time.Now), certificates: certificates.New("", nil)}
+			o := &observer{asker: session.New(nil, time.Now), certificates: certificates.New("", nil)}
 			counter := leaderChanges.WithLabelValues()
 			before := testutil.ToFloat64(counter)
 			for _, w := range tc.seen {
@@ -193,7 +194,7 @@ func TestRegisteredMetrics(t *testing.T) {
 	if err := registerMetrics(); err != nil {
 		t.Fatal(err)
 	}
-	if got := testutil.CollectAndCount(memberChanges); got != 8 {
+	if got := testutil.CollectAndCount(session.Requests); got != 8 {
 		t.Errorf("%d kinds of requests have a zero, want 8", got)
 	}
 }

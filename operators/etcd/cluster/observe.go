@@ -20,6 +20,7 @@ import (
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/certificates"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // observation is all that decide reads, besides the EtcdCluster.
@@ -54,7 +55,7 @@ type observation struct {
 	// taken is a pod or claim that has the name of a member, and is another owner's.
 	taken client.Object
 	// answers are what the members of the pods say, by the pods' names.
-	answers map[string]answer
+	answers map[string]session.Answer
 	// led is when each member last said that there is a leader, and leaderless since when none does; zero if
 	// one does.
 	led        map[string]time.Time
@@ -62,9 +63,9 @@ type observation struct {
 	// revision is the last revision that any member was seen to have.
 	revision int64
 	// waiting is what the cluster waited for when it was last decided, and since when.
-	waiting waiting
+	waiting session.Waiting
 	// maintenance is the last that this operator has decided on.
-	maintenance maintenance
+	maintenance session.Maintenance
 	// certs are the certificates of a cluster with TLS.
 	certs objects.Certificates
 }
@@ -75,7 +76,7 @@ func (o observation) budget() *policyv1.PodDisruptionBudget {
 
 // observer reads what the next step depends on.
 type observer struct {
-	asker        *asker
+	asker        *session.Asker
 	certificates *certificates.Reader
 	agentImage   string
 	now          func() time.Time
@@ -83,7 +84,7 @@ type observer struct {
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
 func (o *observer) forget(ec types.NamespacedName) {
-	o.asker.forget(ec)
+	o.asker.Forget(ec)
 	o.certificates.Forget(ec)
 	figures.Forget(ec)
 }
@@ -118,14 +119,14 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if seen.certs, err = o.certificates.Observe(ctx, r, ec, seen.pods); err != nil {
 		return seen, err
 	}
-	seen.waiting = o.asker.before(objects.Key(ec)).waiting
+	seen.waiting = o.asker.Before(objects.Key(ec)).Waiting
 	if ec.Spec.TLS == nil || seen.certs.Client != nil {
-		if err = o.asker.renew(ec, seen.certs); err != nil {
+		if err = o.asker.Renew(ec, seen.certs); err != nil {
 			return seen, err
 		}
-		answered := o.asker.ask(ctx, ec, seen.pods, seen.now)
-		seen.revision, seen.led, seen.leaderless = answered.revision, answered.led, answered.leaderless
-		seen.answers, seen.maintenance = answered.answers, answered.maintenance
+		answered := o.asker.Ask(ctx, ec, seen.pods, seen.now)
+		seen.revision, seen.led, seen.leaderless = answered.Revision, answered.Led, answered.Leaderless
+		seen.answers, seen.maintenance = answered.Answers, answered.Maintenance
 	}
 	return seen, nil
 }

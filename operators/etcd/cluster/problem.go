@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // report reports a problem, unless there is one already.
@@ -136,14 +137,14 @@ func problemOf(m *member, doubt string) obstacle {
 		return m.podProblem
 	case m.follows:
 		return obstacle{}
-	case errors.Is(m.answer.err, errNoAddress):
+	case errors.Is(m.answer.Err, session.ErrNoAddress):
 		return m.podProblem
 	case m.isDefragmenting():
-		return obstacle{words: m.answer.err.Error()}
+		return obstacle{words: m.answer.Err.Error()}
 	case !m.hasAnswered():
-		return obstacle{words: "it does not answer: " + status.Shortened(m.answer.err.Error())}
-	case m.ID != 0 && m.answer.status.ID != m.ID:
-		return obstacle{words: fmt.Sprintf("it says that it is member %s of cluster %s, not member %s: its data is that of another member", m.answer.status.ID, m.answer.status.ClusterID, m.ID)}
+		return obstacle{words: "it does not answer: " + status.Shortened(m.answer.Err.Error())}
+	case m.ID != 0 && m.answer.Status.ID != m.ID:
+		return obstacle{words: fmt.Sprintf("it says that it is member %s of cluster %s, not member %s: its data is that of another member", m.answer.Status.ID, m.answer.Status.ClusterID, m.ID)}
 	case doubt != "":
 		return obstacle{words: "it has no leader, or another one than the others; " + doubt}
 	}

@@ -20,6 +20,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/etcdtest"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // TestRealFull: a full database of a real etcd gets room by the operator's steps. That of BenchmarkRealFull is greater.
@@ -52,13 +53,18 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	w.seen.pods[w.name(1)].Status.PodIP = ip
 	fullMember(t, ec, w.name(1), ip, bytes)
 
-	a := newAsker(members.Dial, time.Now)
-	if err := a.renew(ec, objects.Certificates{}); err != nil {
+	a := session.New(members.Dial, time.Now)
+	if err := a.Renew(ec, objects.Certificates{}); err != nil {
 		t.Fatal(err)
 	}
-	defer a.forget(objects.Key(ec))
+	defer a.Forget(objects.Key(ec))
+	client, err := members.Dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
 	member := objects.EndpointOf(ec, w.seen.pods[w.name(1)])
-	is, err := a.known(objects.Key(ec)).client.Status(ctx, member)
+	is, err := client.Status(ctx, member)
 	if err != nil || len(is.Alarms) != 1 || is.Alarms[0].Type != members.NoSpace {
 		t.Fatalf("it is not full: %+v (%v)", is, err)
 	}
@@ -81,7 +87,7 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	if took["look"] > 10*time.Second {
 		t.Errorf("a worker was held for %s", took["look"])
 	}
-	after, err := a.known(objects.Key(ec)).client.Status(ctx, member)
+	after, err := client.Status(ctx, member)
 	if err != nil || len(after.Alarms) != 0 || after.DBSize > is.DBSize*3/4 {
 		t.Errorf("it had %d bytes, and is %+v (%v)", is.DBSize, after, err)
 	}
@@ -93,12 +99,12 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 }
 
 // look has the operator look once, and do what there is to do of etcd. It returns when it looks again.
-func look(ctx context.Context, t testing.TB, a *asker, w *world) time.Time {
+func look(ctx context.Context, t testing.TB, a *session.Asker, w *world) time.Time {
 	t.Helper()
 	w.seen.now = time.Now().Round(0)
-	asked := a.ask(ctx, w.ec, w.seen.pods, w.seen.now)
-	w.seen.answers, w.seen.led, w.seen.leaderless, w.seen.maintenance = asked.answers, asked.led, asked.leaderless, asked.maintenance
-	p, err := a.decide(w.ec, w.seen)
+	asked := a.Ask(ctx, w.ec, w.seen.pods, w.seen.now)
+	w.seen.answers, w.seen.led, w.seen.leaderless, w.seen.maintenance = asked.Answers, asked.Led, asked.Leaderless, asked.Maintenance
+	p, err := (&observer{asker: a}).decide(w.ec, w.seen)
 	if err != nil {
 		t.Fatal(err)
 	}

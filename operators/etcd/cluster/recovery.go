@@ -127,7 +127,7 @@ func compareProgress(a, b *member) int {
 		if !m.hasAnswered() {
 			return nil
 		}
-		return []uint64{m.answer.status.RaftIndex, m.answer.status.Applied}
+		return []uint64{m.answer.Status.RaftIndex, m.answer.Status.Applied}
 	}
 	return slices.Compare(progress(a), progress(b))
 }
@@ -175,9 +175,9 @@ func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
 			Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.ForceNewCluster: "false"})}})
 		return
 	}
-	p.memory.ClusterID = m.answer.status.ClusterID.String()
+	p.memory.ClusterID = m.answer.Status.ClusterID.String()
 	p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated = "", ""
-	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.status.Revision, Time: timeOf(p.view.now)}
+	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.Status.Revision, Time: timeOf(p.view.now)}
 	p.memory.QuorumLoss = nil
 	p.claim("recovered")
 }

@@ -274,7 +274,7 @@ func (p *plan) switched(r *v1beta2.Restoring) {
 		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.now)}
 	}
 	a := p.view.seed.answer
-	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.status.ID.String(), DataUID: r.SeedDataUID, Version: a.status.Version, Revision: a.status.Revision}
+	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
 	p.claim("switched")
 }
 

@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -68,7 +69,7 @@ func (w *world) hasSeed(options ...seedOption) *world {
 		w.seen.claims[pod.Name].UID = "pod-4"
 	}
 	w.ec.Status.Restoring.SeedDataUID = "pod-4"
-	w.seen.answers[pod.Name] = answer{err: errors.New("refused")}
+	w.seen.answers[pod.Name] = session.Answer{Err: errors.New("refused")}
 	for _, option := range options {
 		option(w, pod)
 	}
@@ -103,15 +104,15 @@ func fetched(_ *world, pod *corev1.Pod) {
 }
 
 func serving(w *world, pod *corev1.Pod) {
-	w.seen.answers[pod.Name] = answer{
-		status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30, StorageVersion: "3.6.0"},
-		list:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{objects.PeerURLOf(w.ec, pod.Name)}}}},
+	w.seen.answers[pod.Name] = session.Answer{
+		Status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30, StorageVersion: "3.6.0"},
+		List:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{objects.PeerURLOf(w.ec, pod.Name)}}}},
 	}
 }
 
 func behind(w *world, pod *corev1.Pod) {
 	a := w.seen.answers[pod.Name]
-	a.status.Revision = 29
+	a.Status.Revision = 29
 	w.seen.answers[pod.Name] = a
 }
 

@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // This file is for Secrets of which all were replaced by those of another CA, at once. Etcd reads a
@@ -38,7 +39,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	var cutOff []*member
 	renewed, proven, isLed := 0, 0, false
 	for _, m := range p.view.members {
-		if m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || errors.Is(m.answer.err, errNoAddress) {
+		if m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || errors.Is(m.answer.Err, session.ErrNoAddress) {
 			continue
 		}
 		if m.needsRestart {
@@ -49,10 +50,10 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 		}
 		runs := objects.ImageIn(m.pod) != objects.NoImage && runsFor(m.pod, p.view.now) >= joinsWithin
 		switch {
-		case m.answer.err == nil:
+		case m.answer.Err == nil:
 			renewed, proven = renewed+1, proven+1
-			isLed = isLed || m.answer.status.Leader != 0
-		case runs && errors.Is(m.answer.err, members.ErrNotTrusted):
+			isLed = isLed || m.answer.Status.Leader != 0
+		case runs && errors.Is(m.answer.Err, members.ErrNotTrusted):
 			// It has started before its node had the Secrets: another one has to prove them.
 		case runs:
 			renewed, proven = renewed+1, proven+1
@@ -84,10 +85,10 @@ func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
 	if m.pod == nil || objects.IsEnding(m.pod) {
 		return false
 	}
-	if m.answer.err != nil {
-		return errors.Is(m.answer.err, members.ErrNotTrusted)
+	if m.answer.Err != nil {
+		return errors.Is(m.answer.Err, members.ErrNotTrusted)
 	}
-	return ec.Spec.TLS != nil && ec.Spec.TLS.Static != nil && m.answer.status.Leader == 0
+	return ec.Spec.TLS != nil && ec.Spec.TLS.Static != nil && m.answer.Status.Leader == 0
 }
 
 // runsFor is for how long the container has been running, as its node's clock has it; 0 if it does not.

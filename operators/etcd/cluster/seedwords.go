@@ -47,7 +47,7 @@ func readSeed(m *member) seedWords {
 		return said
 	}
 	said.fetched = out.Result.Fetched
-	said.serves = m.leadsAlone() && m.answer.status.ClusterID.String() == said.fetched.ClusterID && m.answer.status.Revision >= said.fetched.Revision
+	said.serves = m.leadsAlone() && m.answer.Status.ClusterID.String() == said.fetched.ClusterID && m.answer.Status.Revision >= said.fetched.Revision
 	if said.serves {
 		return said
 	}

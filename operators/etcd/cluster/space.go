@@ -34,7 +34,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	if leader == nil || !p.view.isCurrent {
 		return false
 	}
-	alarms, revision, full := p.view.alarms(members.NoSpace), leader.answer.status.Revision, p.memory.FullDatabase
+	alarms, revision, full := p.view.alarms(members.NoSpace), leader.answer.Status.Revision, p.memory.FullDatabase
 	if len(alarms) == 0 {
 		p.noteRoom(revision)
 		return false
@@ -48,7 +48,7 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 	switch {
 	case !isFresh:
 		p.memory.FullDatabase = nil
-		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.answer.status.DBSize))
+		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.answer.Status.DBSize))
 	case next != nil:
 		p.defragment(next)
 	case full.ResolvedTime != nil:
@@ -98,7 +98,7 @@ func (p *plan) nextToDefragment() *member {
 func (p *plan) missedDefragmentation(m *member) bool {
 	full, leader := p.memory.FullDatabase, p.view.leading()
 	return full != nil && full.ResolvedTime != nil && leader != nil && !p.isDefragmented(m) &&
-		m.answer.status.DBSize >= worthFreeingPart*leader.answer.status.DBSize
+		m.answer.Status.DBSize >= worthFreeingPart*leader.answer.Status.DBSize
 }
 
 const (
@@ -121,7 +121,7 @@ func (v *view) rests() time.Duration {
 			continue
 		}
 		if quota := m.quota(); quota > 0 {
-			free := max(quota-m.answer.status.DBSize, 0)
+			free := max(quota-m.answer.Status.DBSize, 0)
 			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
 		}
 	}
@@ -130,7 +130,7 @@ func (v *view) rests() time.Duration {
 
 // quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
 func (m *member) quota() int64 {
-	quota := m.answer.status.Quota
+	quota := m.answer.Status.Quota
 	if quota == 0 && m.pod != nil {
 		quota, _ = strconv.ParseInt(objects.Variable(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
 	}

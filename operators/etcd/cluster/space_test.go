@@ -7,6 +7,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // TestDecideFull: what is done about a full database, and while a member is being defragmented.
@@ -23,20 +24,20 @@ func TestDecideFull(t *testing.T) {
 			world: healthy(anEtcd(), 1, 2, 3).silences(3).alarms(noSpace).compacts(50, 2), want: "status/maintenance: Defragmentation of #1",
 		},
 		"decided: request it": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, 0, maintenance{}), asks: defragments(2), problem: "DatabaseFull: ",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, 0, session.Maintenance{}), asks: defragments(2), problem: "DatabaseFull: ",
 		},
 		"decided, and the leader's: request it": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50, 2, 3).defragments(1, 0, maintenance{}), asks: defragments(1), problem: "DatabaseFull: ",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50, 2, 3).defragments(1, 0, session.Maintenance{}), asks: defragments(1), problem: "DatabaseFull: ",
 		},
 		"decided, and too late to request it: wait": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, beginsWithin, maintenance{}), problem: "DatabaseFull: ",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, session.BeginsWithin, session.Maintenance{}), problem: "DatabaseFull: ",
 		},
 		"requested: nothing else is changed": {
-			world:   healthy(anEtcd(version("3.6.15"), size(2)), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, time.Minute, maintenance{isBegun: true}),
+			world:   healthy(anEtcd(version("3.6.15"), size(2)), 1, 2, 3).alarms(noSpace).compacts(50).defragments(2, time.Minute, session.Maintenance{IsBegun: true}),
 			problem: "DatabaseFull: The database is full, and takes no writes: member ",
 		},
 		"requested of one that is alone": {
-			world: healthy(anEtcd(size(1)), 1).remembers().defragments(1, time.Minute, maintenance{isBegun: true}),
+			world: healthy(anEtcd(size(1)), 1).remembers().defragments(1, time.Minute, session.Maintenance{IsBegun: true}),
 		},
 		"requested by another operator: wait": {
 			world: healthy(anEtcd(version("3.6.15"), size(2)), 1, 2, 3).defragments(2, 30*time.Second, another),
@@ -46,16 +47,16 @@ func TestDecideFull(t *testing.T) {
 			want:  "status/maintenance: Defragmentation of #2",
 		},
 		"done: the next": {
-			world: healthy(anEtcd(), 1, 2, 3).compacts(50).defragments(2, time.Minute, maintenance{isBegun: true, isOver: true}).hears(2).alarms(noSpace),
+			world: healthy(anEtcd(), 1, 2, 3).compacts(50).defragments(2, time.Minute, session.Maintenance{IsBegun: true, IsOver: true}).hears(2).alarms(noSpace),
 			want:  "status/maintenance: Defragmentation of #3",
 		},
 		"no answer in time: the next": {
-			world: healthy(anEtcd(), 1, 2, 3).compacts(50).defragments(2, time.Hour, maintenance{isBegun: true, isOver: true, err: context.DeadlineExceeded, at: noon.Add(-time.Minute)}).alarms(noSpace),
+			world: healthy(anEtcd(), 1, 2, 3).compacts(50).defragments(2, time.Hour, session.Maintenance{IsBegun: true, IsOver: true, Err: context.DeadlineExceeded, At: noon.Add(-time.Minute)}).alarms(noSpace),
 			want:  "status/maintenance: Defragmentation of #3",
 		},
 		"it failed: everything else first": {
 			world: healthy(anEtcd(), 1, 2, 3).loses(3).compacts(50).
-				defragments(2, time.Minute, maintenance{isBegun: true, isOver: true, err: members.ErrUnreachable, at: noon}).hears(2).alarms(noSpace),
+				defragments(2, time.Minute, session.Maintenance{IsBegun: true, IsOver: true, Err: members.ErrUnreachable, At: noon}).hears(2).alarms(noSpace),
 			want: "status/maintenance", asks: removes(1, 3, 1, 2, 3),
 		},
 		"it failed, and its pod is gone: the next": {
@@ -103,10 +104,10 @@ func (w *world) resolves(ago time.Duration) *world {
 }
 
 // another is what an operator knows of maintenance that another one has decided on.
-var another = maintenance{Maintenance: v1beta2.Maintenance{Member: "another"}}
+var another = session.Maintenance{Maintenance: v1beta2.Maintenance{Member: "another"}}
 
 // defragments has the defragmentation of a member in status, decided on so long ago by the operator that knows that.
-func (w *world) defragments(n int64, ago time.Duration, own maintenance) *world {
+func (w *world) defragments(n int64, ago time.Duration, own session.Maintenance) *world {
 	start := noon.Add(-ago)
 	w.ec.Status.Maintenance = &v1beta2.Maintenance{
 		Type: v1beta2.MaintenanceDefragmentation, Member: w.name(n), StartTime: *timeOf(start), Deadline: *timeOf(start.Add(members.DefragmentPatience(1 << 20))),
@@ -115,13 +116,13 @@ func (w *world) defragments(n int64, ago time.Duration, own maintenance) *world 
 		own.Maintenance = *w.ec.Status.Maintenance
 	}
 	w.seen.maintenance = own
-	w.seen.answers[w.name(n)] = answer{err: errDefragmenting}
+	w.seen.answers[w.name(n)] = session.Answer{Err: session.ErrDefragmenting}
 	return w
 }
 
 // swells has the file of a member be greater than those of the others.
 func (w *world) swells(n int64) *world {
-	w.answer(n, func(a *answer) { a.status.DBSize = 4 << 20 })
+	w.answer(n, func(a *session.Answer) { a.Status.DBSize = 4 << 20 })
 	return w
 }
 
@@ -137,7 +138,7 @@ func TestMakesSpace(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3)
 	raise := func(alarms ...members.Alarm) {
 		for name, a := range w.seen.answers {
-			a.status.Alarms = alarms
+			a.Status.Alarms = alarms
 			w.seen.answers[name] = a
 		}
 	}
@@ -147,16 +148,16 @@ func TestMakesSpace(t *testing.T) {
 		if p.Claim != "maintenance" || p.request != nil {
 			t.Fatalf("step %d: it does not say so before: %q, %v", step, w.doing(p), p.request)
 		}
-		w.stores(p).seen.maintenance = maintenance{Maintenance: *p.memory.Maintenance}
+		w.stores(p).seen.maintenance = session.Maintenance{Maintenance: *p.memory.Maintenance}
 		p = decide(w.ec, w.seen)
 		if diff := w.asked(p, want); diff != "" {
 			t.Fatalf("step %d (-want +got):\n%s", step, diff)
 		}
-		w.seen.maintenance.isBegun = true
+		w.seen.maintenance.IsBegun = true
 		if p = decide(w.ec, w.seen); p.request != nil || p.Claim != "" {
 			t.Errorf("step %d: it does not wait: %q, %v", step, w.doing(p), p.request)
 		}
-		w.seen.maintenance.isOver = true
+		w.seen.maintenance.IsOver = true
 	}
 	for _, alarm := range all {
 		p := decide(w.ec, w.seen)
@@ -178,7 +179,7 @@ func TestMakesSpace(t *testing.T) {
 	}
 	raise()
 	for name, a := range w.seen.answers {
-		a.status.Revision = 51
+		a.Status.Revision = 51
 		w.seen.answers[name] = a
 	}
 	if p = decide(w.ec, w.seen); p.memory.FullDatabase != nil {
@@ -214,7 +215,9 @@ func TestRests(t *testing.T) {
 				withQuota(tc.variable)(ec)
 			}
 			w := healthy(ec, 1, 2, 3)
-			w.answer(2, func(a *answer) { a.status.DBSize, a.status.DBSizeInUse, a.status.Quota = tc.size, tc.size, tc.quota })
+			w.answer(2, func(a *session.Answer) {
+				a.Status.DBSize, a.Status.DBSizeInUse, a.Status.Quota = tc.size, tc.size, tc.quota
+			})
 			p := decide(w.ec, w.seen)
 			if got := p.WakeAt.Sub(noon); got != tc.want {
 				t.Errorf("it is looked at again after %s, want %s", got, tc.want)

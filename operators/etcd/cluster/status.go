@@ -109,9 +109,9 @@ func (m *member) after(ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.MemberStat
 	if !m.hasAnswered() {
 		return is
 	}
-	is.Version, is.DBSize = m.answer.status.Version, rounded(m.answer.status.DBSize)
+	is.Version, is.DBSize = m.answer.Status.Version, rounded(m.answer.Status.DBSize)
 	if !same(was, is) {
-		is.Revision = m.answer.status.Revision
+		is.Revision = m.answer.Status.Revision
 	}
 	return is
 }

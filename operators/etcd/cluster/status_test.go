@@ -22,6 +22,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // budgeted is a world with a PodDisruptionBudget of somebody else's.
@@ -74,7 +75,7 @@ func TestStatus(t *testing.T) {
 			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: it does not answer: ",
 		},
 		"one has another's data": {
-			healthy(anEtcd(), 1, 2, 3).lies(3, func(a *answer) { a.status.ID, a.list.By = 8, 8 }),
+			healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.Status.ID, a.List.By = 8, 8 }),
 			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: it says that it is member 8 of cluster",
 		},
 		"one crash-loops": {
@@ -205,7 +206,7 @@ func TestReadyMembers(t *testing.T) {
 		"one is silent, and its pod unready": {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3).probesFail(3), 2},
 		"one refuses connections":            {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).silences(3), 2},
 		"they are heard during an election":  {healthy(anEtcd(served), 1, 2, 3).heard(0, 1, 2, 3).elects(2), 3},
-		"one says that nobody leads":         {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).lies(3, func(a *answer) { a.status.Leader = 0 }), 2},
+		"one says that nobody leads":         {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).lies(3, func(a *session.Answer) { a.Status.Leader = 0 }), 2},
 		"users are on, one is down":          {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(3), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,21 +297,23 @@ func (w *world) probesFail(n int64) *world {
 // hangs has members accept requests, and not answer.
 func (w *world) hangs(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.answer(n, func(a *answer) { *a = answer{err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)} })
+		w.answer(n, func(a *session.Answer) {
+			*a = session.Answer{Err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)}
+		})
 	}
 	return w
 }
 
 // elects has a member lead that no other has heard of yet.
 func (w *world) elects(n int64) *world {
-	w.answer(n, func(a *answer) { a.status.Leader, a.status.RaftTerm = members.ID(n), a.status.RaftTerm+1 })
+	w.answer(n, func(a *session.Answer) { a.Status.Leader, a.Status.RaftTerm = members.ID(n), a.Status.RaftTerm+1 })
 	return w
 }
 
 // refuses has members answer only users.
 func (w *world) refuses(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.answer(n, func(a *answer) { *a = answer{err: members.ErrAuth} })
+		w.answer(n, func(a *session.Answer) { *a = session.Answer{Err: members.ErrAuth} })
 	}
 	return w
 }

@@ -138,7 +138,7 @@ func (p *plan) downgrade(ec *v1beta2.EtcdCluster, to string) {
 // downgrading is the version that a downgrade is enabled to; empty if none is.
 func (v *view) downgrading() string {
 	if m := v.leading(); m != nil {
-		return m.answer.status.Downgrading
+		return m.answer.Status.Downgrading
 	}
 	return ""
 }
@@ -146,6 +146,6 @@ func (v *view) downgrading() string {
 // isStoredAs says whether all members have their data in the format of a minor version.
 func (v *view) isStoredAs(minor string) bool {
 	return v.find(func(m *member) bool {
-		return !m.hasAnswered() || versions.MinorOf(m.answer.status.StorageVersion) != minor
+		return !m.hasAnswered() || versions.MinorOf(m.answer.Status.StorageVersion) != minor
 	}) == nil
 }

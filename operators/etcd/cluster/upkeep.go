@@ -28,7 +28,7 @@ func (p *plan) keepUp(ec *v1beta2.EtcdCluster) bool {
 	}
 	var next *member
 	for _, m := range p.view.members {
-		if m.isForeign() || !paysToDefragment(m.answer.status) && !p.missedDefragmentation(m) {
+		if m.isForeign() || !paysToDefragment(m.answer.Status) && !p.missedDefragmentation(m) {
 			continue
 		}
 		if next == nil || next.ID == p.view.leader {
@@ -70,7 +70,7 @@ func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
 func (v *view) alarms(kind string) []members.Alarm {
 	var all []members.Alarm
 	if m := v.leading(); m != nil {
-		for _, alarm := range m.answer.status.Alarms {
+		for _, alarm := range m.answer.Status.Alarms {
 			if alarm.Type == kind {
 				all = append(all, alarm)
 			}

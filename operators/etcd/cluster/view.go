@@ -6,6 +6,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
 )
 
@@ -39,8 +40,8 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 	v := view{observation: seen, named: map[string]*member{}}
 	leader, best := choose(seen, members.ParseID(ec.Status.ClusterID))
 	if best != nil {
-		v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.status.ID == leader
-		for _, listed := range best.list.Members {
+		v.leader, v.isKnown, v.isCurrent = leader, true, leader != 0 && best.Status.ID == leader
+		for _, listed := range best.List.Members {
 			v.members = append(v.members, v.join(ec, seen, listed, nameIn(ec, listed)))
 		}
 	}
@@ -84,32 +85,32 @@ func viewOf(ec *v1beta2.EtcdCluster, seen observation) view {
 // choose finds out who leads, and whose member list to believe: the leader's or, while that
 // does not answer, that of the member that has applied the most. An answer that is of another
 // cluster, or that contradicts itself, does not count.
-func choose(seen observation, want members.ID) (leader members.ID, best *answer) {
+func choose(seen observation, want members.ID) (leader members.ID, best *session.Answer) {
 	votes := map[members.ID]int{}
 	var term uint64
 	for _, name := range sortedKeys(seen.answers) {
 		a := seen.answers[name]
-		if a.isOf(want) && a.status.Leader != 0 {
-			term = max(term, a.status.RaftTerm)
+		if a.IsOf(want) && a.Status.Leader != 0 {
+			term = max(term, a.Status.RaftTerm)
 		}
 	}
 	for _, name := range sortedKeys(seen.answers) {
 		a := seen.answers[name]
-		if !a.isOf(want) || !a.hasList() {
+		if !a.IsOf(want) || !a.HasList() {
 			continue
 		}
-		if a.status.Leader != 0 && a.status.RaftTerm == term {
-			votes[a.status.Leader]++
-			if leader == 0 || votes[a.status.Leader] > votes[leader] {
-				leader = a.status.Leader
+		if a.Status.Leader != 0 && a.Status.RaftTerm == term {
+			votes[a.Status.Leader]++
+			if leader == 0 || votes[a.Status.Leader] > votes[leader] {
+				leader = a.Status.Leader
 			}
 		}
-		if best == nil || a.status.Applied > best.status.Applied {
+		if best == nil || a.Status.Applied > best.Status.Applied {
 			best = &a
 		}
 	}
 	for _, name := range sortedKeys(seen.answers) {
-		if a := seen.answers[name]; leader != 0 && a.status.ID == leader && a.isOf(want) && a.hasList() {
+		if a := seen.answers[name]; leader != 0 && a.Status.ID == leader && a.IsOf(want) && a.HasList() {
 			return leader, &a
 		}
 	}
@@ -151,7 +152,7 @@ func (v *view) of(name string) *member {
 	if m := v.named[name]; m != nil {
 		return m
 	}
-	return &member{name: name, answer: answer{err: errNoAddress}}
+	return &member{name: name, answer: session.Answer{Err: session.ErrNoAddress}}
 }
 
 // leading is the member that leads, if it answers.

@@ -6,6 +6,7 @@ import (
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/session"
 )
 
 // This file says how soon a cluster is looked at again. Of what members do there is no event.
@@ -22,12 +23,6 @@ const (
 	patiencePart = 8
 )
 
-// waiting is what a cluster was seen to wait for, and since when.
-type waiting struct {
-	what  string
-	since time.Time
-}
-
 // soon looks again soon, because what is under way brings no event.
 func (p *plan) soon() { p.lookAgain(busyWake) }
 
@@ -42,13 +37,13 @@ func (p *plan) lookAgain(after time.Duration) {
 }
 
 // pace says when it is looked again: the longer the same has been waited for, the later.
-func (p *plan) pace(before waiting) {
-	p.waiting = waiting{what: p.outcome(), since: p.view.now}
-	if p.waiting.what == before.what {
-		p.waiting.since = before.since
+func (p *plan) pace(before session.Waiting) {
+	p.waiting = session.Waiting{What: p.outcome(), Since: p.view.now}
+	if p.waiting.What == before.What {
+		p.waiting.Since = before.Since
 	}
 	if p.again > 0 {
-		waited := p.view.now.Sub(p.waiting.since)
+		waited := p.view.now.Sub(p.waiting.Since)
 		p.Wake(p.view.now.Add(max(p.again, min(waited/patiencePart, restingWake))))
 	}
 	p.Wake(p.view.now.Add(p.view.rests()))
@@ -69,7 +64,7 @@ func (p *plan) outcome() string {
 		}
 	}
 	if p.request != nil {
-		all = append(all, string(p.request.What), p.request.why)
+		all = append(all, string(p.request.What), p.request.Why)
 	}
 	return strings.Join(all, "\n")
 }

@@ -33,7 +33,7 @@ func TestWaitingCostsLess(t *testing.T) {
 			wakes("after 80 s", 10*time.Second)
 			w.seen.now = began.Add(10 * time.Hour)
 			wakes("after a night", restingWake)
-			w.seen.waiting.what = "something else"
+			w.seen.waiting.What = "something else"
 			wakes("when it is something else", tc.first)
 		})
 	}

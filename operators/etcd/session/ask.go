@@ -1,9 +1,11 @@
-package cluster
+package session
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,63 +23,63 @@ import (
 	"example.com/fairlead/operators/etcd/pki"
 )
 
-// answer is what a member said when it was asked last.
-type answer struct {
-	status members.Status
-	list   members.List
-	// err is why it did not answer.
-	err error
+// Answer is what a member said when it was asked last.
+type Answer struct {
+	Status members.Status
+	List   members.List
+	// Err is why it did not answer.
+	Err error
 }
 
-// isOf says whether the member answered, and as one of the cluster with that ID.
-func (a *answer) isOf(cluster members.ID) bool {
-	return a.err == nil && a.status.ClusterID == cluster && cluster != 0
+// IsOf says whether the member answered, and as one of the cluster with that ID.
+func (a *Answer) IsOf(cluster members.ID) bool {
+	return a.Err == nil && a.Status.ClusterID == cluster && cluster != 0
 }
 
-// hasList says whether the answer has a member list, of the same cluster and by the same
+// HasList says whether the answer has a member list, of the same cluster and by the same
 // member as the rest of the answer, and with that member in it.
-func (a *answer) hasList() bool {
-	if a.err != nil || a.list.ClusterID != a.status.ClusterID || a.list.By != a.status.ID {
+func (a *Answer) HasList() bool {
+	if a.Err != nil || a.List.ClusterID != a.Status.ClusterID || a.List.By != a.Status.ID {
 		return false
 	}
-	for _, m := range a.list.Members {
-		if m.ID == a.status.ID {
+	for _, m := range a.List.Members {
+		if m.ID == a.Status.ID {
 			return true
 		}
 	}
 	return false
 }
 
-// errNoAddress is the answer of a pod that has no address yet.
-var errNoAddress = errors.New("its pod has no address yet")
+// ErrNoAddress is the answer of a pod that has no address yet.
+var ErrNoAddress = errors.New("its pod has no address yet")
 
-// asker asks the members. It has one client for each cluster.
-type asker struct {
+// Asker asks the members. It has one client for each cluster.
+type Asker struct {
 	connect members.Connect
 	now     func() time.Time
 
 	mu          sync.Mutex
 	clients     map[types.NamespacedName]connection
 	last        map[types.NamespacedName]asked
-	maintenance map[types.NamespacedName]*maintenance
+	maintenance map[types.NamespacedName]*Maintenance
 }
 
 // asked are the answers of a cluster that was asked before.
 type asked struct {
-	answers map[string]answer
+	Answers map[string]Answer
 	// listed is when the members were asked for their lists.
 	listed time.Time
-	// led is when each of them last said that there is a leader, and leaderless since when none does; zero
+	// Led is when each of them last said that there is a leader, and leaderless since when none does; zero
 	// if one does.
-	led        map[string]time.Time
-	leaderless time.Time
-	// waiting is what the cluster waits for, and since when.
-	waiting waiting
-	// maintenance is the last that this operator has decided on.
-	maintenance maintenance
-	// revision is the last that a member was seen to have of the cluster with that ID. Status has one
+	Led        map[string]time.Time
+	Leaderless time.Time
+	// Waiting is what the cluster waits for, and since when.
+	Waiting Waiting
+	// Maintenance is the last that this operator has decided on.
+	Maintenance Maintenance
+	// Revision is the last that a member was seen to have of the cluster with that ID. Status has one
 	// that may be much older: it is not written for a revision alone.
-	revision  int64
+	Revision  int64
 	clusterID string
 }
 
@@ -87,15 +89,15 @@ type connection struct {
 	hash   string
 }
 
-func newAsker(connect members.Connect, now func() time.Time) *asker {
-	return &asker{
+func New(connect members.Connect, now func() time.Time) *Asker {
+	return &Asker{
 		connect: connect, now: now,
-		clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*maintenance{},
+		clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*Maintenance{},
 	}
 }
 
-// renew makes the client of a cluster, unless it has one with the present certificates.
-func (a *asker) renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err error) {
+// Renew makes the client of a cluster, unless it has one with the present certificates.
+func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err error) {
 	known, hash := a.known(objects.Key(ec)), contents.Hash(certs.Client)
 	if known.client != nil && known.hash == hash {
 		return nil
@@ -120,14 +122,14 @@ func (a *asker) renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err 
 }
 
 // known is the client of a cluster.
-func (a *asker) known(ec types.NamespacedName) connection {
+func (a *Asker) known(ec types.NamespacedName) connection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.clients[ec]
 }
 
-// forget drops the client of a cluster that is gone.
-func (a *asker) forget(ec types.NamespacedName) {
+// Forget drops the client of a cluster that is gone.
+func (a *Asker) Forget(ec types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known, ok := a.clients[ec]; ok {
@@ -141,49 +143,49 @@ func (a *asker) forget(ec types.NamespacedName) {
 // listsLast is how long member lists of a cluster at rest are taken for the present ones.
 const listsLast = 5 * time.Minute
 
-// ask asks the members of all pods at the same time, how they are, and whom they have for
+// Ask asks the members of all pods at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change. One that is being defragmented is not asked.
-func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	client, names, own := a.known(objects.Key(ec)).client, sortedKeys(pods), a.decidedOn(objects.Key(ec))
-	answers := make([]answer, len(names))
+func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
+	client, names, own := a.known(objects.Key(ec)).client, slices.Sorted(maps.Keys(pods)), a.decidedOn(objects.Key(ec))
+	answers := make([]Answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]
 		switch {
 		case pod.Status.PodIP == "":
-			answers[i].err = errNoAddress
+			answers[i].Err = ErrNoAddress
 			return
 		case own.isDefragmenting(ec, pod, now):
-			answers[i].err = errDefragmenting
+			answers[i].Err = ErrDefragmenting
 			return
 		}
-		answers[i].status, answers[i].err = client.Status(ctx, objects.EndpointOf(ec, pod))
+		answers[i].Status, answers[i].Err = client.Status(ctx, objects.EndpointOf(ec, pod))
 	})
-	before := a.before(objects.Key(ec))
-	before.maintenance = own
+	before := a.Before(objects.Key(ec))
+	before.Maintenance = own
 	ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready)
 	rests := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation &&
-		now.Sub(before.listed) < listsLast && len(before.answers) == len(names)
+		now.Sub(before.listed) < listsLast && len(before.Answers) == len(names)
 	for i, name := range names {
-		rests = rests && answers[i].isAs(before.answers[name])
+		rests = rests && answers[i].isAs(before.Answers[name])
 	}
 	if rests {
 		for i, name := range names {
-			answers[i].list = before.answers[name].list
+			answers[i].List = before.Answers[name].List
 		}
 	} else {
 		before.listed = now
 		outside.Each(ctx, len(names), func(ctx context.Context, i int) {
-			if answers[i].err != nil {
+			if answers[i].Err != nil {
 				return
 			}
 			list, err := client.List(ctx, objects.EndpointOf(ec, pods[names[i]]))
 			if !errors.Is(err, members.ErrIsLearner) { // which has none to tell
-				answers[i].list, answers[i].err = list, err
+				answers[i].List, answers[i].Err = list, err
 			}
 		})
 	}
 	if before.clusterID != ec.Status.ClusterID {
-		before.revision, before.clusterID = 0, ec.Status.ClusterID
+		before.Revision, before.clusterID = 0, ec.Status.ClusterID
 	}
 	before.note(names, answers, now)
 	a.mu.Lock()
@@ -193,50 +195,47 @@ func (a *asker) ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 }
 
 // note remembers what the members said.
-func (k *asked) note(names []string, answers []answer, now time.Time) {
+func (k *asked) note(names []string, answers []Answer, now time.Time) {
 	led, isLed := make(map[string]time.Time, len(names)), false
-	k.answers = make(map[string]answer, len(names))
+	k.Answers = make(map[string]Answer, len(names))
 	for i, name := range names {
 		a := answers[i]
-		k.answers[name] = a
-		if at, ok := k.led[name]; ok {
+		k.Answers[name] = a
+		if at, ok := k.Led[name]; ok {
 			led[name] = at
 		}
-		if a.err == nil && a.status.Leader != 0 {
+		if a.Err == nil && a.Status.Leader != 0 {
 			led[name], isLed = now, true
 		}
-		if a.err == nil && a.status.ClusterID.String() == k.clusterID {
-			k.revision = max(k.revision, a.status.Revision)
+		if a.Err == nil && a.Status.ClusterID.String() == k.clusterID {
+			k.Revision = max(k.Revision, a.Status.Revision)
 		}
 	}
-	k.led = led
+	k.Led = led
 	switch {
 	case isLed:
-		k.leaderless = time.Time{}
-	case k.leaderless.IsZero():
-		k.leaderless = now
+		k.Leaderless = time.Time{}
+	case k.Leaderless.IsZero():
+		k.Leaderless = now
 	}
 }
 
-func (a *asker) before(ec types.NamespacedName) asked {
+func (a *Asker) Before(ec types.NamespacedName) asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last[ec]
 }
 
-// noteWaiting remembers what a cluster waits for.
-func (a *asker) noteWaiting(ec types.NamespacedName, is waiting) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last := a.last[ec]
-	last.waiting = is
-	a.last[ec] = last
-}
-
 // isAs says whether a member is in the state that it was in before, as far as that hints at a
 // change of the members, and has no part in one that is under way.
-func (a *answer) isAs(before answer) bool {
-	is, was := a.status, before.status
-	return a.err == nil && before.hasList() && is.ID == was.ID && is.ClusterID == was.ClusterID &&
+func (a *Answer) isAs(before Answer) bool {
+	is, was := a.Status, before.Status
+	return a.Err == nil && before.HasList() && is.ID == was.ID && is.ClusterID == was.ClusterID &&
 		is.Leader != 0 && is.Leader == was.Leader && is.RaftTerm == was.RaftTerm && !is.IsLearner && is.Version == was.Version
+}
+
+// Waiting is what a cluster was seen to wait for, and since when.
+type Waiting struct {
+	What  string
+	Since time.Time
 }

@@ -1,4 +1,4 @@
-package cluster
+package session
 
 import (
 	"context"
@@ -8,57 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/objects"
 )
 
 // This file is about requests to members that change something. decide says which one is to be made, as a
 // value: at most one in a reconcile.
 
-// request is a request to a member, with what is known when it has been made.
-type request struct {
+// Requests counts what was requested and done.
+var Requests = metrics.Counter("fairlead_etcd_member_requests_total",
+	"Changes that were requested from members of etcd and done, by kind: add, promote, remove, move leader, downgrade, defragment, compact, disarm.",
+	"change")
+
+// Request is a request to a member, with what is known when it has been made.
+type Request struct {
 	members.Request
-	// why is said in the log when it is done.
-	why string
+	// Why is said in the log when it is done.
+	Why string
 }
 
 // note counts and logs a request that was made.
-func (r request) note(ctx context.Context) {
-	memberChanges.WithLabelValues(string(r.What)).Inc()
-	if r.why != "" {
-		log.FromContext(ctx).Info(r.why)
+func (r Request) note(ctx context.Context) {
+	Requests.WithLabelValues(string(r.What)).Inc()
+	if r.Why != "" {
+		log.FromContext(ctx).Info(r.Why)
 	}
-}
-
-// ask requests a change from a member, after all other writes. What it returns may be changed.
-func (p *plan) ask(why string, r members.Request) *request {
-	p.request = &request{Request: r, why: why}
-	return p.request
-}
-
-// askLeader requests a change from the leader; nil if that does not answer.
-func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request) *request {
-	leader := p.view.leading()
-	if leader == nil {
-		return nil
-	}
-	r.At = objects.EndpointOf(ec, leader.pod)
-	return p.ask(why, r)
-}
-
-// decide is the next step, with its request as a write of the loop.
-func (a *asker) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
-	next := decide(ec, seen)
-	a.noteWaiting(objects.Key(ec), next.waiting)
-	a.noteDecided(ec, next.memory.Maintenance)
-	if next.request != nil {
-		r, of := *next.request, objects.Key(ec)
-		carryOut := func(ctx context.Context, _ loop.Caller) error { return a.carryOut(ctx, of, r) }
-		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
-	}
-	return next, nil
 }
 
 // notNow are the answers that say that something is otherwise than the request was decided for, or that etcd
@@ -68,8 +43,8 @@ var notNow = []error{
 	members.ErrNotLearner, members.ErrUnhealthy, members.ErrNotLeader, members.ErrNoDowngrade,
 }
 
-// carryOut makes a request: the only place where one is. One that may take minutes it only begins.
-func (a *asker) carryOut(ctx context.Context, ec types.NamespacedName, r request) error {
+// CarryOut makes a request: the only place where one is. One that may take minutes it only begins.
+func (a *Asker) CarryOut(ctx context.Context, ec types.NamespacedName, r Request) error {
 	if r.What == members.Compact || r.What == members.Defragment {
 		return a.begin(ctx, ec, r)
 	}

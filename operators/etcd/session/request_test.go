@@ -1,4 +1,4 @@
-package cluster
+package session
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/objects"
 )
 
 // etcd answers requests with errors, and notes them.
@@ -74,11 +74,11 @@ func TestCarryOut(t *testing.T) {
 				answers[tc.request.What] = tc.answer
 			}
 			e := &etcd{answers: answers, list: []members.Member{{ID: 2}, {ID: 1}}}
-			a, of := newAsker(nil, time.Now), objects.Key(anEtcd())
+			a, of := New(nil, time.Now), types.NamespacedName{Namespace: "ns", Name: "example"}
 			a.clients[of] = connection{client: e}
-			counted := testutil.ToFloat64(memberChanges.WithLabelValues(string(tc.request.What)))
+			counted := testutil.ToFloat64(Requests.WithLabelValues(string(tc.request.What)))
 
-			err := a.carryOut(t.Context(), of, request{Request: tc.request})
+			err := a.CarryOut(t.Context(), of, Request{Request: tc.request})
 
 			if !errors.Is(err, tc.want) {
 				t.Errorf("carryOut() = %v, want %v", err, tc.want)
@@ -89,7 +89,7 @@ func TestCarryOut(t *testing.T) {
 			if diff := cmp.Diff(tc.asked, append([]members.What{}, e.asked...)); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
-			if got := testutil.ToFloat64(memberChanges.WithLabelValues(string(tc.request.What))) - counted; (got == 1) != (err == nil) {
+			if got := testutil.ToFloat64(Requests.WithLabelValues(string(tc.request.What))) - counted; (got == 1) != (err == nil) {
 				t.Errorf("%v were counted, with %v", got, err)
 			}
 		})
