@@ -40,7 +40,7 @@ func TestBudget(t *testing.T) {
 		"it is somebody else's": {anEtcd(with(false)), there(false, false), ""},
 	} {
 		w := healthy(tc.ec, 1, 2, 3)
-		w.seen.children["PodDisruptionBudget"] = tc.budget
+		w.seen.Children["PodDisruptionBudget"] = tc.budget
 		next := decide(tc.ec, w.seen)
 		var got string
 		for _, write := range next.Writes {

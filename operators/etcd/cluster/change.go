@@ -16,7 +16,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
-	"example.com/fairlead/operators/etcd/versions"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file changes which members there are, one at a time: a change waits until the one before
@@ -26,46 +26,46 @@ import (
 // and of those that have not started yet.
 func (p *plan) restore(ec *v1beta2.EtcdCluster) bool {
 	p.startAll(ec)
-	for _, m := range p.view.members {
+	for _, m := range p.view.Members {
 		switch {
-		case m.wasStopped():
-		case !p.view.hasQuorum && m.pod != nil && objects.LacksImage(m.pod) && objects.ImageIn(m.pod) != objects.ImageOf(ec, p.view.versionFor(ec, m).String()):
-			p.setImage(ec, m.pod, p.view.versionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.pod))
-		case m.isForeign() || m.pod != nil && objects.IsEnding(m.pod) || m.claim != nil && objects.IsEnding(m.claim):
-		case m.pod != nil && objects.IsOver(m.pod):
-			p.Remove(m.pod, "it has ended")
-		case m.pod != nil && !m.isStarted() && p.view.isCurrent && p.view.isOutdated(ec, m):
-			p.Remove(m.pod, "the members have changed before it started")
-		case m.neverRan() && (m.pod == nil || m.data == ""):
-			p.create(ec, m, p.view.versionFor(ec, m), foundingOf(ec))
-		case m.pod != nil && pods.IsGated(m.pod, objects.Gate) && m.was.DataUID != "" && m.was.DataUID == m.data:
-			p.letGo(m.pod)
-		case m.pod == nil && m.claim != nil, !m.isStarted() && p.view.isKnown && m.data == "":
-			s := p.view.joining(ec)
-			s.IsSealed = m.isStarted()
-			p.create(ec, m, p.view.versionFor(ec, m), s)
+		case wasStopped(m):
+		case !p.view.HasQuorum && m.Pod != nil && objects.LacksImage(m.Pod) && objects.ImageIn(m.Pod) != objects.ImageOf(ec, p.view.VersionFor(ec, m).String()):
+			p.setImage(ec, m.Pod, p.view.VersionFor(ec, m), "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.Pod))
+		case m.IsForeign() || m.Pod != nil && objects.IsEnding(m.Pod) || m.Claim != nil && objects.IsEnding(m.Claim):
+		case m.Pod != nil && objects.IsOver(m.Pod):
+			p.Remove(m.Pod, "it has ended")
+		case m.Pod != nil && !m.IsStarted() && p.view.IsCurrent && isOutdated(&p.view, ec, m):
+			p.Remove(m.Pod, "the members have changed before it started")
+		case m.NeverRan() && (m.Pod == nil || m.Data == ""):
+			p.create(ec, m, p.view.VersionFor(ec, m), foundingOf(ec))
+		case m.Pod != nil && pods.IsGated(m.Pod, objects.Gate) && m.Was.DataUID != "" && m.Was.DataUID == m.Data:
+			p.letGo(m.Pod)
+		case m.Pod == nil && m.Claim != nil, !m.IsStarted() && p.view.IsKnown && m.Data == "":
+			s := p.view.Joining(ec)
+			s.IsSealed = m.IsStarted()
+			p.create(ec, m, p.view.VersionFor(ec, m), s)
 		}
 	}
-	for _, m := range p.view.members {
-		if m.pod != nil && annotation.Of(m.pod, annotation.InitialCluster) != objects.Sealed && m.hasSpoken() && !objects.IsEnding(m.pod) {
+	for _, m := range p.view.Members {
+		if m.Pod != nil && annotation.Of(m.Pod, annotation.InitialCluster) != objects.Sealed && m.HasSpoken() && !objects.IsEnding(m.Pod) {
 			// It is about this pod alone.
-			p.Do(loop.Patch{Object: m.pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.InitialCluster: objects.Sealed})}})
+			p.Do(loop.Patch{Object: m.Pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.InitialCluster: objects.Sealed})}})
 		}
 	}
 	return false
 }
 
 // wasStopped says whether a member was stopped, to be started again.
-func (m *member) wasStopped() bool {
-	return m.pod != nil && objects.ImageIn(m.pod) == objects.NoImage && objects.HasStopped(m.pod) && !objects.IsEnding(m.pod)
+func wasStopped(m *view.Member) bool {
+	return m.Pod != nil && objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod) && !objects.IsEnding(m.Pod)
 }
 
 // startStopped starts members that were stopped, while certificates are missing. Nothing else is done then.
 func (p *plan) startStopped(ec *v1beta2.EtcdCluster) bool {
-	if p.view.certs.Problem == nil {
+	if p.view.Certs.Problem == nil {
 		return false
 	}
-	p.report(*p.view.certs.Problem)
+	p.report(*p.view.Certs.Problem)
 	p.startAll(ec)
 	return true
 }
@@ -76,64 +76,38 @@ func (p *plan) startAll(ec *v1beta2.EtcdCluster) {
 	if r := ec.Status.Restoring; r != nil && r.Phase == v1beta2.RestoreSwitching {
 		return
 	}
-	for _, m := range p.view.members {
-		if m.wasStopped() {
-			change := imageChange(ec, m.pod, "start", "", p.view.versionFor(ec, m))
+	for _, m := range p.view.Members {
+		if wasStopped(m) {
+			change := imageChange(ec, m.Pod, "start", "", p.view.VersionFor(ec, m))
 			change.IfSame = true // not if anybody has done anything to it since
 			p.Do(change)
 		}
 	}
 }
 
-// joining is how a member starts that belongs to a cluster which is there.
-func (v *view) joining(ec *v1beta2.EtcdCluster) objects.Start {
-	s := objects.Start{Token: string(ec.UID)}
-	for _, m := range v.members {
-		switch {
-		case m.isForeign():
-			s.Initial = append(s.Initial, objects.Founder{Name: m.Name, PeerURL: m.PeerURLs[0]})
-		default:
-			s.Initial = append(s.Initial, objects.Founder{Name: m.name, PeerURL: objects.PeerURLOf(ec, m.name)})
-		}
-	}
-	return s
-}
-
 // isOutdated says whether a member that has not started would refuse to, because the member list
 // that its pod has is not that of the cluster.
-func (v *view) isOutdated(ec *v1beta2.EtcdCluster, m *member) bool {
-	has := strings.Split(annotation.Of(m.pod, annotation.InitialCluster), ",")
-	want := strings.Split(v.joining(ec).List(), ",")
+func isOutdated(v *view.View, ec *v1beta2.EtcdCluster, m *view.Member) bool {
+	has := strings.Split(annotation.Of(m.Pod, annotation.InitialCluster), ",")
+	want := strings.Split(v.Joining(ec).List(), ",")
 	slices.Sort(has)
 	slices.Sort(want)
 	return !slices.Equal(has, want)
 }
 
-// versionFor is the version that a member is created with: the one that it had, or that the
-// others have.
-func (v *view) versionFor(ec *v1beta2.EtcdCluster, m *member) versions.Version {
-	if !m.version.IsZero() {
-		return m.version
-	}
-	if v, err := versions.Parse(ec.Status.CurrentVersion); err == nil {
-		return v
-	}
-	return v.wanted
-}
-
 // awaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
 // is restored.
 func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster) bool {
-	if p.view.hasQuorum {
+	if p.view.HasQuorum {
 		return false
 	}
-	if m := p.view.find((*member).refuses); m != nil {
-		p.stall(reason.Refused, "%s", capitalized(m.answer.Err.Error()))
+	if m := p.view.Find((*view.Member).Refuses); m != nil {
+		p.stall(reason.Refused, "%s", capitalized(m.Answer.Err.Error()))
 		p.later()
 		return true
 	}
 	p.soon()
-	if ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready); p.view.mayHaveQuorum &&
+	if ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready); p.view.MayHaveQuorum &&
 		ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation {
 		return true // what is not known for a moment is as it was
 	}
@@ -145,22 +119,22 @@ func (p *plan) awaitQuorum(ec *v1beta2.EtcdCluster) bool {
 // settleLearner promotes a learner that has caught up, and removes one that is lost. While there
 // is one, nothing else is changed of the members.
 func (p *plan) settleLearner(ec *v1beta2.EtcdCluster) bool {
-	m := p.view.find(func(m *member) bool { return !m.isForeign() && (m.IsLearner || !m.isStarted()) })
+	m := p.view.Find(func(m *view.Member) bool { return !m.IsForeign() && (m.IsLearner || !m.IsStarted()) })
 	if m == nil {
 		return false
 	}
-	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.name)
+	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.PodName)
 	p.soon()
 	switch {
-	case m.isLost():
+	case m.IsLost():
 		p.remove(ec, m, "its data is lost")
-	case len(p.view.members) > int(ec.Spec.Size):
+	case len(p.view.Members) > int(ec.Spec.Size):
 		p.remove(ec, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
-	case !m.isStarted() && p.view.downgrading() != "":
+	case !m.IsStarted() && p.view.Downgrading() != "":
 		p.downgrade(ec, "") // until then it cannot join: see mayBeSent
-	case m.IsLearner && m.follows:
+	case m.IsLearner && m.Follows:
 		p.askLeader(ec, "", members.Request{What: members.Promote, ID: m.ID})
-	case m.pod != nil && !p.repairImage(ec, m):
+	case m.Pod != nil && !p.repairImage(ec, m):
 		p.later()
 	}
 	return true
@@ -169,13 +143,13 @@ func (p *plan) settleLearner(ec *v1beta2.EtcdCluster) bool {
 // removeLost removes a member whose data is lost, if the others are a quorum. Its replacement is
 // added later, as one that is missing.
 func (p *plan) removeLost(ec *v1beta2.EtcdCluster) bool {
-	m := p.view.find((*member).isLost)
+	m := p.view.Find((*view.Member).IsLost)
 	if m == nil {
 		return false
 	}
-	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.name)
+	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.PodName)
 	p.soon()
-	if p.view.survivesWithout(m, true) {
+	if p.view.SurvivesWithout(m, true) {
 		p.remove(ec, m, "its data is lost")
 	}
 	return true
@@ -183,22 +157,22 @@ func (p *plan) removeLost(ec *v1beta2.EtcdCluster) bool {
 
 // remove removes a member from the cluster. Its pod and its volume are deleted once the cluster
 // does not have it any more.
-func (p *plan) remove(ec *v1beta2.EtcdCluster, m *member, why string) {
+func (p *plan) remove(ec *v1beta2.EtcdCluster, m *view.Member, why string) {
 	switch {
-	case !p.view.isCurrent:
-	case m.ID == p.view.leader:
+	case !p.view.IsCurrent:
+	case m.ID == p.view.Leader:
 		p.moveLeader(ec)
 	default:
-		r := members.Request{What: members.Remove, ID: m.ID, Listed: p.view.ids()}
-		p.askLeader(ec, fmt.Sprintf("member %s removed: %s", m.name, why), r)
+		r := members.Request{What: members.Remove, ID: m.ID, Listed: p.view.Ids()}
+		p.askLeader(ec, fmt.Sprintf("member %s removed: %s", m.PodName, why), r)
 	}
 }
 
 // moveLeader has the leader hand over to the voter that has applied the most.
 func (p *plan) moveLeader(ec *v1beta2.EtcdCluster) bool {
-	var to *member
-	for _, m := range p.view.members {
-		if m.isVoter() && m.follows && m.ID != p.view.leader && (to == nil || m.answer.Status.Applied > to.answer.Status.Applied) {
+	var to *view.Member
+	for _, m := range p.view.Members {
+		if m.IsVoter() && m.Follows && m.ID != p.view.Leader && (to == nil || m.Answer.Status.Applied > to.Answer.Status.Applied) {
 			to = m
 		}
 	}
@@ -212,19 +186,19 @@ func (p *plan) moveLeader(ec *v1beta2.EtcdCluster) bool {
 // removeSurplus removes a member if there are more than the spec requests: the one that is
 // missed least.
 func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster) bool {
-	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
+	ours := p.view.Count(func(m *view.Member) bool { return !m.IsForeign() })
 	if ours <= int(ec.Spec.Size) {
 		return false
 	}
 	p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
 	p.soon()
-	victim := p.view.find(func(m *member) bool { return !m.isForeign() && !m.follows })
-	for i := len(p.view.members) - 1; i >= 0 && victim == nil; i-- {
-		if m := p.view.members[i]; !m.isForeign() && m.ID != p.view.leader {
+	victim := p.view.Find(func(m *view.Member) bool { return !m.IsForeign() && !m.Follows })
+	for i := len(p.view.Members) - 1; i >= 0 && victim == nil; i-- {
+		if m := p.view.Members[i]; !m.IsForeign() && m.ID != p.view.Leader {
 			victim = m
 		}
 	}
-	if victim != nil && p.view.survivesWithout(victim, true) {
+	if victim != nil && p.view.SurvivesWithout(victim, true) {
 		p.remove(ec, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	}
 	return true
@@ -233,10 +207,10 @@ func (p *plan) removeSurplus(ec *v1beta2.EtcdCluster) bool {
 // addMissing adds a member if there are fewer than the spec requests: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
 func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
-	if ec.Status.MemberBeingAdded != "" && p.view.isCurrent && p.view.of(ec.Status.MemberBeingAdded).isMember {
+	if ec.Status.MemberBeingAdded != "" && p.view.IsCurrent && p.view.Of(ec.Status.MemberBeingAdded).IsMember {
 		p.memory.MemberBeingAdded = "" // done
 	}
-	ours := p.view.count(func(m *member) bool { return !m.isForeign() })
+	ours := p.view.Count(func(m *view.Member) bool { return !m.IsForeign() })
 	if ours >= int(ec.Spec.Size) {
 		p.memory.MemberBeingAdded = ""
 		return false
@@ -245,7 +219,7 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 		p.activity, p.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
 	}
 	p.soon()
-	if !p.view.isWhole() || !p.view.isCurrent {
+	if !p.view.IsWhole() || !p.view.IsCurrent {
 		return false // etcd refuses it, and rightly
 	}
 	if p.memory.MemberBeingAdded == "" {
@@ -253,15 +227,15 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 		p.claim("member")
 		return true
 	}
-	if p.view.downgrading() != "" {
+	if p.view.Downgrading() != "" {
 		p.downgrade(ec, "") // it could not join: see mayBeSent
 		return true
 	}
 	r := p.askLeader(ec, fmt.Sprintf("member %s added", p.memory.MemberBeingAdded), members.Request{
-		What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.view.lowest().HasLearners(), Listed: p.view.ids(),
+		What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, p.memory.MemberBeingAdded)}, Learner: p.view.Lowest().HasLearners(), Listed: p.view.Ids(),
 	})
 	if r != nil {
-		r.NoDowngrade = p.view.leading().version.Minor() < 6 // before, it does not say whether one is enabled
+		r.NoDowngrade = p.view.Leading().Version.Minor() < 6 // before, it does not say whether one is enabled
 	}
 	return true
 }
@@ -270,17 +244,17 @@ func (p *plan) addMissing(ec *v1beta2.EtcdCluster) bool {
 // removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
 // then somebody is wrong about who is a member.
 func (p *plan) removeStrays(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.isCurrent {
+	if !p.view.IsCurrent {
 		return false
 	}
-	for _, m := range p.view.strays {
-		isOfCluster := m.answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.answer.HasList() && m.answer.Status.Leader != 0
+	for _, m := range p.view.Strays {
+		isOfCluster := m.Answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.Answer.HasList() && m.Answer.Status.Leader != 0
 		switch {
-		case m.pod != nil && !objects.IsEnding(m.pod) && !isOfCluster:
-			p.Remove(m.pod, "it is no member of the cluster any more")
-		case m.pod == nil && !objects.IsEnding(m.claim) && !isKept(ec, m.name):
+		case m.Pod != nil && !objects.IsEnding(m.Pod) && !isOfCluster:
+			p.Remove(m.Pod, "it is no member of the cluster any more")
+		case m.Pod == nil && !objects.IsEnding(m.Claim) && !isKept(ec, m.PodName):
 			// It may have been set aside.
-			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster any more", IfCurrent: true, IfSame: true})
+			p.Do(loop.Delete{Object: m.Claim, Why: "its member is no member of the cluster any more", IfCurrent: true, IfSame: true})
 		}
 	}
 	return false

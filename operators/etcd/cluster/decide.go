@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // plan is what to do now, and what status reports of it.
@@ -22,7 +23,7 @@ type plan struct {
 	loop.Plan
 	// request is what a member is asked for after the writes; nil for nothing.
 	request *session.Request
-	view    view
+	view    view.View
 	// again is how soon to look again although no event comes, unless the same has been waited for for long: then
 	// it is as waiting says.
 	again   time.Duration
@@ -64,76 +65,67 @@ var steps = []func(*plan, *v1beta2.EtcdCluster) bool{
 }
 
 // decide is the next step. At most one thing is changed of the members at a time.
-func decide(ec *v1beta2.EtcdCluster, seen observation) *plan {
-	next := &plan{view: viewOf(ec, seen), memory: *ec.Status.DeepCopy()}
+func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
+	next := &plan{view: view.Of(ec, seen), memory: *ec.Status.DeepCopy()}
 	if ec.Spec.Paused {
-		next.Wake(seen.now.Add(restingWake))
+		next.Wake(seen.Now.Add(restingWake))
 		return next
 	}
 	var err error
-	if next.view.wanted, err = versions.Parse(ec.Spec.Version); err != nil {
+	if next.view.Wanted, err = versions.Parse(ec.Spec.Version); err != nil {
 		next.stall(reason.InvalidVersion, "spec.version: %v", err)
 		return next
 	}
 	next.children(ec)
 	next.remark(ec)
 	switch {
-	case seen.taken == nil:
+	case seen.Taken == nil:
 		for _, step := range steps {
 			if step(next, ec) {
 				break
 			}
 		}
-	case ec.Spec.AdoptExisting && isOrphan(ec, seen.taken): // a late cache hid it when the others were taken in
-		next.adopt(ec, seen.taken)
+	case ec.Spec.AdoptExisting && isOrphan(ec, seen.Taken): // a late cache hid it when the others were taken in
+		next.adopt(ec, seen.Taken)
 	default:
-		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.taken), seen.taken.GetName())
+		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.Taken), seen.Taken.GetName())
 	}
-	if next.view.find(func(m *member) bool { return m.mayFollow }) != nil {
+	if next.view.Find(func(m *view.Member) bool { return m.MayFollow }) != nil {
 		next.later()
 	}
-	next.pace(seen.waiting)
+	next.pace(seen.Waiting)
 	return next
 }
 
 // children are the objects beside the members.
 func (p *plan) children(ec *v1beta2.EtcdCluster) {
-	p.Do(loop.Apply{Object: p.view.peers, Want: objects.PeerService(ec)}, loop.Apply{Object: p.view.clients, Want: objects.ClientService(ec)})
-	switch b := p.view.budget(); {
+	p.Do(loop.Apply{Object: p.view.Peers, Want: objects.PeerService(ec)}, loop.Apply{Object: p.view.Clients, Want: objects.ClientService(ec)})
+	switch b := p.view.Budget(); {
 	case objects.HasBudget(ec):
-		p.Do(loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, p.view.budgeted(ec))})
+		p.Do(loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, p.view.Budgeted(ec))})
 	case objects.IsOwned(ec, b) && !objects.IsEnding(b):
 		p.Remove(b, loop.NotRequested)
 	}
-	for _, s := range p.view.certs.Stale {
+	for _, s := range p.view.Certs.Stale {
 		p.Do(loop.Apply{Object: s.Seen, Want: s.Want, Private: true})
 	}
 	p.growVolumes(ec)
 }
 
-// budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
-// available for Kubernetes, and is no voter: while there is one, nobody may be evicted.
-func (v *view) budgeted(ec *v1beta2.EtcdCluster) int {
-	if all := len(v.members); v.voters() < all {
-		return 2*all - 1
-	}
-	return max(v.voters(), int(ec.Spec.Size))
-}
-
 // remark gives back the labels and owner references of pods and volumes that have lost them.
 func (p *plan) remark(ec *v1beta2.EtcdCluster) {
 	r := ec.Status.Restoring
-	for _, obj := range p.view.unmarked {
+	for _, obj := range p.view.Unmarked {
 		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
-			if !p.view.haveStopped(ec, r) {
+			if !haveStopped(&p.view, ec, r) {
 				continue // the Services must not lead to both
 			}
 			why = "it is a member of the restored cluster"
 		}
 		p.mark(ec, obj, why)
 	}
-	for _, obj := range p.view.hiddenSeed() {
+	for _, obj := range hiddenSeed(&p.view) {
 		p.Do(loop.Patch{Object: obj, Part: "marks", Why: "its labels were removed", IfCurrent: true,
 			Metadata: map[string]any{"labels": objects.SeedLabels(ec)}})
 	}
@@ -152,12 +144,12 @@ func (p *plan) mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) {
 func (p *plan) claim(name string) { p.Claim = name }
 
 // create creates the pod of a member, with its volume.
-func (p *plan) create(ec *v1beta2.EtcdCluster, m *member, version versions.Version, s objects.Start) {
-	if objects.HasVolumes(ec) && m.claim == nil {
-		p.Do(loop.Create{Object: objects.Claim(ec, m.name), IfCurrent: true})
+func (p *plan) create(ec *v1beta2.EtcdCluster, m *view.Member, version versions.Version, s objects.Start) {
+	if objects.HasVolumes(ec) && m.Claim == nil {
+		p.Do(loop.Create{Object: objects.Claim(ec, m.PodName), IfCurrent: true})
 	}
-	if m.pod == nil {
-		p.Do(loop.Create{Object: objects.Pod(ec, m.name, version.String(), s, p.view.certs), IfCurrent: true})
+	if m.Pod == nil {
+		p.Do(loop.Create{Object: objects.Pod(ec, m.PodName, version.String(), s, p.view.Certs), IfCurrent: true})
 	}
 }
 
@@ -169,16 +161,16 @@ func (p *plan) ask(why string, r members.Request) *session.Request {
 
 // askLeader requests a change from the leader; nil if that does not answer.
 func (p *plan) askLeader(ec *v1beta2.EtcdCluster, why string, r members.Request) *session.Request {
-	leader := p.view.leading()
+	leader := p.view.Leading()
 	if leader == nil {
 		return nil
 	}
-	r.At = objects.EndpointOf(ec, leader.pod)
+	r.At = objects.EndpointOf(ec, leader.Pod)
 	return p.ask(why, r)
 }
 
 // decide is the next step, with its request as a write of the loop.
-func (o *observer) decide(ec *v1beta2.EtcdCluster, seen observation) (*plan, error) {
+func (o *observer) decide(ec *v1beta2.EtcdCluster, seen view.Observation) (*plan, error) {
 	next := decide(ec, seen)
 	o.asker.NoteDecided(ec, next.waiting, next.memory.Maintenance)
 	if next.request != nil {

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +148,7 @@ func distrusting(since time.Duration) *world {
 	w := healthy(anEtcd(func(ec *v1beta2.EtcdCluster) {
 		ec.Spec.TLS = &v1beta2.TLSPolicy{Static: &v1beta2.StaticTLS{OperatorSecret: "client", Member: &v1beta2.MemberSecret{PeerSecret: "peer", ServerSecret: "server"}}}
 	}), 1, 2, 3)
-	w.seen.certs, w.seen.leaderless = objects.Certificates{CaHash: "1234"}, noon.Add(-since)
+	w.seen.Certs, w.seen.Leaderless = objects.Certificates{CaHash: "1234"}, noon.Add(-since)
 	for n := range int64(3) {
 		w.answer(n+1, distrusted)
 	}
@@ -163,14 +165,14 @@ func unanswered(a *session.Answer) {
 
 // trusts has a member that has started with the present CAs, so long ago.
 func (w *world) trusts(n int64, ago time.Duration, answers func(*session.Answer)) *world {
-	w.seen.pods[w.name(n)].Annotations[annotation.CA] = "1234"
+	w.seen.Pods[w.name(n)].Annotations[annotation.CA] = "1234"
 	w.answer(n, answers)
 	return w.container(n, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ago))}}, corev1.ContainerState{})
 }
 
 // restarts has a member that is being restarted, and has not stopped yet.
 func (w *world) restarts(n int64) *world {
-	w.seen.pods[w.name(n)].Annotations[annotation.Image] = objects.NoImage
+	w.seen.Pods[w.name(n)].Annotations[annotation.Image] = objects.NoImage
 	return w
 }
 
@@ -194,9 +196,9 @@ func (w *world) makesCertificates() *world {
 
 // downgrades has a downgrade enabled.
 func (w *world) downgrades(to string) *world {
-	for name, a := range w.seen.answers {
+	for name, a := range w.seen.Answers {
 		a.Status.Downgrading = to
-		w.seen.answers[name] = a
+		w.seen.Answers[name] = a
 	}
 	return w
 }
@@ -211,8 +213,8 @@ func adding(ec *v1beta2.EtcdCluster) {
 
 func (w *world) losesPod(numbers ...int64) *world {
 	for _, n := range numbers {
-		delete(w.seen.pods, w.name(n))
-		delete(w.seen.answers, w.name(n))
+		delete(w.seen.Pods, w.name(n))
+		delete(w.seen.Answers, w.name(n))
 	}
 	return w
 }
@@ -226,16 +228,16 @@ func adopting(ec *v1beta2.EtcdCluster) { ec.Spec.AdoptExisting = true }
 
 // finds has what is there be nobody's, or somebody else's.
 func (w *world) finds(changes ...func(*world, client.Object)) *world {
-	for _, name := range sortedKeys(w.seen.pods) {
-		w.seen.existing = append(w.seen.existing, w.seen.pods[name])
+	for _, name := range slices.Sorted(maps.Keys(w.seen.Pods)) {
+		w.seen.Existing = append(w.seen.Existing, w.seen.Pods[name])
 	}
-	for _, name := range sortedKeys(w.seen.claims) {
-		w.seen.existing = append(w.seen.existing, w.seen.claims[name])
+	for _, name := range slices.Sorted(maps.Keys(w.seen.Claims)) {
+		w.seen.Existing = append(w.seen.Existing, w.seen.Claims[name])
 	}
-	clear(w.seen.pods)
-	clear(w.seen.claims)
-	clear(w.seen.answers)
-	for _, obj := range w.seen.existing {
+	clear(w.seen.Pods)
+	clear(w.seen.Claims)
+	clear(w.seen.Answers)
+	for _, obj := range w.seen.Existing {
 		obj.SetOwnerReferences(nil)
 		for _, change := range changes {
 			change(w, obj)
@@ -246,7 +248,7 @@ func (w *world) finds(changes ...func(*world, client.Object)) *world {
 
 // orphans takes the owner from a pod.
 func (w *world) orphans(n int64) *world {
-	w.seen.pods[w.name(n)].OwnerReferences = nil
+	w.seen.Pods[w.name(n)].OwnerReferences = nil
 	return w
 }
 
@@ -269,7 +271,7 @@ func (w *world) isRestored() *world {
 }
 
 func (w *world) rewrites(image string) *world {
-	for _, pod := range w.seen.pods {
+	for _, pod := range w.seen.Pods {
 		pod.Spec.Containers[0].Image = image
 	}
 	return w
@@ -287,7 +289,7 @@ func (w *world) changesPolicy() *world {
 
 func (w *world) evicts(n int64) *world {
 	w.silences(n)
-	w.seen.pods[w.name(n)].Status.Phase = corev1.PodFailed
+	w.seen.Pods[w.name(n)].Status.Phase = corev1.PodFailed
 	return w
 }
 
@@ -302,9 +304,9 @@ func (w *world) lies(n int64, how func(*session.Answer)) *world {
 }
 
 func (w *world) alarms(alarm members.Alarm) *world {
-	for name, a := range w.seen.answers {
+	for name, a := range w.seen.Answers {
 		a.Status.Alarms = []members.Alarm{alarm}
-		w.seen.answers[name] = a
+		w.seen.Answers[name] = a
 	}
 	return w
 }
@@ -342,9 +344,9 @@ func (w *world) remembers(foreign ...string) *world {
 
 func (w *world) joins(m members.Member) *world {
 	w.list = append(w.list, m)
-	for name, a := range w.seen.answers {
+	for name, a := range w.seen.Answers {
 		a.List.Members = w.list
-		w.seen.answers[name] = a
+		w.seen.Answers[name] = a
 	}
 	return w
 }

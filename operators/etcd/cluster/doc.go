@@ -18,10 +18,10 @@
 // # What is known, and from whom
 //
 // The members know who is a member: etcd's member list is the truth, and the operator keeps
-// no other one (view.go). It asks all members, and believes the list of the one that the
+// no other one (package view). It asks all members, and believes the list of the one that the
 // others follow. Names join a member to its pod: the peer URL of a member is the name of its
 // pod's host. What the list, status, the pod, its volume and its answer say of a member is
-// joined once (member.go), and all steps read that. Status remembers what etcd cannot know
+// joined once, and all steps read that. Status remembers what etcd cannot know
 // (memory in decide.go): the cluster's ID, so that members of another cluster are never taken
 // for this one's; how many members were ever named, so that no two have the same name; and
 // decisions that were made, before anything is done that depends on them.

@@ -41,13 +41,13 @@ func (w *world) requireSameOfEarlier(t *testing.T, want *plan) {
 	doing, request := w.doing(want), want.request
 	asEarlier(t, w.ec)
 	all := map[client.Object]bool{}
-	for _, pod := range w.seen.pods {
+	for _, pod := range w.seen.Pods {
 		all[pod] = true
 	}
-	for _, claim := range w.seen.claims {
+	for _, claim := range w.seen.Claims {
 		all[claim] = true
 	}
-	for _, list := range [][]client.Object{w.seen.existing, w.seen.unmarked, w.seen.seeds} {
+	for _, list := range [][]client.Object{w.seen.Existing, w.seen.Unmarked, w.seen.Seeds} {
 		for _, obj := range list {
 			all[obj] = true
 		}

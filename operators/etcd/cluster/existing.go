@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file is about pods and volumes that are there before the cluster is: of one whose EtcdCluster
@@ -26,7 +27,7 @@ import (
 
 // observeExisting finds what may be of a cluster that status knows nothing of. It is read from the API
 // server, all of the namespace, once when an EtcdCluster is new: what has lost its labels is in no cache.
-func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
 	if ec.Spec.Paused || ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
 		return nil
 	}
@@ -35,9 +36,9 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 		case isKnown || !mayBeOf(ec, obj):
 		case objects.IsOwned(ec, obj):
 			take()
-			seen.unmarked = append(seen.unmarked, obj)
+			seen.Unmarked = append(seen.Unmarked, obj)
 		case !isClaim(obj) || !objects.IsEnding(obj): // a claim that ends brings its data to nobody
-			seen.existing = append(seen.existing, obj)
+			seen.Existing = append(seen.Existing, obj)
 		}
 	}
 	var pods corev1.PodList
@@ -46,7 +47,7 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		place(pod, seen.pods[pod.Name] != nil, func() { seen.pods[pod.Name] = pod })
+		place(pod, seen.Pods[pod.Name] != nil, func() { seen.Pods[pod.Name] = pod })
 	}
 	var claims corev1.PersistentVolumeClaimList
 	if err := r.Live.List(ctx, &claims, client.InNamespace(ec.Namespace)); err != nil {
@@ -54,7 +55,7 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		place(claim, seen.claims[claim.Name] != nil, func() { seen.claims[claim.Name] = claim })
+		place(claim, seen.Claims[claim.Name] != nil, func() { seen.Claims[claim.Name] = claim })
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func mayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
 // nothing is in the way.
 func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 	var leaving, foreign, orphans []client.Object
-	for _, obj := range p.view.existing {
+	for _, obj := range p.view.Existing {
 		switch controller := metav1.GetControllerOf(obj); {
 		case objects.IsEnding(obj), controller != nil && controller.Kind == objects.ClusterKind.Kind:
 			leaving = append(leaving, obj)
@@ -84,7 +85,7 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 		}
 	}
 	switch {
-	case len(p.view.existing) == 0:
+	case len(p.view.Existing) == 0:
 		return false
 	case len(foreign) > 0:
 		p.stall(reason.Existing, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), objects.ClusterLabel)
@@ -138,8 +139,8 @@ func named(all []client.Object) string {
 // user wants that, until a member that has a leader says which cluster it is of.
 func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 	var cluster members.ID
-	for _, m := range p.view.present {
-		switch a := m.answer; {
+	for _, m := range p.view.Present {
+		switch a := m.Answer; {
 		case !a.HasList() || a.Status.Leader == 0 || a.Status.ClusterID == cluster:
 		case cluster != 0:
 			p.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.Status.ClusterID)
@@ -160,9 +161,9 @@ func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
 			"To start members for the volumes that have no pod, set spec.adoptExisting to true")
 		return
 	}
-	for _, m := range p.view.present {
-		if m.claim != nil && !objects.IsEnding(m.claim) {
-			p.create(ec, m, p.view.wanted, objects.Start{IsSealed: true, Token: string(ec.UID)})
+	for _, m := range p.view.Present {
+		if m.Claim != nil && !objects.IsEnding(m.Claim) {
+			p.create(ec, m, p.view.Wanted, objects.Start{IsSealed: true, Token: string(ec.UID)})
 		}
 	}
 	p.report(status.Problem{Reason: reason.Forgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})

@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -70,17 +73,17 @@ func withQuota(bytes string) ecOption {
 // world is what is observed, as a test builds it up.
 type world struct {
 	ec   *v1beta2.EtcdCluster
-	seen observation
+	seen view.Observation
 	list []members.Member
 }
 
 // healthy is a world in which the members with these numbers are there, and the first leads.
 func healthy(ec *v1beta2.EtcdCluster, numbers ...int64) *world {
-	w := &world{ec: ec, seen: observation{
-		now: noon, children: loop.Children{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}},
-		peers: &corev1.Service{}, clients: &corev1.Service{},
-		pods: map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, answers: map[string]session.Answer{},
-		reached: services.Targets{},
+	w := &world{ec: ec, seen: view.Observation{
+		Now: noon, Children: loop.Children{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}},
+		Peers: &corev1.Service{}, Clients: &corev1.Service{},
+		Pods: map[string]*corev1.Pod{}, Claims: map[string]*corev1.PersistentVolumeClaim{}, Answers: map[string]session.Answer{},
+		Reached: services.Targets{},
 	}}
 	for _, n := range numbers {
 		name := objects.MemberName(ec, n)
@@ -107,11 +110,11 @@ func (w *world) addPod(n int64, version string) {
 	p.UID = types.UID(fmt.Sprintf("pod-%d", n))
 	p.Status.PodIP = fmt.Sprintf("10.0.0.%d", n)
 	p.Spec.NodeName = "node"
-	w.seen.pods[p.Name] = p
+	w.seen.Pods[p.Name] = p
 	if objects.HasVolumes(w.ec) {
 		c := objects.Claim(w.ec, p.Name)
 		c.UID = types.UID(fmt.Sprintf("claim-%d", n))
-		w.seen.claims[p.Name] = c
+		w.seen.Claims[p.Name] = c
 	}
 }
 
@@ -119,37 +122,37 @@ func (w *world) addPod(n int64, version string) {
 func (w *world) answer(n int64, change func(*session.Answer)) {
 	a := session.Answer{
 		Status: members.Status{
-			ClusterID: theCluster, ID: members.ID(n), Version: annotation.Of(w.seen.pods[w.name(n)], annotation.Version),
+			ClusterID: theCluster, ID: members.ID(n), Version: annotation.Of(w.seen.Pods[w.name(n)], annotation.Version),
 			Leader: w.list[0].ID, RaftTerm: 2, RaftIndex: 100, Applied: 100, Revision: 50, DBSize: 1 << 20, DBSizeInUse: 1 << 20, StorageVersion: "3.6.0",
 		},
 		List: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},
 	}
 	change(&a)
-	w.seen.answers[w.name(n)] = a
-	w.seen.reached[w.seen.pods[w.name(n)].UID] = true
+	w.seen.Answers[w.name(n)] = a
+	w.seen.Reached[w.seen.Pods[w.name(n)].UID] = true
 }
 
 // loses takes a member's pod away, with what it says, and its volume.
 func (w *world) loses(numbers ...int64) *world {
 	for _, n := range numbers {
-		delete(w.seen.pods, w.name(n))
-		delete(w.seen.claims, w.name(n))
-		delete(w.seen.answers, w.name(n))
+		delete(w.seen.Pods, w.name(n))
+		delete(w.seen.Claims, w.name(n))
+		delete(w.seen.Answers, w.name(n))
 	}
 	return w
 }
 
 // founding is before any of the members has said anything.
 func (w *world) founding() *world {
-	w.ec.Status.Founders = sortedKeys(w.seen.pods)
-	clear(w.seen.answers)
+	w.ec.Status.Founders = slices.Sorted(maps.Keys(w.seen.Pods))
+	clear(w.seen.Answers)
 	return w
 }
 
 // unready has the kubelet find members not ready, whatever they answer.
 func (w *world) unready(numbers ...int64) *world {
 	for _, n := range numbers {
-		delete(w.seen.reached, w.seen.pods[w.name(n)].UID)
+		delete(w.seen.Reached, w.seen.Pods[w.name(n)].UID)
 	}
 	return w
 }
@@ -157,16 +160,16 @@ func (w *world) unready(numbers ...int64) *world {
 // silences has members not answer.
 func (w *world) silences(numbers ...int64) *world {
 	for _, n := range numbers {
-		w.seen.answers[w.name(n)] = session.Answer{Err: errors.New("timeout")}
+		w.seen.Answers[w.name(n)] = session.Answer{Err: errors.New("timeout")}
 	}
 	return w
 }
 
 // leaderless has all members know no leader.
 func (w *world) leaderless() *world {
-	for name, a := range w.seen.answers {
+	for name, a := range w.seen.Answers {
 		a.Status.Leader = 0
-		w.seen.answers[name] = a
+		w.seen.Answers[name] = a
 	}
 	return w
 }
@@ -175,7 +178,7 @@ func (w *world) leaderless() *world {
 type asks func(w *world) members.Request
 
 // at is a member's address.
-func (w *world) at(n int64) members.Endpoint { return objects.EndpointOf(w.ec, w.seen.pods[w.name(n)]) }
+func (w *world) at(n int64) members.Endpoint { return objects.EndpointOf(w.ec, w.seen.Pods[w.name(n)]) }
 
 // about is a request to a member about another one, or itself.
 func about(what members.What, at, n int64) asks {

@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file forms a cluster: the founders are named, created with a scheduling gate, counted,
@@ -29,7 +30,7 @@ func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
 	p.memory.QuorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
-	case len(p.view.present) > 0:
+	case len(p.view.Present) > 0:
 		p.takeIn(ec)
 		return true
 	default:
@@ -37,7 +38,7 @@ func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	p.removeOthers(ec)
-	if id := p.view.formedBy(ec); id != 0 {
+	if id := formedBy(&p.view, ec); id != 0 {
 		p.memory.ClusterID = id.String()
 		p.claim("cluster")
 		return true
@@ -70,7 +71,7 @@ func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 	for {
 		p.memory.MemberNamesUsed++
 		name := objects.MemberName(ec, p.memory.MemberNamesUsed)
-		if p.view.named[name] == nil {
+		if p.view.Named[name] == nil {
 			return name
 		}
 	}
@@ -80,19 +81,19 @@ func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
 // returns those that are lost: they were let go, or might have been, and their data is gone.
 func (p *plan) createFounders(ec *v1beta2.EtcdCluster) (lost []string) {
 	for _, name := range ec.Status.Founders {
-		m := p.view.of(name)
-		counted := m.was.DataUID
+		m := p.view.Of(name)
+		counted := m.Was.DataUID
 		switch {
-		case m.pod != nil && objects.IsOver(m.pod):
-			p.Remove(m.pod, "it has ended")
-		case m.pod != nil && objects.IsEnding(m.pod):
+		case m.Pod != nil && objects.IsOver(m.Pod):
+			p.Remove(m.Pod, "it has ended")
+		case m.Pod != nil && objects.IsEnding(m.Pod):
 			// what becomes of it is seen when it is gone
-		case counted != "" && counted != m.data:
+		case counted != "" && counted != m.Data:
 			lost = append(lost, name)
-		case m.pod != nil && pods.IsGated(m.pod, objects.Gate) && counted != "":
-			p.letGo(m.pod)
-		case m.pod == nil || m.data == "":
-			p.create(ec, m, p.view.wanted, foundingOf(ec))
+		case m.Pod != nil && pods.IsGated(m.Pod, objects.Gate) && counted != "":
+			p.letGo(m.Pod)
+		case m.Pod == nil || m.Data == "":
+			p.create(ec, m, p.view.Wanted, foundingOf(ec))
 		}
 	}
 	return lost
@@ -113,10 +114,10 @@ func (p *plan) letGo(pod *corev1.Pod) {
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
-func (v *view) formedBy(ec *v1beta2.EtcdCluster) members.ID {
+func formedBy(v *view.View, ec *v1beta2.EtcdCluster) members.ID {
 	following := map[members.ID]int{}
 	for _, name := range ec.Status.Founders {
-		a := v.of(name).answer
+		a := v.Of(name).Answer
 		if !a.HasList() || a.Status.Leader == 0 || len(a.List.Members) != len(ec.Status.Founders) {
 			continue
 		}
@@ -131,16 +132,16 @@ func (v *view) formedBy(ec *v1beta2.EtcdCluster) members.ID {
 // removeOthers removes what is left of an earlier try: pods and volumes of members that are no
 // founders. Nothing of them is kept, because the user has accepted that.
 func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
-	for _, m := range p.view.present {
-		if m.isFounder {
+	for _, m := range p.view.Present {
+		if m.IsFounder {
 			continue
 		}
-		if m.pod != nil && !objects.IsEnding(m.pod) {
-			p.Remove(m.pod, "it is no member of the cluster")
+		if m.Pod != nil && !objects.IsEnding(m.Pod) {
+			p.Remove(m.Pod, "it is no member of the cluster")
 		}
-		if m.claim != nil && !objects.IsEnding(m.claim) && !isKept(ec, m.name) {
+		if m.Claim != nil && !objects.IsEnding(m.Claim) && !isKept(ec, m.PodName) {
 			// It may have been set aside.
-			p.Do(loop.Delete{Object: m.claim, Why: "its member is no member of the cluster", IfCurrent: true, IfSame: true})
+			p.Do(loop.Delete{Object: m.Claim, Why: "its member is no member of the cluster", IfCurrent: true, IfSame: true})
 		}
 	}
 }
@@ -149,7 +150,7 @@ func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
 // has accepted that.
 func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
 	p.memory.ClusterID, p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated, p.memory.DataPreparedFor = "", "", "", ""
-	p.memory.Recovered = &v1beta2.Recovered{ID: p.memory.QuorumLoss.ID, Time: timeOf(p.view.now)}
+	p.memory.Recovered = &v1beta2.Recovered{ID: p.memory.QuorumLoss.ID, Time: timeOf(p.view.Now)}
 	p.memory.QuorumLoss = nil
 	p.nameFounders(ec)
 	p.claim("anew")
@@ -158,13 +159,13 @@ func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
 // scheduled as they are: none of them has run.
 func (p *plan) mend(ec *v1beta2.EtcdCluster) {
-	image := objects.ImageOf(ec, p.view.wanted.String())
+	image := objects.ImageOf(ec, p.view.Wanted.String())
 	for _, name := range ec.Status.Founders {
-		m := p.view.of(name)
-		switch pod := m.pod; {
-		case pod == nil || objects.IsEnding(pod) || m.hasAnswered():
+		m := p.view.Of(name)
+		switch pod := m.Pod; {
+		case pod == nil || objects.IsEnding(pod) || m.HasAnswered():
 		case objects.ImageIn(pod) != image:
-			p.setImage(ec, pod, p.view.wanted, fmt.Sprintf("spec requests %s", image))
+			p.setImage(ec, pod, p.view.Wanted, fmt.Sprintf("spec requests %s", image))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec):
 			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
 		}

@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters;etcdrestores,verbs=get;list;watch
@@ -35,7 +36,7 @@ var Kind = Declare(members.Dial)
 
 // Declare is the kind EtcdCluster, whose members are reached by a connect of the caller's.
 func Declare(connect members.Connect) run.Kind {
-	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, observation, *plan], error) {
+	return loop.Declare(kind, func(parts run.Parts) (loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan], error) {
 		made := kind
 		o := &observer{
 			asker: session.New(connect, parts.Now), certificates: certificates.New(parts.ClusterDomain, parts.Now), agentImage: job.Image(), now: parts.Now,
@@ -49,7 +50,7 @@ func Declare(connect members.Connect) run.Kind {
 }
 
 // kind is what the loop has to know about EtcdClusters, but for the functions that have a state.
-var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
+var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 	Operator: objects.Operator,
 	Empty:    &v1beta2.EtcdCluster{},
 	Children: []loop.Child[*v1beta2.EtcdCluster]{
@@ -86,7 +87,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, observation, *plan]{
 		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared", "status EtcdCluster/maintenance",
 		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",
 	},
-	Summarize: func(ec *v1beta2.EtcdCluster, seen observation, next *plan, did loop.Did) {
+	Summarize: func(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, did loop.Did) {
 		ec.Status = summarize(ec, seen, next, did.Failure)
 	},
 	Conditions: func(ec *v1beta2.EtcdCluster) *[]metav1.Condition { return &ec.Status.Conditions },

@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file decides on compactions and defragmentations, and waits for them; package session makes them.
@@ -24,20 +25,20 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
 	if claim == nil {
 		return false
 	}
-	m := p.view.of(claim.Member)
-	is := p.view.maintenance.ProgressOf(*claim, m.pod, p.view.now)
+	m := p.view.Of(claim.Member)
+	is := p.view.Maintenance.ProgressOf(*claim, m.Pod, p.view.Now)
 	switch is {
 	case session.ToBegin:
 		what := map[v1beta2.MaintenanceType]members.What{
 			v1beta2.MaintenanceCompaction: members.Compact, v1beta2.MaintenanceDefragmentation: members.Defragment,
 		}[claim.Type]
-		p.ask(fmt.Sprintf("%s of member %s done", what, m.name), members.Request{
-			What: what, At: objects.EndpointOf(ec, m.pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(p.view.now),
+		p.ask(fmt.Sprintf("%s of member %s done", what, m.PodName), members.Request{
+			What: what, At: objects.EndpointOf(ec, m.Pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(p.view.Now),
 		})
 		p.soon()
 	case session.UnderWay:
 		p.later()
-		if p.view.now.Before(claim.StartTime.Add(session.BeginsWithin)) {
+		if p.view.Now.Before(claim.StartTime.Add(session.BeginsWithin)) {
 			p.soon() // most are short
 		}
 	case session.Done, session.NotDone:
@@ -52,29 +53,29 @@ func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
 	if full := p.memory.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
 		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is being dropped"})
 	} else if full != nil && full.ResolvedTime == nil {
-		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.name)})
+		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.PodName)})
 	}
 	return true
 }
 
 // maintain decides on maintenance. The request for it is made once status has it.
-func (p *plan) maintain(m *member, kind v1beta2.MaintenanceType, revision int64, patience time.Duration) {
+func (p *plan) maintain(m *view.Member, kind v1beta2.MaintenanceType, revision int64, patience time.Duration) {
 	p.memory.Maintenance = &v1beta2.Maintenance{
-		Type: kind, Member: m.name, Revision: revision, StartTime: *timeOf(p.view.now), Deadline: *timeOf(p.view.now.Add(patience)),
+		Type: kind, Member: m.PodName, Revision: revision, StartTime: *timeOf(p.view.Now), Deadline: *timeOf(p.view.Now.Add(patience)),
 	}
 	p.claim("maintenance")
 	p.soon()
 }
 
 // defragment decides on the defragmentation of a member.
-func (p *plan) defragment(m *member) {
-	p.maintain(m, v1beta2.MaintenanceDefragmentation, 0, members.DefragmentPatience(m.answer.Status.DBSize))
+func (p *plan) defragment(m *view.Member) {
+	p.maintain(m, v1beta2.MaintenanceDefragmentation, 0, members.DefragmentPatience(m.Answer.Status.DBSize))
 }
 
 // hasFailedLately says whether maintenance has failed some seconds ago: everything else has its turn then.
 func (p *plan) hasFailedLately() bool {
-	again := p.view.maintenance.At.Add(othersFirst)
-	if p.view.maintenance.Err == nil || !p.view.now.Before(again) {
+	again := p.view.Maintenance.At.Add(othersFirst)
+	if p.view.Maintenance.Err == nil || !p.view.Now.Before(again) {
 		return false
 	}
 	p.Wake(again)

@@ -45,7 +45,7 @@ func TestBackground(t *testing.T) {
 	}
 	look := func() *plan {
 		t.Helper()
-		w.seen.maintenance = a.Ask(t.Context(), w.ec, w.seen.pods, noon).Maintenance
+		w.seen.Maintenance = a.Ask(t.Context(), w.ec, w.seen.Pods, noon).Maintenance
 		p, err := o.decide(w.ec, w.seen)
 		if err != nil {
 			t.Fatal(err)

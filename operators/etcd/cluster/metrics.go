@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 var (
@@ -56,7 +57,7 @@ type reign struct {
 }
 
 // noteFigure keeps what the metrics say of an EtcdCluster, and counts a change of leader.
-func noteFigure(ec *v1beta2.EtcdCluster, seen observation) {
+func noteFigure(ec *v1beta2.EtcdCluster, seen view.Observation) {
 	figures.Change(objects.Key(ec), func(before figure) figure {
 		is := before.next(ec, seen)
 		if is.reign.succeeds(before.reign) {
@@ -67,22 +68,22 @@ func noteFigure(ec *v1beta2.EtcdCluster, seen observation) {
 }
 
 // next is the figure after another step.
-func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
-	cluster, v := members.ParseID(ec.Status.ClusterID), viewOf(ec, seen)
+func (f figure) next(ec *v1beta2.EtcdCluster, seen view.Observation) figure {
+	cluster, v := members.ParseID(ec.Status.ClusterID), view.Of(ec, seen)
 	is := figure{members: map[string]int{}, reign: f.reign, isLeaderless: f.isLeaderless, filled: map[string]float64{}, expires: f.expires}
 	for _, known := range ec.Status.MemberList {
 		is.members[stateOf(known)]++
-		if m := v.of(known.Name); !m.answer.IsOf(cluster) {
-			if last, known := f.filled[m.name]; known {
-				is.filled[m.name] = last
+		if m := v.Of(known.Name); !m.Answer.IsOf(cluster) {
+			if last, known := f.filled[m.PodName]; known {
+				is.filled[m.PodName] = last
 			}
-		} else if quota := m.quota(); quota > 0 {
-			is.filled[m.name] = float64(m.answer.Status.DBSize) / float64(quota)
+		} else if quota := m.Quota(); quota > 0 {
+			is.filled[m.PodName] = float64(m.Answer.Status.DBSize) / float64(quota)
 		}
 	}
-	if seen.answers != nil { // the members were asked
-		now := v.reign(cluster)
-		is.isLeaderless = cluster != 0 && now.leader == 0 && v.find((*member).refuses) == nil && v.find((*member).isDefragmenting) == nil
+	if seen.Answers != nil { // the members were asked
+		now := reignOf(&v, cluster)
+		is.isLeaderless = cluster != 0 && now.leader == 0 && v.Find((*view.Member).Refuses) == nil && v.Find((*view.Member).IsDefragmenting) == nil
 		// A member that is cut off may still believe in an earlier leader.
 		if now.cluster != f.reign.cluster || now.leader != 0 && now.term >= f.reign.term {
 			is.reign = now
@@ -91,8 +92,8 @@ func (f figure) next(ec *v1beta2.EtcdCluster, seen observation) figure {
 	switch {
 	case ec.Spec.TLS == nil:
 		is.expires = time.Time{}
-	case !seen.certs.Expires.IsZero():
-		is.expires = seen.certs.Expires
+	case !seen.Certs.Expires.IsZero():
+		is.expires = seen.Certs.Expires
 	}
 	return is
 }
@@ -108,10 +109,10 @@ func stateOf(m v1beta2.MemberStatus) string {
 }
 
 // reign is who leads the cluster now; nobody, if no member knows.
-func (v *view) reign(cluster members.ID) reign {
-	r := reign{cluster: cluster, leader: v.leader}
-	for _, m := range v.present {
-		if a := m.answer; v.leader != 0 && a.IsOf(cluster) && a.Status.Leader == v.leader {
+func reignOf(v *view.View, cluster members.ID) reign {
+	r := reign{cluster: cluster, leader: v.Leader}
+	for _, m := range v.Present {
+		if a := m.Answer; v.Leader != 0 && a.IsOf(cluster) && a.Status.Leader == v.Leader {
 			r.term = max(r.term, a.Status.RaftTerm)
 		}
 	}

@@ -41,13 +41,13 @@ func (w *world) ledBy(leader members.ID, term uint64, numbers ...int64) *world {
 }
 
 func (w *world) expires(at time.Time) *world {
-	w.seen.certs.Expires = at
+	w.seen.Certs.Expires = at
 	return w
 }
 
 // unasked is a world whose members cannot be asked, for want of certificates.
 func (w *world) unasked() *world {
-	w.seen.answers, w.seen.certs = nil, objects.Certificates{}
+	w.seen.Answers, w.seen.Certs = nil, objects.Certificates{}
 	return w
 }
 
@@ -140,9 +140,9 @@ func TestLeaderChanges(t *testing.T) {
 	another := func() *world { // restored from a backup
 		w := three().ledBy(2, 9, 1, 2, 3)
 		w.ec.Status.ClusterID = "c2"
-		for name, a := range w.seen.answers {
+		for name, a := range w.seen.Answers {
 			a.Status.ClusterID, a.List.ClusterID = 0xc2, 0xc2
-			w.seen.answers[name] = a
+			w.seen.Answers[name] = a
 		}
 		return w
 	}

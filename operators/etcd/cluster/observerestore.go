@@ -12,12 +12,13 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file reads what a restore depends on: the EtcdRestores that name the cluster, and the seed.
 
 // observeRestores finds the EtcdRestores, and which of them is next.
-func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
 	if ec.Spec.Paused {
 		return nil
 	}
@@ -32,10 +33,10 @@ func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	}
 	for i := range list.Items {
 		if er := &list.Items[i]; er.Spec.EtcdCluster.Name == ec.Name && !objects.IsEnding(er) {
-			seen.restores = append(seen.restores, er)
+			seen.Restores = append(seen.Restores, er)
 		}
 	}
-	slices.SortFunc(seen.restores, func(a, b *v1beta2.EtcdRestore) int {
+	slices.SortFunc(seen.Restores, func(a, b *v1beta2.EtcdRestore) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	switch under := st.Restoring; {
@@ -49,8 +50,8 @@ func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 
 // observeNext finds the EtcdRestore that is next. It is read from the API server: a late cache might
 // show one that is done as one that is not.
-func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
-	for _, er := range seen.restores {
+func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
+	for _, er := range seen.Restores {
 		if isRestoreDone(er) || ec.Status.Restored != nil && string(er.UID) == ec.Status.Restored.ID {
 			continue
 		}
@@ -65,7 +66,7 @@ func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		if isReported, err := isEndReported(ctx, r, ec); err != nil || !isReported {
 			return err
 		}
-		seen.restore = now
+		seen.Restore = now
 		return nil
 	}
 	return nil
@@ -87,14 +88,14 @@ func isEndReported(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster)
 }
 
 // observeRestore makes sure that an EtcdRestore is gone if the cache does not show it.
-func observeRestore(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name, id string, seen *observation) error {
-	if seen.hasRestore(id) {
+func observeRestore(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, name, id string, seen *view.Observation) error {
+	if seen.HasRestore(id) {
 		return nil
 	}
 	er := &v1beta2.EtcdRestore{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ec.Namespace, Name: name}, er)
 	if err == nil && string(er.UID) == id && !objects.IsEnding(er) {
-		seen.restores = append(seen.restores, er)
+		seen.Restores = append(seen.Restores, er)
 	}
 	return client.IgnoreNotFound(err)
 }
@@ -104,13 +105,8 @@ func isRestoreDone(er *v1beta2.EtcdRestore) bool {
 	return er.Status.Phase == v1beta2.RestoreComplete || er.Status.Phase == v1beta2.RestoreFailed
 }
 
-// hasRestore says whether there is an EtcdRestore with that UID.
-func (o observation) hasRestore(id string) bool {
-	return slices.ContainsFunc(o.restores, func(er *v1beta2.EtcdRestore) bool { return string(er.UID) == id })
-}
-
 // observeSeed finds the seed, and those that are left of others.
-func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
 	in := []client.ListOption{client.InNamespace(ec.Namespace), client.MatchingLabels(objects.SeedSelector(ec))}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, in...); err != nil {
@@ -118,7 +114,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 	}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; objects.IsOwned(ec, pod) {
-			seen.seeds = append(seen.seeds, pod)
+			seen.Seeds = append(seen.Seeds, pod)
 		}
 	}
 	var claims corev1.PersistentVolumeClaimList
@@ -127,7 +123,7 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 	}
 	for i := range claims.Items {
 		if c := &claims.Items[i]; objects.IsOwned(ec, c) {
-			seen.seeds = append(seen.seeds, c)
+			seen.Seeds = append(seen.Seeds, c)
 		}
 	}
 	under := ec.Status.Restoring
@@ -138,14 +134,14 @@ func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", pod, seen); err != nil {
 		return err
 	} else if found {
-		seen.pods[under.Seed] = pod
+		seen.Pods[under.Seed] = pod
 	}
 	if !objects.HasVolumes(ec) {
 		return nil
 	}
 	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", claim, seen)
 	if found {
-		seen.claims[under.Seed] = claim
+		seen.Claims[under.Seed] = claim
 	}
 	return err
 }

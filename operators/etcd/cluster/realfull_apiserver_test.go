@@ -50,7 +50,7 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	ec.Status.MemberList, ec.Status.Founders = ec.Status.MemberList[:1], ec.Status.Founders[:1]
 	w := healthy(ec, 1)
 	ip := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
-	w.seen.pods[w.name(1)].Status.PodIP = ip
+	w.seen.Pods[w.name(1)].Status.PodIP = ip
 	fullMember(t, ec, w.name(1), ip, bytes)
 
 	a := session.New(members.Dial, time.Now)
@@ -63,7 +63,7 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	member := objects.EndpointOf(ec, w.seen.pods[w.name(1)])
+	member := objects.EndpointOf(ec, w.seen.Pods[w.name(1)])
 	is, err := client.Status(ctx, member)
 	if err != nil || len(is.Alarms) != 1 || is.Alarms[0].Type != members.NoSpace {
 		t.Fatalf("it is not full: %+v (%v)", is, err)
@@ -101,9 +101,9 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 // look has the operator look once, and do what there is to do of etcd. It returns when it looks again.
 func look(ctx context.Context, t testing.TB, a *session.Asker, w *world) time.Time {
 	t.Helper()
-	w.seen.now = time.Now().Round(0)
-	asked := a.Ask(ctx, w.ec, w.seen.pods, w.seen.now)
-	w.seen.answers, w.seen.led, w.seen.leaderless, w.seen.maintenance = asked.Answers, asked.Led, asked.Leaderless, asked.Maintenance
+	w.seen.Now = time.Now().Round(0)
+	asked := a.Ask(ctx, w.ec, w.seen.Pods, w.seen.Now)
+	w.seen.Answers, w.seen.Led, w.seen.Leaderless, w.seen.Maintenance = asked.Answers, asked.Led, asked.Leaderless, asked.Maintenance
 	p, err := (&observer{asker: a}).decide(w.ec, w.seen)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func look(ctx context.Context, t testing.TB, a *session.Asker, w *world) time.Ti
 		}
 	}
 	if err != nil && !errors.Is(err, loop.ErrNotNow) {
-		t.Logf("%s: %v", w.seen.now, err)
+		t.Logf("%s: %v", w.seen.Now, err)
 	}
 	w.ec.Status = summarize(w.ec, w.seen, p, err)
 	return p.WakeAt

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // start starts the container, with the environment that the pod says now.
@@ -120,7 +121,7 @@ func (n *realNodes) ended(p *realPod) {
 	n.mu.Lock()
 	delete(n.serving, p.name)
 	if t := p.last.Terminated; t.ExitCode != 0 {
-		n.words[p.name] = fmt.Sprintf("exit code %d at %s: %s", t.ExitCode, t.FinishedAt.Format(time.TimeOnly), lastWords(corev1.ContainerStatus{LastTerminationState: p.last}, t.Message))
+		n.words[p.name] = fmt.Sprintf("exit code %d at %s: %s", t.ExitCode, t.FinishedAt.Format(time.TimeOnly), view.LastWords(corev1.ContainerStatus{LastTerminationState: p.last}, t.Message))
 	}
 	n.mu.Unlock()
 	p.process, p.stopping, p.isReady = nil, time.Time{}, false

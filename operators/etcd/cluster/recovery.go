@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file is about the loss of quorum: so many members have lost their data that the others
@@ -40,20 +41,20 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	p.memory.QuorumLoss = nil
-	if p.view.hasQuorum {
+	if p.view.HasQuorum {
 		return false
 	}
 	var lost []string
-	var surviving []*member
+	var surviving []*view.Member
 	voters := 0
-	for _, m := range p.view.members {
-		if !m.isVoter() || !m.isStarted() {
+	for _, m := range p.view.Members {
+		if !m.IsVoter() || !m.IsStarted() {
 			continue
 		}
 		voters++
-		if m.isLost() {
-			lost = append(lost, m.name)
-		} else if !m.isForeign() {
+		if m.IsLost() {
+			lost = append(lost, m.PodName)
+		} else if !m.IsForeign() {
 			surviving = append(surviving, m)
 		}
 	}
@@ -76,13 +77,13 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 		return true
 	}
 	for _, m := range surviving {
-		if !m.hasAnswered() {
+		if !m.HasAnswered() {
 			p.report(status.Problem{Reason: reason.QuorumLost, Retriable: true, Message: fmt.Sprintf(
-				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.name)})
+				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.PodName)})
 			return true
 		}
 	}
-	p.memory.QuorumLoss.Accepted, p.memory.QuorumLoss.From = true, surviving[0].name
+	p.memory.QuorumLoss.Accepted, p.memory.QuorumLoss.From = true, surviving[0].PodName
 	p.claim("survivor")
 	return true
 }
@@ -103,12 +104,12 @@ func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster) bool {
 
 // reportLoss reports the loss of quorum. Its ID is that of what is lost: if more is, it is
 // another loss.
-func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*member) {
+func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*view.Member) {
 	slices.Sort(lost)
-	slices.SortStableFunc(surviving, func(a, b *member) int { return -compareProgress(a, b) })
+	slices.SortStableFunc(surviving, func(a, b *view.Member) int { return -compareProgress(a, b) })
 	loss := &v1beta2.QuorumLoss{Lost: lost}
 	for _, m := range surviving {
-		loss.Surviving = append(loss.Surviving, m.name)
+		loss.Surviving = append(loss.Surviving, m.PodName)
 	}
 	loss.ID = names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))
 	p.memory.QuorumLoss = loss
@@ -122,12 +123,12 @@ func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*m
 }
 
 // compareProgress compares how far two members got.
-func compareProgress(a, b *member) int {
-	progress := func(m *member) []uint64 {
-		if !m.hasAnswered() {
+func compareProgress(a, b *view.Member) int {
+	progress := func(m *view.Member) []uint64 {
+		if !m.HasAnswered() {
 			return nil
 		}
-		return []uint64{m.answer.Status.RaftIndex, m.answer.Status.Applied}
+		return []uint64{m.Answer.Status.RaftIndex, m.Answer.Status.Applied}
 	}
 	return slices.Compare(progress(a), progress(b))
 }
@@ -136,48 +137,48 @@ func compareProgress(a, b *member) int {
 func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
 	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
 	p.soon()
-	m := p.view.of(loss.From)
+	m := p.view.Of(loss.From)
 	message := fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)
-	if m.pod != nil && !m.hasAnswered() {
-		message += "; " + m.problem.words
+	if m.Pod != nil && !m.HasAnswered() {
+		message += "; " + m.Problem.Words
 	}
 	p.report(status.Problem{Reason: reason.Recovering, Retriable: true, Message: message})
 	others := false
-	for _, other := range p.view.present {
-		if other == m || other.pod == nil {
+	for _, other := range p.view.Present {
+		if other == m || other.Pod == nil {
 			continue
 		}
 		others = true
-		if !objects.IsEnding(other.pod) {
-			p.Remove(other.pod, "the cluster starts again from member "+loss.From)
+		if !objects.IsEnding(other.Pod) {
+			p.Remove(other.Pod, "the cluster starts again from member "+loss.From)
 		}
 	}
 	switch {
-	case m.data == "":
+	case m.Data == "":
 		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
-	case m.pod == nil:
-		p.create(ec, m, p.view.versionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})
-	case others || objects.IsEnding(m.pod):
+	case m.Pod == nil:
+		p.create(ec, m, p.view.VersionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})
+	case others || objects.IsEnding(m.Pod):
 		// they must not vote
-	case m.leadsAlone():
+	case m.LeadsAlone():
 		p.recovered(m, loss)
-	case annotation.Of(m.pod, annotation.ForceNewCluster) != "true":
-		p.Do(objects.Stopping(m.pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
-	case objects.ImageIn(m.pod) == objects.NoImage && objects.HasStopped(m.pod):
-		p.setImage(ec, m.pod, p.view.versionFor(ec, m), "")
+	case annotation.Of(m.Pod, annotation.ForceNewCluster) != "true":
+		p.Do(objects.Stopping(m.Pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
+	case objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod):
+		p.setImage(ec, m.Pod, p.view.VersionFor(ec, m), "")
 	}
 }
 
 // recovered ends a recovery: from the next start on the member is one like any other.
-func (p *plan) recovered(m *member, loss *v1beta2.QuorumLoss) {
-	if annotation.Of(m.pod, annotation.ForceNewCluster) == "true" {
-		p.Do(loop.Patch{Object: m.pod, Part: "force", IfCurrent: true,
-			Metadata: map[string]any{"annotations": annotation.Named(m.pod, map[string]any{annotation.ForceNewCluster: "false"})}})
+func (p *plan) recovered(m *view.Member, loss *v1beta2.QuorumLoss) {
+	if annotation.Of(m.Pod, annotation.ForceNewCluster) == "true" {
+		p.Do(loop.Patch{Object: m.Pod, Part: "force", IfCurrent: true,
+			Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.ForceNewCluster: "false"})}})
 		return
 	}
-	p.memory.ClusterID = m.answer.Status.ClusterID.String()
+	p.memory.ClusterID = m.Answer.Status.ClusterID.String()
 	p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated = "", ""
-	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.answer.Status.Revision, Time: timeOf(p.view.now)}
+	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.Answer.Status.Revision, Time: timeOf(p.view.Now)}
 	p.memory.QuorumLoss = nil
 	p.claim("recovered")
 }

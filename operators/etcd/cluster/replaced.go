@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file is about the volumes of members that a restored cluster has replaced. Until that is
@@ -26,7 +27,7 @@ func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 func (p *plan) setAside(r *v1beta2.Restoring) bool {
 	all := true
 	for _, name := range r.Replaced {
-		if c := p.view.of(name).claim; c != nil && !objects.IsEnding(c) {
+		if c := p.view.Of(name).Claim; c != nil && !objects.IsEnding(c) {
 			all = false
 			p.Do(loop.Patch{
 				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
@@ -40,21 +41,21 @@ func (p *plan) setAside(r *v1beta2.Restoring) bool {
 // observeReplaced finds the replaced pods and volumes that the lists of the cache do not show: volumes
 // that were set aside and, when nothing else is missing, what has lost the label by which the cache
 // shows it.
-func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *observation) error {
+func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
 	under := ec.Status.Restoring
 	if under == nil || under.Phase != v1beta2.RestoreCompleting {
 		return nil
 	}
 	isLast := ec.Status.ReadyMembers >= ec.Spec.Size
 	for _, name := range under.Replaced {
-		if pod := (&corev1.Pod{}); isLast && seen.pods[name] == nil {
+		if pod := (&corev1.Pod{}); isLast && seen.Pods[name] == nil {
 			if found, err := observeHidden(ctx, r, ec, name, true, pod, seen); err != nil {
 				return err
 			} else if found {
-				seen.pods[name] = pod
+				seen.Pods[name] = pod
 			}
 		}
-		if !objects.HasVolumes(ec) || seen.claims[name] != nil {
+		if !objects.HasVolumes(ec) || seen.Claims[name] != nil {
 			continue
 		}
 		claim := &corev1.PersistentVolumeClaim{}
@@ -63,10 +64,10 @@ func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 		case err != nil:
 			return err
 		case found && annotation.Of(claim, annotation.KeptFor) == under.Seed:
-			seen.kept = append(seen.kept, name)
+			seen.Kept = append(seen.Kept, name)
 		case found && annotation.Of(claim, annotation.KeptFor) == "":
-			seen.claims[name] = claim
-			seen.unmarked = append(seen.unmarked, claim)
+			seen.Claims[name] = claim
+			seen.Unmarked = append(seen.Unmarked, claim)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file restores a backup. The cluster is replaced by one that begins with a new member, the
@@ -86,7 +87,7 @@ func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster) bool {
 
 // beginRestore claims the restore that is next, if there is one.
 func (p *plan) beginRestore(ec *v1beta2.EtcdCluster) bool {
-	next := p.view.restore
+	next := p.view.Restore
 	if next == nil {
 		return p.awaitRestore(ec)
 	}
@@ -99,7 +100,7 @@ func (p *plan) beginRestore(ec *v1beta2.EtcdCluster) bool {
 
 // begin claims a restore, with its seed.
 func (p *plan) begin(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
-	r.StartTime = timeOf(p.view.now)
+	r.StartTime = timeOf(p.view.Now)
 	p.memory.Restoring = r
 	p.nameSeed(ec, "")
 }
@@ -116,7 +117,7 @@ func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
 func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster) bool {
 	done := ec.Status.Restored
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !p.view.hasRestore(done.ID) {
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !p.view.HasRestore(done.ID) {
 		return false
 	}
 	p.activity, p.doing = "", ""
@@ -131,7 +132,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 		return true
 	}
 	p.later() // of the pod there are events
-	switch said := readSeed(p.view.seed); {
+	switch said := readSeed(p.view.Seed); {
 	case said.isLost:
 		p.nameSeed(ec, "the seed was lost")
 		return true
@@ -149,7 +150,7 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	default:
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
 		p.soon()
-		if r.Problem = p.view.keepsFromSwitch(ec); r.Problem == "" {
+		if r.Problem = keepsFromSwitch(&p.view, ec); r.Problem == "" {
 			p.startSwitch(r)
 			return true
 		}
@@ -160,8 +161,8 @@ func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 // cancel ends a restore that is not wanted any more, before the switch.
 func (p *plan) cancel(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	switch {
-	case r.Name != "" && !p.view.hasRestore(r.ID):
-		p.memory.Restored = p.view.restoredOf(r, "Cancelled: the EtcdRestore was deleted")
+	case r.Name != "" && !p.view.HasRestore(r.ID):
+		p.memory.Restored = restoredOf(&p.view, r, "Cancelled: the EtcdRestore was deleted")
 	case r.Name == "" && !answersLoss(ec, r):
 	default:
 		return false
@@ -181,36 +182,36 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 
 // fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
 func (p *plan) fail(r *v1beta2.Restoring, why string) {
-	p.memory.Restoring, p.memory.Restored = nil, p.view.restoredOf(r, why)
+	p.memory.Restoring, p.memory.Restored = nil, restoredOf(&p.view, r, why)
 	p.claim("restored")
 	p.soon()
 }
 
 // restoredOf is what status says of a restore that came to its end.
-func (v *view) restoredOf(r *v1beta2.Restoring, failure string) *v1beta2.Restored {
+func restoredOf(v *view.View, r *v1beta2.Restoring, failure string) *v1beta2.Restored {
 	return &v1beta2.Restored{
 		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
-		Time: timeOf(v.now),
+		Time: timeOf(v.Now),
 	}
 }
 
 // keepsFromSwitch is what the switch has to wait for; empty if for nothing. A member of which nobody
 // knows whether it runs could not be known to have stopped.
-func (v *view) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
+func keepsFromSwitch(v *view.View, ec *v1beta2.EtcdCluster) string {
 	switch loss := ec.Status.QuorumLoss; {
 	case loss != nil && loss.From != "":
 		return "waiting for the cluster to be started again from member " + loss.From
 	case ec.Status.ClusterID == "" && len(ec.Status.Founders) > 0 && loss == nil:
 		return "waiting for the cluster to be created"
 	}
-	for _, m := range v.present {
-		switch pod := m.pod; {
+	for _, m := range v.Present {
+		switch pod := m.Pod; {
 		case pod == nil:
 		case objects.IsEnding(pod):
-			return fmt.Sprintf("waiting for pod %s to end", m.name)
-		case objects.IsOver(pod) || objects.HasStopped(pod) || m.hasAnswered():
+			return fmt.Sprintf("waiting for pod %s to end", m.PodName)
+		case objects.IsOver(pod) || objects.HasStopped(pod) || m.HasAnswered():
 		default:
-			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", m.name)
+			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", m.PodName)
 		}
 	}
 	return ""
@@ -218,9 +219,9 @@ func (v *view) keepsFromSwitch(ec *v1beta2.EtcdCluster) string {
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
 func (p *plan) startSwitch(r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.now), p.view.revision
-	for _, m := range p.view.named {
-		r.LostRevision = max(r.LostRevision, m.was.Revision)
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.Now), p.view.Revision
+	for _, m := range p.view.Named {
+		r.LostRevision = max(r.LostRevision, m.Was.Revision)
 	}
 	p.claim("switching")
 }
@@ -228,8 +229,8 @@ func (p *plan) startSwitch(r *v1beta2.Restoring) {
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
 func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	p.soon()
-	said := readSeed(p.view.seed)
-	isLate := !p.view.now.Before(r.SwitchTime.Add(switchPatience))
+	said := readSeed(p.view.Seed)
+	isLate := !p.view.Now.Before(r.SwitchTime.Add(switchPatience))
 	if said.isLost || said.failed != "" || isLate {
 		why := "the seed was lost"
 		if isLate {
@@ -239,8 +240,8 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 		return
 	}
 	stopped := true
-	for _, m := range p.view.present {
-		switch pod := m.pod; {
+	for _, m := range p.view.Present {
+		switch pod := m.Pod; {
 		case pod == nil:
 		case objects.IsEnding(pod):
 			stopped = false
@@ -265,39 +266,39 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 // switched claims that the cluster is the seed's.
 func (p *plan) switched(r *v1beta2.Restoring) {
 	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", nil
-	for _, m := range p.view.present {
-		r.Replaced = append(r.Replaced, m.name)
+	for _, m := range p.view.Present {
+		r.Replaced = append(r.Replaced, m.PodName)
 	}
 	m := &p.memory
 	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil
 	if r.Name == "" {
-		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.now)}
+		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.Now)}
 	}
-	a := p.view.seed.answer
+	a := p.view.Seed.Answer
 	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
 	p.claim("switched")
 }
 
 // completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
 func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
-	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.hasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
+	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.HasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
 		if !p.setAside(r) {
 			p.soon()
 			return true // before anything begins that takes them for what is left of a failed try
 		}
 		p.fail(r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
-		p.memory.Restored.KeptPersistentVolumeClaims = p.view.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = p.view.Kept
 		return true
 	}
 	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
-	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.isWhole() && p.view.isReached() && p.view.isCurrent && !slices.ContainsFunc(p.view.strays, (*member).hasPod) && p.memory.MemberBeingAdded == "" &&
-		p.view.count(func(m *member) bool { return !m.isForeign() }) >= int(ec.Spec.Size)
+	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.IsWhole() && p.view.IsReached() && p.view.IsCurrent && !slices.ContainsFunc(p.view.Strays, (*view.Member).HasPod) && p.memory.MemberBeingAdded == "" &&
+		p.view.Count(func(m *view.Member) bool { return !m.IsForeign() }) >= int(ec.Spec.Size)
 	if !isComplete || r.KeepOld && !p.setAside(r) {
 		return false
 	}
-	p.memory.Restoring, p.memory.Restored = nil, p.view.restoredOf(r, "")
+	p.memory.Restoring, p.memory.Restored = nil, restoredOf(&p.view, r, "")
 	if r.KeepOld {
-		p.memory.Restored.KeptPersistentVolumeClaims = p.view.kept
+		p.memory.Restored.KeptPersistentVolumeClaims = p.view.Kept
 	}
 	p.claim("restored")
 	p.soon()

@@ -29,20 +29,20 @@ func anEtcdRestore() *v1beta2.EtcdRestore {
 }
 
 func (w *world) wants() *world {
-	w.seen.restore = anEtcdRestore()
-	w.seen.restores = []*v1beta2.EtcdRestore{w.seen.restore}
+	w.seen.Restore = anEtcdRestore()
+	w.seen.Restores = []*v1beta2.EtcdRestore{w.seen.Restore}
 	return w
 }
 
 func (w *world) unwants() *world {
-	w.seen.restores = nil
+	w.seen.Restores = nil
 	return w
 }
 
 // verifies is a world in which a restore has begun, with the fourth member for its seed.
 func (w *world) verifies() *world {
 	w.wants()
-	w.seen.restore, w.ec.Status.MemberNamesUsed = nil, 4
+	w.seen.Restore, w.ec.Status.MemberNamesUsed = nil, 4
 	w.ec.Status.Restoring = &v1beta2.Restoring{ID: "uid-of-mine", Name: "mine", Source: anEtcdRestore().Spec.RestoreSource, Seed: w.name(4), Phase: v1beta2.RestoreVerifying}
 	return w
 }
@@ -63,13 +63,13 @@ func (w *world) hasSeed(options ...seedOption) *world {
 		panic(err)
 	}
 	pod.UID, pod.Status.PodIP, pod.Spec.NodeName, pod.Spec.SchedulingGates = "pod-4", "10.0.0.4", "node", nil
-	w.seen.pods[pod.Name] = pod
+	w.seen.Pods[pod.Name] = pod
 	if objects.HasVolumes(w.ec) {
-		w.seen.claims[pod.Name] = objects.SeedClaim(w.ec, w.ec.Status.Restoring)
-		w.seen.claims[pod.Name].UID = "pod-4"
+		w.seen.Claims[pod.Name] = objects.SeedClaim(w.ec, w.ec.Status.Restoring)
+		w.seen.Claims[pod.Name].UID = "pod-4"
 	}
 	w.ec.Status.Restoring.SeedDataUID = "pod-4"
-	w.seen.answers[pod.Name] = session.Answer{Err: errors.New("refused")}
+	w.seen.Answers[pod.Name] = session.Answer{Err: errors.New("refused")}
 	for _, option := range options {
 		option(w, pod)
 	}
@@ -104,28 +104,28 @@ func fetched(_ *world, pod *corev1.Pod) {
 }
 
 func serving(w *world, pod *corev1.Pod) {
-	w.seen.answers[pod.Name] = session.Answer{
+	w.seen.Answers[pod.Name] = session.Answer{
 		Status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30, StorageVersion: "3.6.0"},
 		List:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{objects.PeerURLOf(w.ec, pod.Name)}}}},
 	}
 }
 
 func behind(w *world, pod *corev1.Pod) {
-	a := w.seen.answers[pod.Name]
+	a := w.seen.Answers[pod.Name]
 	a.Status.Revision = 29
-	w.seen.answers[pod.Name] = a
+	w.seen.Answers[pod.Name] = a
 }
 
 // runs has a container run, whatever its pod is to do.
 func (w *world) runs(n int64) *world {
-	w.seen.pods[w.name(n)].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	w.seen.Pods[w.name(n)].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	return w
 }
 
 // stops has members be stopped for the restore.
 func (w *world) stops(numbers ...int64) *world {
 	for _, n := range numbers {
-		pod := w.seen.pods[w.name(n)]
+		pod := w.seen.Pods[w.name(n)]
 		pod.Spec.Containers[0].Image, pod.Annotations[annotation.Image] = objects.NoImage, objects.NoImage
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName"}}}}
 		w.stoppedFor(n, w.name(4)).silences(n)
@@ -134,12 +134,12 @@ func (w *world) stops(numbers ...int64) *world {
 }
 
 func (w *world) stoppedFor(n int64, seed string) *world {
-	w.seen.pods[w.name(n)].Annotations[annotation.StoppedFor] = seed
+	w.seen.Pods[w.name(n)].Annotations[annotation.StoppedFor] = seed
 	return w
 }
 
 func (w *world) passes(d time.Duration) *world {
-	w.seen.now = w.seen.now.Add(d)
+	w.seen.Now = w.seen.Now.Add(d)
 	return w
 }
 
@@ -152,7 +152,7 @@ func (w *world) switched(options ...func(*world)) *world {
 	r.Phase, r.Replaced = v1beta2.RestoreCompleting, slices.Sorted(slices.Values([]string{w.name(1), w.name(2), w.name(3)}))
 	st.ClusterID, st.Founders = "5eed", nil
 	st.MemberList = []v1beta2.MemberStatus{{Name: r.Seed, ID: "4", DataUID: "pod-4", Version: "3.6.16"}}
-	w.seen.unmarked = append(w.seen.unmarked, w.seen.pods[r.Seed])
+	w.seen.Unmarked = append(w.seen.Unmarked, w.seen.Pods[r.Seed])
 	for _, option := range options {
 		option(w)
 	}
@@ -160,8 +160,8 @@ func (w *world) switched(options ...func(*world)) *world {
 }
 
 func (w *world) isMember() *world {
-	w.seen.unmarked, w.ec.Status.ReadyMembers = nil, 1
-	w.seen.reached[w.seen.pods[w.name(4)].UID] = true
+	w.seen.Unmarked, w.ec.Status.ReadyMembers = nil, 1
+	w.seen.Reached[w.seen.Pods[w.name(4)].UID] = true
 	return w
 }
 
@@ -172,13 +172,13 @@ func (w *world) isOver() *world {
 }
 
 func (w *world) hasOldSeed(n int64) *world {
-	w.seen.seeds = append(w.seen.seeds, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: w.name(n), UID: "old"}})
+	w.seen.Seeds = append(w.seen.Seeds, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: w.name(n), UID: "old"}})
 	return w
 }
 
 func (w *world) hasFailed() *world {
 	w.wants()
-	w.seen.restore = nil
+	w.seen.Restore = nil
 	w.ec.Status.Restored = &v1beta2.Restored{ID: "uid-of-mine", Name: "mine", FailureMessage: "Why: because"}
 	return w
 }

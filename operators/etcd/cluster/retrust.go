@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file is for Secrets of which all were replaced by those of another CA, at once. Etcd reads a
@@ -36,24 +37,24 @@ const (
 // retrust restarts members that have started with other CAs than there are now, and that nobody can
 // talk to any more. There is no quorum to wait for.
 func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
-	var cutOff []*member
+	var cutOff []*view.Member
 	renewed, proven, isLed := 0, 0, false
-	for _, m := range p.view.members {
-		if m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || errors.Is(m.answer.Err, session.ErrNoAddress) {
+	for _, m := range p.view.Members {
+		if m.IsForeign() || m.Pod == nil || objects.IsEnding(m.Pod) || errors.Is(m.Answer.Err, session.ErrNoAddress) {
 			continue
 		}
-		if m.needsRestart {
+		if m.NeedsRestart {
 			if isCutOff(ec, m) {
 				cutOff = append(cutOff, m)
 			}
 			continue
 		}
-		runs := objects.ImageIn(m.pod) != objects.NoImage && runsFor(m.pod, p.view.now) >= joinsWithin
+		runs := objects.ImageIn(m.Pod) != objects.NoImage && runsFor(m.Pod, p.view.Now) >= joinsWithin
 		switch {
-		case m.answer.Err == nil:
+		case m.Answer.Err == nil:
 			renewed, proven = renewed+1, proven+1
-			isLed = isLed || m.answer.Status.Leader != 0
-		case runs && errors.Is(m.answer.Err, members.ErrNotTrusted):
+			isLed = isLed || m.Answer.Status.Leader != 0
+		case runs && errors.Is(m.Answer.Err, members.ErrNotTrusted):
 			// It has started before its node had the Secrets: another one has to prove them.
 		case runs:
 			renewed, proven = renewed+1, proven+1
@@ -69,7 +70,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
 		return // until those that were restarted are back
-	case !isLed && (p.view.leaderless.IsZero() || p.view.now.Before(p.view.leaderless.Add(distrustLasts))):
+	case !isLed && (p.view.Leaderless.IsZero() || p.view.Now.Before(p.view.Leaderless.Add(distrustLasts))):
 		return
 	case renewed == 0 || isLed:
 		cutOff = cutOff[:1]
@@ -81,14 +82,14 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 
 // isCutOff says whether a member runs, and either it and the operator do not trust each other, or it has
 // no leader. The second says nothing where the CAs are the operator's own: it replaces them in steps.
-func isCutOff(ec *v1beta2.EtcdCluster, m *member) bool {
-	if m.pod == nil || objects.IsEnding(m.pod) {
+func isCutOff(ec *v1beta2.EtcdCluster, m *view.Member) bool {
+	if m.Pod == nil || objects.IsEnding(m.Pod) {
 		return false
 	}
-	if m.answer.Err != nil {
-		return errors.Is(m.answer.Err, members.ErrNotTrusted)
+	if m.Answer.Err != nil {
+		return errors.Is(m.Answer.Err, members.ErrNotTrusted)
 	}
-	return ec.Spec.TLS != nil && ec.Spec.TLS.Static != nil && m.answer.Status.Leader == 0
+	return ec.Spec.TLS != nil && ec.Spec.TLS.Static != nil && m.Answer.Status.Leader == 0
 }
 
 // runsFor is for how long the container has been running, as its node's clock has it; 0 if it does not.

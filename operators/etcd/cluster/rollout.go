@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/versions"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file changes members one at a time, each when all others follow the leader, and the
@@ -21,15 +22,15 @@ import (
 
 // rollOut takes the members to the version and the pods that the spec requests.
 func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.isCurrent {
+	if !p.view.IsCurrent {
 		return false
 	}
 	step, err := p.step()
 	if err != nil {
 		p.stall(reason.VersionRefused, "%v", err)
-		step = p.view.lowest()
+		step = p.view.Lowest()
 	}
-	if (step != p.view.lowest() || step != p.view.highest()) && p.prepare(ec, step) {
+	if (step != p.view.Lowest() || step != p.view.Highest()) && p.prepare(ec, step) {
 		return true
 	}
 	return p.changeOne(ec, step) || p.settleDowngrade(ec, step)
@@ -38,7 +39,7 @@ func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
 func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if m := p.view.of(p.memory.MemberBeingUpdated); !m.isMember || m.isComplete(ec, step) {
+	if m := p.view.Of(p.memory.MemberBeingUpdated); !m.IsMember || isComplete(m, ec, step) {
 		p.memory.MemberBeingUpdated = ""
 	}
 	next := p.nextToChange(ec, step)
@@ -50,39 +51,39 @@ func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	} else {
 		p.soon()
 	}
-	p.rolling(fmt.Sprintf("now %s: %s", next.name, whyChanged(next, objects.ImageOf(ec, step.String()))))
-	others := p.view.find(func(m *member) bool { return m.ID != next.ID && !m.isForeign() && !m.isSettled() })
+	p.rolling(fmt.Sprintf("now %s: %s", next.PodName, whyChanged(next, objects.ImageOf(ec, step.String()))))
+	others := p.view.Find(func(m *view.Member) bool { return m.ID != next.ID && !m.IsForeign() && !m.IsSettled() })
 	if others != nil {
-		if others.needsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
+		if others.NeedsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
 			p.restart(others, "to trust another CA: nobody can talk to it")
 			return true
 		}
-		p.doing += fmt.Sprintf(", waiting for member %s", others.name)
+		p.doing += fmt.Sprintf(", waiting for member %s", others.PodName)
 		return true
 	}
 	if p.memory.MemberBeingUpdated == "" {
-		p.memory.MemberBeingUpdated = next.name
+		p.memory.MemberBeingUpdated = next.PodName
 		p.claim("change")
 		return true
 	}
-	if next.ID == p.view.leader && p.moveLeader(ec) {
+	if next.ID == p.view.Leader && p.moveLeader(ec) {
 		return true
 	}
-	isSame := next.version == step
+	isSame := next.Version == step
 	switch image := objects.ImageOf(ec, step.String()); {
-	case next.needsRestart:
+	case next.NeedsRestart:
 		p.restart(next, "to trust another CA")
-	case objects.IsStopping(next.pod):
+	case objects.IsStopping(next.Pod):
 	case wasEdited(next):
-		p.setImage(ec, next.pod, step, "")
-	case objects.ImageIn(next.pod) == image:
-		p.Remove(next.pod, "spec.pod has changed")
-	case isSame && objects.ImageIn(next.pod) != objects.NoImage:
+		p.setImage(ec, next.Pod, step, "")
+	case objects.ImageIn(next.Pod) == image:
+		p.Remove(next.Pod, "spec.pod has changed")
+	case isSame && objects.ImageIn(next.Pod) != objects.NoImage:
 		p.restart(next, "with image "+image) // that it has would not tell when it runs
 	case isSame:
-		p.setImage(ec, next.pod, step, "")
+		p.setImage(ec, next.Pod, step, "")
 	default:
-		p.setImage(ec, next.pod, step, fmt.Sprintf("member %s changed from %s to %s", next.name, next.version, step))
+		p.setImage(ec, next.Pod, step, fmt.Sprintf("member %s changed from %s to %s", next.PodName, next.Version, step))
 	}
 	return true
 }
@@ -96,13 +97,13 @@ func (p *plan) rolling(what string) {
 
 // nextToChange is the member that is being changed or, if none is, the next that is not as it is to
 // be: one that is down anyway is first, the leader last.
-func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *member {
-	var next *member
-	for _, m := range p.view.members {
+func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *view.Member {
+	var next *view.Member
+	for _, m := range p.view.Members {
 		switch {
-		case m.isForeign() || m.pod == nil || objects.IsEnding(m.pod) || !m.differs(ec, step):
-		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.name:
-		case next == nil || !m.follows && next.follows || next.ID == p.view.leader && m.follows:
+		case m.IsForeign() || m.Pod == nil || objects.IsEnding(m.Pod) || !differs(m, ec, step):
+		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.PodName:
+		case next == nil || !m.Follows && next.Follows || next.ID == p.view.Leader && m.Follows:
 			next = m
 		}
 	}
@@ -110,24 +111,24 @@ func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *mem
 }
 
 // isComplete says whether a member is as it is to be, and follows the leader.
-func (m *member) isComplete(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	return m.isSettled() && !m.differs(ec, step)
+func isComplete(m *view.Member, ec *v1beta2.EtcdCluster, step versions.Version) bool {
+	return m.IsSettled() && !differs(m, ec, step)
 }
 
 // differs says whether a member's pod is not as it is to be.
-func (m *member) differs(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if objects.ImageIn(m.pod) != objects.ImageOf(ec, step.String()) || m.needsRestart || wasEdited(m) {
+func differs(m *view.Member, ec *v1beta2.EtcdCluster, step versions.Version) bool {
+	if objects.ImageIn(m.Pod) != objects.ImageOf(ec, step.String()) || m.NeedsRestart || wasEdited(m) {
 		return true
 	}
-	return objects.HasVolumes(ec) && m.claim != nil && annotation.Of(m.pod, annotation.Template) != objects.TemplateHash(ec)
+	return objects.HasVolumes(ec) && m.Claim != nil && annotation.Of(m.Pod, annotation.Template) != objects.TemplateHash(ec)
 }
 
 // whyChanged says why a member's pod is not as it is to be, if its version is.
-func whyChanged(m *member, image string) string {
+func whyChanged(m *view.Member, image string) string {
 	switch {
-	case m.needsRestart || objects.ImageIn(m.pod) == objects.NoImage:
+	case m.NeedsRestart || objects.ImageIn(m.Pod) == objects.NoImage:
 		return "it is restarted"
-	case objects.ImageIn(m.pod) != image || wasEdited(m):
+	case objects.ImageIn(m.Pod) != image || wasEdited(m):
 		return "its image is to be " + image
 	}
 	return "spec.pod has changed"
@@ -135,22 +136,17 @@ func whyChanged(m *member, image string) string {
 
 // wasEdited says whether the image of a member does not do, and is not the one that it is to have:
 // somebody has changed it in the pod. One that does is left as it is.
-func wasEdited(m *member) bool {
-	return objects.ImageOfContainer(m.pod) != objects.ImageIn(m.pod) && (objects.LacksImage(m.pod) || m.follows && m.version.String() != annotation.Of(m.pod, annotation.Version))
+func wasEdited(m *view.Member) bool {
+	return objects.ImageOfContainer(m.Pod) != objects.ImageIn(m.Pod) && (objects.LacksImage(m.Pod) || m.Follows && m.Version.String() != annotation.Of(m.Pod, annotation.Version))
 }
 
 // restart restarts the container of a member: it stops it here, and the next step has it start.
-func (p *plan) restart(m *member, why string) {
+func (p *plan) restart(m *view.Member, why string) {
 	annotations := map[string]any{}
-	if p.view.certs.CaHash != "" {
-		annotations[annotation.CA] = p.view.certs.CaHash
+	if p.view.Certs.CaHash != "" {
+		annotations[annotation.CA] = p.view.Certs.CaHash
 	}
-	p.Do(objects.Stopping(m.pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.name, why), annotations))
-}
-
-// isSettled says whether a member is as its pod says, and follows the leader.
-func (m *member) isSettled() bool {
-	return m.follows && m.pod != nil && !objects.IsEnding(m.pod) && m.version.String() == annotation.Of(m.pod, annotation.Version)
+	p.Do(objects.Stopping(m.Pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.PodName, why), annotations))
 }
 
 // awaitChanged waits for the member that was changed last.
@@ -160,7 +156,7 @@ func (p *plan) awaitChanged(step versions.Version) bool {
 		p.rolling("waiting for " + p.memory.MemberBeingUpdated)
 		return true
 	}
-	if p.view.find(func(m *member) bool { return !m.isForeign() && m.version != step }) == nil {
+	if p.view.Find(func(m *view.Member) bool { return !m.IsForeign() && m.Version != step }) == nil {
 		return false
 	}
 	p.soon()
@@ -182,12 +178,12 @@ func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, ver
 }
 
 // repairImage gives a member that does not start the image that the others have.
-func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *member) bool {
-	lowest := p.view.lowest()
-	if lowest.IsZero() || objects.ImageIn(m.pod) == objects.ImageOf(ec, lowest.String()) {
+func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *view.Member) bool {
+	lowest := p.view.Lowest()
+	if lowest.IsZero() || objects.ImageIn(m.Pod) == objects.ImageOf(ec, lowest.String()) {
 		return false
 	}
-	p.setImage(ec, m.pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.name))
+	p.setImage(ec, m.Pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.PodName))
 	p.soon()
 	return true
 }

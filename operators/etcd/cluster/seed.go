@@ -12,33 +12,34 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // createSeed creates the seed, and lets it go once status has recorded what has its data: one that is
 // created again by somebody who does not know that does not run.
 func (p *plan) createSeed(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
-	m := p.view.seed
-	version, pod := p.view.versionFor(ec, m).String(), m.pod
-	if m.isOnVolume && m.claim == nil {
+	m := p.view.Seed
+	version, pod := p.view.VersionFor(ec, m).String(), m.Pod
+	if m.IsOnVolume && m.Claim == nil {
 		p.Do(loop.Create{Object: objects.SeedClaim(ec, r), IfCurrent: true})
 	}
 	switch {
 	case pod == nil:
-		made, err := objects.SeedPod(ec, r, version, p.view.agentImage, p.view.certs)
+		made, err := objects.SeedPod(ec, r, version, p.view.AgentImage, p.view.Certs)
 		if err != nil {
 			r.Problem = err.Error()
 			return
 		}
 		p.Do(loop.Create{Object: made, IfCurrent: true})
-	case objects.IsEnding(pod) || m.data == "":
+	case objects.IsEnding(pod) || m.Data == "":
 	case objects.IsOver(pod):
 		p.Remove(pod, "it has ended")
 	case r.SeedDataUID == "":
-		r.SeedDataUID = m.data
+		r.SeedDataUID = m.Data
 		p.claim("seeded")
 	case pods.IsGated(pod, objects.Gate):
 		p.letGo(pod)
-	case !m.hasAnswered() && (pod.Spec.NodeName == "" || objects.LacksImage(pod)) &&
+	case !m.HasAnswered() && (pod.Spec.NodeName == "" || objects.LacksImage(pod)) &&
 		(objects.ImageIn(pod) != objects.ImageOf(ec, version) || annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec)):
 		p.Remove(pod, "it could not be started, and the spec has changed")
 	}
@@ -51,10 +52,10 @@ func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster) {
 	if st.ClusterID == "" && len(st.Founders) == 0 && st.Restoring == nil && st.Restored == nil {
 		return
 	}
-	for _, obj := range p.view.seeds {
+	for _, obj := range p.view.Seeds {
 		name := obj.GetName()
-		m := p.view.of(name)
-		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.isMember || m.was.Name != ""
+		m := p.view.Of(name)
+		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.IsMember || m.Was.Name != ""
 		if !isNamed && !objects.IsEnding(obj) {
 			p.Remove(obj, "it is the seed of a restore that is over")
 		}
@@ -71,28 +72,28 @@ func sameSource(a, b v1beta2.RestoreSource) bool {
 
 // hiddenSeed are the seed's pod and volume, as far as they have lost the label by which the cache shows
 // them.
-func (v *view) hiddenSeed() []client.Object {
+func hiddenSeed(v *view.View) []client.Object {
 	var all []client.Object
-	if v.seed == nil {
+	if v.Seed == nil {
 		return nil
 	}
-	if pod := v.seed.pod; pod != nil && pod.Labels[apply.ManagedByLabel] != objects.ManagedBy {
+	if pod := v.Seed.Pod; pod != nil && pod.Labels[apply.ManagedByLabel] != objects.ManagedBy {
 		all = append(all, pod)
 	}
-	if c := v.seed.claim; c != nil && c.Labels[apply.ManagedByLabel] != objects.ManagedBy {
+	if c := v.Seed.Claim; c != nil && c.Labels[apply.ManagedByLabel] != objects.ManagedBy {
 		all = append(all, c)
 	}
 	return all
 }
 
 // haveStopped says whether no replaced member runs, or can be started again.
-func (v *view) haveStopped(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
-	for _, m := range v.present {
-		isOld := slices.Contains(r.Replaced, m.name) || m.was.Name == "" && m.name != ec.Status.MemberBeingAdded
-		if m.pod == nil || !isOld || objects.IsOver(m.pod) {
+func haveStopped(v *view.View, ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+	for _, m := range v.Present {
+		isOld := slices.Contains(r.Replaced, m.PodName) || m.Was.Name == "" && m.PodName != ec.Status.MemberBeingAdded
+		if m.Pod == nil || !isOld || objects.IsOver(m.Pod) {
 			continue
 		}
-		if annotation.Of(m.pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(m.pod) != objects.NoImage || !objects.HasStopped(m.pod) {
+		if annotation.Of(m.Pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(m.Pod) != objects.NoImage || !objects.HasStopped(m.Pod) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/task"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // mostCrashes is how often etcd may end until it is clear that it cannot be started with the backup.
@@ -23,16 +24,16 @@ type seedWords struct {
 }
 
 // readSeed reads what the seed's pod says, and what its etcd answers.
-func readSeed(m *member) seedWords {
+func readSeed(m *view.Member) seedWords {
 	said := seedWords{}
-	if m.was.DataUID != "" && (m.data != m.was.DataUID || m.pod != nil && objects.IsOver(m.pod) && !m.isOnVolume) || m.claim != nil && objects.IsEnding(m.claim) {
+	if m.Was.DataUID != "" && (m.Data != m.Was.DataUID || m.Pod != nil && objects.IsOver(m.Pod) && !m.IsOnVolume) || m.Claim != nil && objects.IsEnding(m.Claim) {
 		said.isLost = true
 		return said
 	}
-	if m.pod == nil || objects.IsEnding(m.pod) {
+	if m.Pod == nil || objects.IsEnding(m.Pod) {
 		return said
 	}
-	out := job.ReadFetch(m.pod)
+	out := job.ReadFetch(m.Pod)
 	if out.Problem != nil {
 		said.problem = wordsOf(out.Problem)
 		if !out.Problem.Passes {
@@ -41,19 +42,19 @@ func readSeed(m *member) seedWords {
 		}
 	}
 	if out.State != job.Ended || out.Result == nil || out.Result.Fetched == nil {
-		if said.problem == "" && !m.podProblem.isStarting {
-			said.problem = m.podProblem.words
+		if said.problem == "" && !m.PodProblem.IsStarting {
+			said.problem = m.PodProblem.Words
 		}
 		return said
 	}
 	said.fetched = out.Result.Fetched
-	said.serves = m.leadsAlone() && m.answer.Status.ClusterID.String() == said.fetched.ClusterID && m.answer.Status.Revision >= said.fetched.Revision
+	said.serves = m.LeadsAlone() && m.Answer.Status.ClusterID.String() == said.fetched.ClusterID && m.Answer.Status.Revision >= said.fetched.Revision
 	if said.serves {
 		return said
 	}
-	said.problem = m.problem.words
-	for _, c := range m.pod.Status.ContainerStatuses {
-		if c.Name == objects.ContainerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.problem.isCrash {
+	said.problem = m.Problem.Words
+	for _, c := range m.Pod.Status.ContainerStatuses {
+		if c.Name == objects.ContainerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.Problem.IsCrash {
 			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
 		}
 	}

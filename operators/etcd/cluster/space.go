@@ -2,13 +2,12 @@ package cluster
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
-	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file resolves a full database, while nobody can write: one step at a time, with the members that
@@ -30,11 +29,11 @@ const emptyAgain = 10 * time.Minute
 
 // makeSpace resolves a full database.
 func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
-	leader := p.view.leading()
-	if leader == nil || !p.view.isCurrent {
+	leader := p.view.Leading()
+	if leader == nil || !p.view.IsCurrent {
 		return false
 	}
-	alarms, revision, full := p.view.alarms(members.NoSpace), leader.answer.Status.Revision, p.memory.FullDatabase
+	alarms, revision, full := p.view.Alarms(members.NoSpace), leader.Answer.Status.Revision, p.memory.FullDatabase
 	if len(alarms) == 0 {
 		p.noteRoom(revision)
 		return false
@@ -43,12 +42,12 @@ func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
 		return false
 	}
 	isFresh := full != nil && (full.ResolvedTime == nil ||
-		full.CompactedRevision == revision && p.view.now.Before(full.ResolvedTime.Add(emptyAgain)))
+		full.CompactedRevision == revision && p.view.Now.Before(full.ResolvedTime.Add(emptyAgain)))
 	next := p.nextToDefragment()
 	switch {
 	case !isFresh:
 		p.memory.FullDatabase = nil
-		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.answer.Status.DBSize))
+		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.Answer.Status.DBSize))
 	case next != nil:
 		p.defragment(next)
 	case full.ResolvedTime != nil:
@@ -68,25 +67,25 @@ func (p *plan) noteRoom(revision int64) {
 	switch {
 	case full == nil:
 	case full.ResolvedTime == nil:
-		full.ResolvedTime = timeOf(p.view.now)
-	case full.CompactedRevision == revision && p.view.now.Before(full.ResolvedTime.Add(emptyAgain)):
+		full.ResolvedTime = timeOf(p.view.Now)
+	case full.CompactedRevision == revision && p.view.Now.Before(full.ResolvedTime.Add(emptyAgain)):
 		// The next write says whether there is room.
-	case p.view.find(func(m *member) bool { return !p.isDefragmented(m) && (!m.follows || p.missedDefragmentation(m)) }) == nil:
+	case p.view.Find(func(m *view.Member) bool { return !p.isDefragmented(m) && (!m.Follows || p.missedDefragmentation(m)) }) == nil:
 		p.memory.FullDatabase = nil
 	}
 }
 
 // isDefragmented says whether a member was defragmented after the history was dropped, or is none of the operator's.
-func (p *plan) isDefragmented(m *member) bool {
+func (p *plan) isDefragmented(m *view.Member) bool {
 	full := p.memory.FullDatabase
-	return m.isForeign() || full != nil && slices.Contains(full.DefragmentedMembers, m.name)
+	return m.IsForeign() || full != nil && slices.Contains(full.DefragmentedMembers, m.PodName)
 }
 
 // nextToDefragment is the next member that is there, the leader last.
-func (p *plan) nextToDefragment() *member {
-	var next *member
-	for _, m := range p.view.members {
-		if m.follows && !p.isDefragmented(m) && (next == nil || next.ID == p.view.leader) {
+func (p *plan) nextToDefragment() *view.Member {
+	var next *view.Member
+	for _, m := range p.view.Members {
+		if m.Follows && !p.isDefragmented(m) && (next == nil || next.ID == p.view.Leader) {
 			next = m
 		}
 	}
@@ -95,15 +94,13 @@ func (p *plan) nextToDefragment() *member {
 
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
 // than the leader's.
-func (p *plan) missedDefragmentation(m *member) bool {
-	full, leader := p.memory.FullDatabase, p.view.leading()
+func (p *plan) missedDefragmentation(m *view.Member) bool {
+	full, leader := p.memory.FullDatabase, p.view.Leading()
 	return full != nil && full.ResolvedTime != nil && leader != nil && !p.isDefragmented(m) &&
-		m.answer.Status.DBSize >= worthFreeingPart*leader.answer.Status.DBSize
+		m.Answer.Status.DBSize >= worthFreeingPart*leader.Answer.Status.DBSize
 }
 
 const (
-	// defaultQuota is etcd's.
-	defaultQuota = 2 << 30
 	// fillsAtMost is how many bytes are written to a database in a second, at most. One that is at rest is
 	// looked at before it can be full, but not sooner than after shortestWake. An empty one of etcd's quota is
 	// left alone for restingWake all the same. Faster disks fill it sooner (BenchmarkGreatDatabase of package
@@ -114,28 +111,16 @@ const (
 
 // rests is for how long a cluster at rest is left alone. Nothing says that a database is full: it is seen
 // by asking.
-func (v *view) rests() time.Duration {
+func rests(v *view.View) time.Duration {
 	rest := restingWake
-	for _, m := range v.members {
-		if !m.hasAnswered() {
+	for _, m := range v.Members {
+		if !m.HasAnswered() {
 			continue
 		}
-		if quota := m.quota(); quota > 0 {
-			free := max(quota-m.answer.Status.DBSize, 0)
+		if quota := m.Quota(); quota > 0 {
+			free := max(quota-m.Answer.Status.DBSize, 0)
 			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
 		}
 	}
 	return rest
-}
-
-// quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
-func (m *member) quota() int64 {
-	quota := m.answer.Status.Quota
-	if quota == 0 && m.pod != nil {
-		quota, _ = strconv.ParseInt(objects.Variable(m.pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
-	}
-	if quota == 0 {
-		return defaultQuota
-	}
-	return quota
 }

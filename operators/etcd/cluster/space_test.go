@@ -115,8 +115,8 @@ func (w *world) defragments(n int64, ago time.Duration, own session.Maintenance)
 	if own.Member == "" {
 		own.Maintenance = *w.ec.Status.Maintenance
 	}
-	w.seen.maintenance = own
-	w.seen.answers[w.name(n)] = session.Answer{Err: session.ErrDefragmenting}
+	w.seen.Maintenance = own
+	w.seen.Answers[w.name(n)] = session.Answer{Err: session.ErrDefragmenting}
 	return w
 }
 
@@ -137,9 +137,9 @@ func TestMakesSpace(t *testing.T) {
 	all := []members.Alarm{{Member: 1, Type: members.NoSpace}, {Member: 3, Type: members.NoSpace}}
 	w := healthy(anEtcd(), 1, 2, 3)
 	raise := func(alarms ...members.Alarm) {
-		for name, a := range w.seen.answers {
+		for name, a := range w.seen.Answers {
 			a.Status.Alarms = alarms
-			w.seen.answers[name] = a
+			w.seen.Answers[name] = a
 		}
 	}
 	raise(all...)
@@ -148,16 +148,16 @@ func TestMakesSpace(t *testing.T) {
 		if p.Claim != "maintenance" || p.request != nil {
 			t.Fatalf("step %d: it does not say so before: %q, %v", step, w.doing(p), p.request)
 		}
-		w.stores(p).seen.maintenance = session.Maintenance{Maintenance: *p.memory.Maintenance}
+		w.stores(p).seen.Maintenance = session.Maintenance{Maintenance: *p.memory.Maintenance}
 		p = decide(w.ec, w.seen)
 		if diff := w.asked(p, want); diff != "" {
 			t.Fatalf("step %d (-want +got):\n%s", step, diff)
 		}
-		w.seen.maintenance.IsBegun = true
+		w.seen.Maintenance.IsBegun = true
 		if p = decide(w.ec, w.seen); p.request != nil || p.Claim != "" {
 			t.Errorf("step %d: it does not wait: %q, %v", step, w.doing(p), p.request)
 		}
-		w.seen.maintenance.IsOver = true
+		w.seen.Maintenance.IsOver = true
 	}
 	for _, alarm := range all {
 		p := decide(w.ec, w.seen)
@@ -178,9 +178,9 @@ func TestMakesSpace(t *testing.T) {
 		t.Errorf("full again, it does %q, and reports %v", w.doing(p), p.problem)
 	}
 	raise()
-	for name, a := range w.seen.answers {
+	for name, a := range w.seen.Answers {
 		a.Status.Revision = 51
-		w.seen.answers[name] = a
+		w.seen.Answers[name] = a
 	}
 	if p = decide(w.ec, w.seen); p.memory.FullDatabase != nil {
 		t.Errorf("after a write, status has %+v", p.memory.FullDatabase)

@@ -15,11 +15,12 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // summarize is the status of an EtcdCluster after a step. failure is what went wrong with the
 // step's writes, if something did.
-func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure error) v1beta2.EtcdClusterStatus {
+func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failure error) v1beta2.EtcdClusterStatus {
 	st := *next.memory.DeepCopy()
 	st.Renamed = false
 	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.Reason == apply.ReasonRefused {
@@ -42,12 +43,12 @@ func summarize(ec *v1beta2.EtcdCluster, seen observation, next *plan, failure er
 			st.Members.Unready = append(st.Members.Unready, m.Name)
 		}
 	}
-	if leader := next.view.leading(); leader != nil {
-		st.Leader = leader.shownName(ec)
+	if leader := next.view.Leading(); leader != nil {
+		st.Leader = leader.ShownName(ec)
 	} else {
 		st.Leader = ""
 	}
-	if lowest := next.view.lowest(); !lowest.IsZero() {
+	if lowest := next.view.Lowest(); !lowest.IsZero() {
 		st.CurrentVersion = lowest.String()
 	}
 	st.TargetVersion = next.target
@@ -65,10 +66,10 @@ func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatu
 	if next.memory.ClusterID == "" {
 		// Those that are there are counted: after that a founder is let go, and never created again.
 		for _, name := range next.memory.Founders {
-			m := next.view.of(name)
-			is := v1beta2.MemberStatus{Name: name, DataUID: cmp.Or(m.was.DataUID, m.data)}
-			if m.pod != nil {
-				is.Problem, starting[name] = m.podProblem.words, m.podProblem.isStarting
+			m := next.view.Of(name)
+			is := v1beta2.MemberStatus{Name: name, DataUID: cmp.Or(m.Was.DataUID, m.Data)}
+			if m.Pod != nil {
+				is.Problem, starting[name] = m.PodProblem.Words, m.PodProblem.IsStarting
 			}
 			if is.DataUID != "" {
 				list = append(list, is)
@@ -80,9 +81,9 @@ func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatu
 	for i, m := range ec.Status.MemberList {
 		order[m.Name] = i - len(ec.Status.MemberList) // before those that are new
 	}
-	for _, m := range next.view.members {
-		is := m.after(ec, next.view.isKnown)
-		starting[is.Name] = m.problem.isStarting
+	for _, m := range next.view.Members {
+		is := after(m, ec, next.view.IsKnown)
+		starting[is.Name] = m.Problem.IsStarting
 		list = append(list, is)
 	}
 	slices.SortStableFunc(list, func(a, b v1beta2.MemberStatus) int { return order[a.Name] - order[b.Name] })
@@ -90,28 +91,28 @@ func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatu
 }
 
 // after is what status says of a member after a step.
-func (m *member) after(ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.MemberStatus {
-	was := m.was
-	is := v1beta2.MemberStatus{Name: m.shownName(ec), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner, Alarms: m.alarms}
-	if m.isStarted() && m.ID != 0 {
+func after(m *view.Member, ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.MemberStatus {
+	was := m.Was
+	is := v1beta2.MemberStatus{Name: m.ShownName(ec), ID: was.ID, DataUID: was.DataUID, Version: was.Version, DBSize: was.DBSize, Revision: was.Revision, Learner: m.IsLearner, Alarms: m.Alarms}
+	if m.IsStarted() && m.ID != 0 {
 		is.ID = m.ID.String()
 	}
-	if is.DataUID == "" || isKnown && !m.isStarted() {
-		is.DataUID = m.data
+	if is.DataUID == "" || isKnown && !m.IsStarted() {
+		is.DataUID = m.Data
 	}
-	is.Ready = (m.follows || m.isProbed() || m.mayFollow && was.Ready) && !m.IsLearner
+	is.Ready = (m.Follows || m.IsProbed() || m.MayFollow && was.Ready) && !m.IsLearner
 	if !is.Ready {
-		is.Problem = m.problem.words
-		if m.IsLearner && m.follows {
+		is.Problem = m.Problem.Words
+		if m.IsLearner && m.Follows {
 			is.Problem = "it is a learner"
 		}
 	}
-	if !m.hasAnswered() {
+	if !m.HasAnswered() {
 		return is
 	}
-	is.Version, is.DBSize = m.answer.Status.Version, rounded(m.answer.Status.DBSize)
+	is.Version, is.DBSize = m.Answer.Status.Version, rounded(m.Answer.Status.DBSize)
 	if !same(was, is) {
-		is.Revision = m.answer.Status.Revision
+		is.Revision = m.Answer.Status.Revision
 	}
 	return is
 }
@@ -124,13 +125,13 @@ func same(was, is v1beta2.MemberStatus) bool {
 }
 
 // setConditions sets the conditions, and the phase of the CoreOS operator's API.
-func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen observation, next *plan, waiting string, failure error) {
+func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen view.Observation, next *plan, waiting string, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
 	p := firstProblem(ec, next, st, waiting, failure)
 	if p != nil {
 		conditions.MarkProblem(p)
 	} else {
-		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.budgets))
+		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.Budgets))
 	}
 	setAvailable(conditions, st, next)
 	for activity, reason := range map[string]string{
@@ -145,7 +146,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	slices.SortFunc(st.Conditions, byType)
 	st.Phase, st.Reason = v1beta2.PhaseRunning, ""
 	switch {
-	case p != nil && !p.Retriable && !next.view.hasQuorum && next.view.find((*member).refuses) == nil:
+	case p != nil && !p.Retriable && !next.view.HasQuorum && next.view.Find((*view.Member).Refuses) == nil:
 		st.Phase, st.Reason = v1beta2.PhaseFailed, p.Message
 	case st.ClusterID == "":
 		st.Phase = v1beta2.PhaseCreating
@@ -156,13 +157,13 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, next *plan) {
 	wasAvailable := meta.IsStatusConditionTrue(st.Conditions, v1beta2.ConditionAvailable)
 	switch {
-	case (next.view.hasQuorum || next.view.mayHaveQuorum && wasAvailable) && next.view.isReached():
+	case (next.view.HasQuorum || next.view.MayHaveQuorum && wasAvailable) && next.view.IsReached():
 		conditions.Set(v1beta2.ConditionAvailable, true, reason.Serving, "A quorum of members serves")
-	case next.view.hasQuorum:
+	case next.view.HasQuorum:
 		conditions.Set(v1beta2.ConditionAvailable, false, reason.NotReached, fmt.Sprintf("Members serve, and Service %q leads to none of them: no pod of theirs is ready", st.ServiceName))
-	case next.view.find((*member).isProbed) != nil:
+	case next.view.Find((*view.Member).IsProbed) != nil:
 		conditions.Set(v1beta2.ConditionAvailable, true, reason.Serving, "Pods of members are ready, which needs a quorum; etcd tells the operator no more")
-	case next.view.find((*member).refuses) != nil:
+	case next.view.Find((*view.Member).Refuses) != nil:
 		conditions.SetUnknown(v1beta2.ConditionAvailable, reason.Refused, "Etcd does not tell the operator, and no pod of a member is ready")
 	case st.ClusterID == "":
 		conditions.Set(v1beta2.ConditionAvailable, false, reason.Creating, "The cluster is being created")
@@ -232,11 +233,11 @@ func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem 
 // unreached reports a member that serves, and that clients do not get to: the kubelet has not found its
 // pod ready yet, or not any more.
 func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *status.Problem {
-	m := next.view.find(func(m *member) bool { return m.follows && m.isVoter() && !m.isForeign() && !m.isReached })
+	m := next.view.Find(func(m *view.Member) bool { return m.Follows && m.IsVoter() && !m.IsForeign() && !m.IsReached })
 	if m == nil {
 		return nil
 	}
-	return &status.Problem{Reason: reason.NotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.name, st.ServiceName), Retriable: true}
+	return &status.Problem{Reason: reason.NotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.PodName, st.ServiceName), Retriable: true}
 }
 
 // firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
@@ -257,7 +258,7 @@ func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string 
 }
 
 func full(next *plan) *status.Problem {
-	if len(next.view.alarms(members.NoSpace)) == 0 {
+	if len(next.view.Alarms(members.NoSpace)) == 0 {
 		return nil
 	}
 	return &status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}

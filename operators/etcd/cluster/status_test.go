@@ -23,11 +23,12 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // budgeted is a world with a PodDisruptionBudget of somebody else's.
 func budgeted(w *world, name string) *world {
-	w.seen.budgets = []string{name}
+	w.seen.Budgets = []string{name}
 	return w
 }
 
@@ -115,7 +116,7 @@ func TestStatus(t *testing.T) {
 			"Running; Ready False Recovering: Waiting for a quorum of members; Available True Serving",
 		},
 		"no quorum, of which nothing is known": {
-			healthy(anEtcd(served), 1, 2, 3).heard(lately, 1, 2, 3).hangs(2, 3),
+			healthy(anEtcd(served), 1, 2, 3).heard(view.Lately, 1, 2, 3).hangs(2, 3),
 			"Running; Ready False Recovering: Waiting for a quorum of members; member #2: it does not answer: no answer: context deadline exceeded; Available False NoQuorum",
 		},
 		"users are on": {
@@ -201,7 +202,7 @@ func TestReadyMembers(t *testing.T) {
 		"users are on":                       {healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3), 3},
 		"one has not answered for a moment":  {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3), 3},
 		"two have not answered for a moment": {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(2, 3), 3},
-		"one has not answered for long":      {healthy(anEtcd(served), 1, 2, 3).heard(lately, 1, 2, 3).hangs(3), 2},
+		"one has not answered for long":      {healthy(anEtcd(served), 1, 2, 3).heard(view.Lately, 1, 2, 3).hangs(3), 2},
 		"one that was not ready is silent":   {healthy(anEtcd(), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3), 2},
 		"one is silent, and its pod unready": {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).hangs(3).probesFail(3), 2},
 		"one refuses connections":            {healthy(anEtcd(served), 1, 2, 3).heard(5*time.Second, 1, 2, 3).silences(3), 2},
@@ -248,7 +249,7 @@ func TestRefusedWrite(t *testing.T) {
 }
 
 func (w *world) container(n int64, state, last corev1.ContainerState) *world {
-	pod := w.seen.pods[w.name(n)]
+	pod := w.seen.Pods[w.name(n)]
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.ContainerName, State: state, LastTerminationState: last, RestartCount: 5}}
 	return w
 }
@@ -263,7 +264,7 @@ func (w *world) crashes(n int64, said string) *world {
 }
 
 func (w *world) unschedulable(n int64, why string) *world {
-	pod := w.seen.pods[w.name(n)]
+	pod := w.seen.Pods[w.name(n)]
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why}}
 	return w
 }
@@ -280,17 +281,17 @@ func served(ec *v1beta2.EtcdCluster) {
 
 // heard has members that had a leader so long ago, and whose pods are ready.
 func (w *world) heard(ago time.Duration, numbers ...int64) *world {
-	w.seen.led = map[string]time.Time{}
+	w.seen.Led = map[string]time.Time{}
 	for _, n := range numbers {
-		w.seen.led[w.name(n)] = noon.Add(-ago)
-		w.seen.pods[w.name(n)].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		w.seen.Led[w.name(n)] = noon.Add(-ago)
+		w.seen.Pods[w.name(n)].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
 	return w
 }
 
 // probesFail has the node of a member find that it does not serve.
 func (w *world) probesFail(n int64) *world {
-	w.seen.pods[w.name(n)].Status.Conditions[0].Status = corev1.ConditionFalse
+	w.seen.Pods[w.name(n)].Status.Conditions[0].Status = corev1.ConditionFalse
 	return w
 }
 
@@ -320,19 +321,19 @@ func (w *world) refuses(numbers ...int64) *world {
 
 // podsOf has the pods be of a version.
 func (w *world) podsOf(version string) *world {
-	for _, pod := range w.seen.pods {
+	for _, pod := range w.seen.Pods {
 		pod.Annotations[annotation.Version] = version
 	}
 	return w
 }
 
 func (w *world) doubts(why string) *world {
-	w.seen.certs.Doubt = why
+	w.seen.Certs.Doubt = why
 	return w
 }
 
 func (w *world) taken(n int64) *world {
-	w.seen.taken = w.seen.pods[w.name(n)]
+	w.seen.Taken = w.seen.Pods[w.name(n)]
 	return w
 }
 
@@ -341,8 +342,8 @@ func (w *world) taken(n int64) *world {
 func TestForeignNames(t *testing.T) {
 	ec := anEtcd()
 	for name, want := range map[string]string{"by-hand": "by-hand", ec.Name + "-abcde": "2a", "": "2a"} {
-		m := &member{Member: members.Member{ID: 42, Name: name}}
-		if got := m.shownName(ec); got != want {
+		m := &view.Member{Member: members.Member{ID: 42, Name: name}}
+		if got := m.ShownName(ec); got != want {
 			t.Errorf("%q is shown as %q, want %q", name, got, want)
 		}
 	}
@@ -364,7 +365,7 @@ func TestObstacles(t *testing.T) {
 	} {
 		cell := func(obstacle string, failure error, put func(w *world, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (says []string)) {
 			w := phase.world()
-			pod, claim := w.seen.pods[w.name(phase.n)], w.seen.claims[w.name(phase.n)]
+			pod, claim := w.seen.Pods[w.name(phase.n)], w.seen.Claims[w.name(phase.n)]
 			isSeed := strings.HasPrefix(what, "restor")
 			says := put(w, pod, claim)
 			p := decide(w.ec, w.seen)

@@ -6,67 +6,46 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/versions"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file is about versions: which one members are changed to next, and what etcd needs before
 // the first of them has it.
 
-// lowest is the lowest version of the members, as far as they have one.
-func (v *view) lowest() versions.Version {
-	var lowest versions.Version
-	for _, m := range v.members {
-		if !m.version.IsZero() && (lowest.IsZero() || m.version.Less(lowest)) {
-			lowest = m.version
-		}
-	}
-	return lowest
-}
-
 // step is the version that members are changed to next.
 func (p *plan) step() (versions.Version, error) {
-	lowest, highest := p.view.lowest(), p.view.highest()
+	lowest, highest := p.view.Lowest(), p.view.Highest()
 	if lowest.IsZero() {
-		return p.view.wanted, nil
+		return p.view.Wanted, nil
 	}
 	p.target = ""
-	if highest != p.view.wanted || lowest != p.view.wanted {
-		p.target = p.view.wanted.String()
-		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, p.view.wanted)
+	if highest != p.view.Wanted || lowest != p.view.Wanted {
+		p.target = p.view.Wanted.String()
+		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, p.view.Wanted)
 	}
 	from := lowest
-	if p.view.wanted.Less(highest) {
+	if p.view.Wanted.Less(highest) {
 		from = highest // of a downgrade the slowest is the one that is still high
 	}
-	path, err := versions.Path(from, p.view.wanted)
+	path, err := versions.Path(from, p.view.Wanted)
 	if err != nil || len(path) == 0 {
-		return p.view.wanted, err
+		return p.view.Wanted, err
 	}
 	return path[0], nil
-}
-
-// highest is the highest version of the members.
-func (v *view) highest() versions.Version {
-	var highest versions.Version
-	for _, m := range v.members {
-		if highest.Less(m.version) {
-			highest = m.version
-		}
-	}
-	return highest
 }
 
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
 func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	highest := p.view.highest()
+	highest := p.view.Highest()
 	switch {
-	case p.view.leading() == nil:
+	case p.view.Leading() == nil:
 		return true
-	case p.view.find(func(m *member) bool { return m.version == step }) != nil:
+	case p.view.Find(func(m *view.Member) bool { return m.Version == step }) != nil:
 		return false // it is under way
 	case step.Minor() < highest.Minor():
 		return p.enableDowngrade(ec, step)
-	case step.Minor() == 7 && p.view.lowest().Minor() == 6:
+	case step.Minor() == 7 && p.view.Lowest().Minor() == 6:
 		return p.writeOut(ec)
 	}
 	return false
@@ -77,35 +56,35 @@ func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	to := step.MinorString()
 	p.soon()
-	if p.view.downgrading() != to {
+	if p.view.Downgrading() != to {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
-		if p.view.isWhole() && p.view.isStoredAs(p.view.highest().MinorString()) {
+		if p.view.IsWhole() && p.view.IsStoredAs(p.view.Highest().MinorString()) {
 			p.downgrade(ec, to)
 		}
 		return true
 	}
-	return !p.view.isStoredAs(to)
+	return !p.view.IsStoredAs(to)
 }
 
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
 // in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
 // makes them write out all their data, and to cancel it does so again.
 func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.isWhole() {
+	if !p.view.IsWhole() {
 		p.soon()
 		return true
 	}
 	p.doing += ", whose data is written out first"
-	switch downgrading, isPrepared := p.view.downgrading(), ec.Status.DataPreparedFor == "3.7"; {
-	case isPrepared && downgrading == "" && p.view.isStoredAs("3.6"):
+	switch downgrading, isPrepared := p.view.Downgrading(), ec.Status.DataPreparedFor == "3.7"; {
+	case isPrepared && downgrading == "" && p.view.IsStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
 		p.downgrade(ec, "")
 	case isPrepared:
 		// the format is being changed back
-	case downgrading == "" && p.view.isStoredAs("3.6"):
+	case downgrading == "" && p.view.IsStoredAs("3.6"):
 		p.downgrade(ec, "3.5")
-	case downgrading == "3.5" && p.view.isStoredAs("3.5"):
+	case downgrading == "3.5" && p.view.IsStoredAs("3.5"):
 		p.memory.DataPreparedFor = "3.7"
 		p.claim("prepared")
 	}
@@ -115,11 +94,11 @@ func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
 func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if p.memory.DataPreparedFor != "" && p.view.lowest().MinorString() == p.memory.DataPreparedFor {
+	if p.memory.DataPreparedFor != "" && p.view.Lowest().MinorString() == p.memory.DataPreparedFor {
 		p.memory.DataPreparedFor = ""
 	}
-	enabled, err := versions.ParseMinor(p.view.downgrading())
-	if err != nil || step.Minor() <= enabled || !p.view.isWhole() || p.view.lowest() != step {
+	enabled, err := versions.ParseMinor(p.view.Downgrading())
+	if err != nil || step.Minor() <= enabled || !p.view.IsWhole() || p.view.Lowest() != step {
 		return false
 	}
 	p.downgrade(ec, "")
@@ -133,19 +112,4 @@ func (p *plan) downgrade(ec *v1beta2.EtcdCluster, to string) {
 		why = "downgrade canceled"
 	}
 	p.askLeader(ec, why, members.Request{What: members.Downgrade, Version: to})
-}
-
-// downgrading is the version that a downgrade is enabled to; empty if none is.
-func (v *view) downgrading() string {
-	if m := v.leading(); m != nil {
-		return m.answer.Status.Downgrading
-	}
-	return ""
-}
-
-// isStoredAs says whether all members have their data in the format of a minor version.
-func (v *view) isStoredAs(minor string) bool {
-	return v.find(func(m *member) bool {
-		return !m.hasAnswered() || versions.MinorOf(m.answer.Status.StorageVersion) != minor
-	}) == nil
 }

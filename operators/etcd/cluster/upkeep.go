@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 const (
@@ -23,22 +24,22 @@ const (
 // keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
 // member at a time, the leader last, which hands over before.
 func (p *plan) keepUp(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.isWhole() || p.view.leading() == nil {
+	if !p.view.IsWhole() || p.view.Leading() == nil {
 		return false
 	}
-	var next *member
-	for _, m := range p.view.members {
-		if m.isForeign() || !paysToDefragment(m.answer.Status) && !p.missedDefragmentation(m) {
+	var next *view.Member
+	for _, m := range p.view.Members {
+		if m.IsForeign() || !paysToDefragment(m.Answer.Status) && !p.missedDefragmentation(m) {
 			continue
 		}
-		if next == nil || next.ID == p.view.leader {
+		if next == nil || next.ID == p.view.Leader {
 			next = m
 		}
 	}
 	if next == nil || p.hasFailedLately() {
 		return false
 	}
-	if next.ID == p.view.leader && p.moveLeader(ec) {
+	if next.ID == p.view.Leader && p.moveLeader(ec) {
 		return true
 	}
 	p.defragment(next)
@@ -53,30 +54,17 @@ func paysToDefragment(s members.Status) bool {
 
 // disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
 func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.isCurrent {
+	if !p.view.IsCurrent {
 		return false
 	}
-	for _, alarm := range p.view.alarms(members.Corrupt) {
-		if p.view.find(func(m *member) bool { return m.ID == alarm.Member }) == nil {
+	for _, alarm := range p.view.Alarms(members.Corrupt) {
+		if p.view.Find(func(m *view.Member) bool { return m.ID == alarm.Member }) == nil {
 			p.soon()
 			p.askLeader(ec, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
 			return true
 		}
 	}
 	return false
-}
-
-// alarms are the alarms of a type, as the leader has them.
-func (v *view) alarms(kind string) []members.Alarm {
-	var all []members.Alarm
-	if m := v.leading(); m != nil {
-		for _, alarm := range m.answer.Status.Alarms {
-			if alarm.Type == kind {
-				all = append(all, alarm)
-			}
-		}
-	}
-	return all
 }
 
 // growVolumes requests more storage for volumes that have less than the spec requests. Whether
@@ -89,8 +77,8 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 	if !ok {
 		return
 	}
-	for _, m := range p.view.present {
-		c := m.claim
+	for _, m := range p.view.Present {
+		c := m.Claim
 		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound {
 			continue
 		}
@@ -98,7 +86,7 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 		if has.Cmp(want) >= 0 {
 			continue
 		}
-		p.Do(loop.Patch{Object: c, Part: "grow", Why: fmt.Sprintf("volume of member %s grows from %s to %s", m.name, &has, &want),
+		p.Do(loop.Patch{Object: c, Part: "grow", Why: fmt.Sprintf("volume of member %s grows from %s to %s", m.PodName, &has, &want),
 			Spec: map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}})
 	}
 }

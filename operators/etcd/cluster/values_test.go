@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // TestValues: decide takes values, and returns values. A write of the loop has functions, and objects as what they are.
@@ -17,5 +18,5 @@ func TestValues(t *testing.T) {
 	testkit.RequireValues(t, []reflect.Type{
 		reflect.TypeFor[loop.Write](), reflect.TypeFor[error](), reflect.TypeFor[client.Object](),
 		reflect.TypeFor[runtime.Object](), reflect.TypeFor[runtime.ApplyConfiguration](),
-	}, reflect.TypeFor[observation](), reflect.TypeFor[plan](), reflect.TypeFor[session.Request]())
+	}, reflect.TypeFor[view.Observation](), reflect.TypeFor[plan](), reflect.TypeFor[session.Request]())
 }

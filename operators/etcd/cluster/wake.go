@@ -38,15 +38,15 @@ func (p *plan) lookAgain(after time.Duration) {
 
 // pace says when it is looked again: the longer the same has been waited for, the later.
 func (p *plan) pace(before session.Waiting) {
-	p.waiting = session.Waiting{What: p.outcome(), Since: p.view.now}
+	p.waiting = session.Waiting{What: p.outcome(), Since: p.view.Now}
 	if p.waiting.What == before.What {
 		p.waiting.Since = before.Since
 	}
 	if p.again > 0 {
-		waited := p.view.now.Sub(p.waiting.Since)
-		p.Wake(p.view.now.Add(max(p.again, min(waited/patiencePart, restingWake))))
+		waited := p.view.Now.Sub(p.waiting.Since)
+		p.Wake(p.view.Now.Add(max(p.again, min(waited/patiencePart, restingWake))))
 	}
-	p.Wake(p.view.now.Add(p.view.rests()))
+	p.Wake(p.view.Now.Add(rests(&p.view)))
 }
 
 // outcome is what was decided, in words.

@@ -20,20 +20,20 @@ func TestWaitingCostsLess(t *testing.T) {
 			wakes := func(what string, want time.Duration) {
 				t.Helper()
 				p := decide(w.ec, w.seen)
-				if got := p.WakeAt.Sub(w.seen.now); got != want {
+				if got := p.WakeAt.Sub(w.seen.Now); got != want {
 					t.Errorf("%s: looks again after %s, want %s", what, got, want)
 				}
-				w.seen.waiting = p.waiting
+				w.seen.Waiting = p.waiting
 			}
 			wakes("at first", tc.first)
-			began := w.seen.now
-			w.seen.now = began.Add(time.Second)
+			began := w.seen.Now
+			w.seen.Now = began.Add(time.Second)
 			wakes("after a second", tc.first)
-			w.seen.now = began.Add(80 * time.Second)
+			w.seen.Now = began.Add(80 * time.Second)
 			wakes("after 80 s", 10*time.Second)
-			w.seen.now = began.Add(10 * time.Hour)
+			w.seen.Now = began.Add(10 * time.Hour)
 			wakes("after a night", restingWake)
-			w.seen.waiting.What = "something else"
+			w.seen.Waiting.What = "something else"
 			wakes("when it is something else", tc.first)
 		})
 	}

@@ -1,0 +1,229 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/versions"
+)
+
+// Member is all that is known of a member, or of what may be one: what each of five says of it, joined once
+// (viewOf), and what follows from that. The seed of a restore is one, too.
+type Member struct {
+	// Member is what etcd's member list says; while nobody has one, what of it status remembers.
+	members.Member
+	// Was is what status says: empty if it does not have the member.
+	Was v1beta2.MemberStatus
+	// Pod and claim are nil if they are not there.
+	Pod   *corev1.Pod
+	Claim *corev1.PersistentVolumeClaim
+	// Answer is an error also if there was nobody to ask.
+	Answer session.Answer
+
+	// PodName is that of its pod; empty for one that the operator does not run.
+	PodName string
+	// IsMember says that it is in the member list, and isFounder that it is one of those that began.
+	IsMember, IsFounder bool
+	// Data is the UID of what would have its data now: of its volume if isOnVolume, or else of its pod. Status has
+	// that of what had it.
+	Data       string
+	IsOnVolume bool
+	// Follows says that it answers, and follows or is the leader, and isReached that the Service for
+	// clients leads to it.
+	Follows, IsReached bool
+	// MayFollow says that it had a leader some seconds ago, and is only not heard, or heard at another
+	// moment of an election than the others.
+	MayFollow bool
+	// NeedsRestart says that it has started with other CAs than there are now: etcd reads them only then.
+	NeedsRestart bool
+	// Version is that of its etcd: what it says or, while it does not answer, said last.
+	Version versions.Version
+	// Alarms are the types of those that are raised for it.
+	Alarms []string
+	// PodProblem is what keeps its pod from running, and problem what keeps it from serving.
+	PodProblem, Problem obstacle
+}
+
+// join puts together what is known of a member.
+func (v *View) join(ec *v1beta2.EtcdCluster, seen Observation, listed members.Member, name string) *Member {
+	m := &Member{Member: listed, PodName: name, Pod: seen.Pods[name], Claim: seen.Claims[name], Answer: session.Answer{Err: session.ErrNoAddress}}
+	if a, ok := seen.Answers[name]; ok {
+		m.Answer = a
+	}
+	if i := slices.IndexFunc(ec.Status.MemberList, func(known v1beta2.MemberStatus) bool { return known.Name == m.ShownName(ec) }); i >= 0 {
+		m.Was = ec.Status.MemberList[i]
+	}
+	m.IsFounder, m.IsOnVolume = slices.Contains(ec.Status.Founders, name), objects.HasVolumes(ec)
+	switch {
+	case m.IsOnVolume && m.Claim != nil:
+		m.Data = string(m.Claim.UID)
+	case !m.IsOnVolume && m.Pod != nil:
+		m.Data = string(m.Pod.UID)
+	}
+	m.Version, _ = versions.Parse(m.Was.Version) // none, if it has said nothing yet
+	if said, err := versions.Parse(m.Answer.Status.Version); m.HasAnswered() && err == nil {
+		m.Version = said
+	}
+	if m.Pod != nil {
+		m.IsReached = seen.Reached[m.Pod.UID]
+		m.NeedsRestart = seen.Certs.CaHash != "" && annotation.Of(m.Pod, annotation.CA) != seen.Certs.CaHash
+	}
+	isAsListed := m.Answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.Answer.Status.ID == m.ID && m.Answer.Status.Leader != 0
+	m.Follows = isAsListed && m.Answer.Status.Leader == v.Leader
+	m.MayFollow = !m.Follows && m.followedLately(seen) && (isAsListed || errors.Is(m.Answer.Err, context.DeadlineExceeded) || m.IsDefragmenting())
+	m.PodProblem = problemOfPod(m, seen.Now)
+	m.Problem = problemOf(m, seen.Certs.Doubt)
+	if name != "" {
+		v.Named[name] = m
+	}
+	return m
+}
+
+// asListed is what status remembers of etcd's member list.
+func asListed(known v1beta2.MemberStatus) members.Member {
+	// One that the operator does not run, and that has not started, is shown by its ID.
+	m := members.Member{ID: members.ParseID(cmp.Or(known.ID, known.Name)), IsLearner: known.Learner}
+	if known.ID != "" || known.DataUID != "" {
+		m.Name = known.Name // it may have started, so it counts as one that has
+	}
+	return m
+}
+
+// nameIn is the name that a member of etcd's list has; empty if the operator does not run it.
+func nameIn(ec *v1beta2.EtcdCluster, listed members.Member) string {
+	name := ""
+	for _, url := range listed.PeerURLs {
+		if host, ok := objects.MemberOfPeerURL(ec, url); ok {
+			name = host
+		}
+	}
+	return name
+}
+
+// ShownName is the name that status has for a member: the pod's, or for one that the operator
+// does not run the name or ID that etcd has. A name that one of the operator's own could have would
+// be taken for one: its pod would be looked for again and again.
+func (m *Member) ShownName(ec *v1beta2.EtcdCluster) string {
+	switch {
+	case m.PodName != "":
+		return m.PodName
+	case m.Name != "" && !objects.IsOurs(ec, m.Name):
+		return m.Name
+	}
+	return m.ID.String()
+}
+
+// IsForeign says that the operator does not run the member: its peer URL is somewhere else.
+func (m *Member) IsForeign() bool { return m.PodName == "" }
+
+// IsStarted says that the member has started once. Until then it has no data.
+func (m *Member) IsStarted() bool { return m.Name != "" }
+
+func (m *Member) IsVoter() bool { return !m.IsLearner }
+
+func (m *Member) HasPod() bool { return m.Pod != nil }
+
+func (m *Member) HasAnswered() bool { return m.Answer.Err == nil }
+
+// HasSpoken says that it answers as the member that it is: so it has started, and has data. The list
+// has the names of founders from the beginning.
+func (m *Member) HasSpoken() bool {
+	return m.IsStarted() && m.HasAnswered() && m.Answer.Status.ID == m.ID
+}
+
+// LeadsAlone says that it answers as the leader of a cluster that has no other member.
+func (m *Member) LeadsAlone() bool {
+	return m.Answer.HasList() && len(m.Answer.List.Members) == 1 && m.Answer.Status.Leader == m.Answer.Status.ID
+}
+
+// Refuses says that it does not tell the operator anything, because users are on.
+func (m *Member) Refuses() bool { return errors.Is(m.Answer.Err, members.ErrAuth) }
+
+// IsDefragmenting says that it is not asked, because it is being defragmented.
+func (m *Member) IsDefragmenting() bool { return errors.Is(m.Answer.Err, session.ErrDefragmenting) }
+
+// IsProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
+// The probe of the oldest versions says less.
+func (m *Member) IsProbed() bool {
+	return m.Refuses() && m.IsReached && objects.ServesMetrics(annotation.Of(m.Pod, annotation.Version))
+}
+
+// Lately is for how long what a member has said counts when it is not heard.
+const Lately = 10 * time.Second
+
+// followedLately says whether a member had a leader a short time ago, and its node does not say otherwise.
+func (m *Member) followedLately(seen Observation) bool {
+	return m.Pod != nil && !objects.IsEnding(m.Pod) && objects.IsReady(m.Pod) && seen.Now.Sub(seen.Led[m.PodName]) < Lately
+}
+
+// NeverRan says that a member is a founder that was not let go before the others formed the
+// cluster.
+func (m *Member) NeverRan() bool { return m.Was.DataUID == "" && m.IsFounder }
+
+// IsLost says whether the data of a member is gone: with its pod, where that had no volume, with
+// its volume, or by a defect of the disk. That it cannot be reached says nothing.
+func (m *Member) IsLost() bool {
+	switch {
+	case m.IsForeign() || !m.IsStarted():
+		return false
+	case m.Claim != nil && objects.IsEnding(m.Claim) && m.Pod == nil:
+		return true
+	case m.Pod == nil && m.Claim == nil:
+		return !m.NeverRan()
+	case m.Was.DataUID != "" && m.Data != m.Was.DataUID:
+		return true // what is there is not what had its data
+	case m.Pod == nil:
+		return false
+	case objects.IsOver(m.Pod) && !m.IsOnVolume:
+		return true
+	}
+	return slices.Contains(m.Alarms, members.Corrupt) || saysLost(m.Pod)
+}
+
+// alarmsOf are the types of the alarms that are raised for a member.
+func (v *View) alarmsOf(m *Member) []string {
+	var alarms []string
+	for _, other := range v.Members {
+		if !other.Follows {
+			continue
+		}
+		for _, alarm := range other.Answer.Status.Alarms {
+			if alarm.Member == m.ID && !slices.Contains(alarms, alarm.Type) {
+				alarms = append(alarms, alarm.Type)
+			}
+		}
+	}
+	slices.Sort(alarms)
+	return alarms
+}
+
+// defaultQuota is etcd's.
+const defaultQuota = 2 << 30
+
+// Quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
+func (m *Member) Quota() int64 {
+	quota := m.Answer.Status.Quota
+	if quota == 0 && m.Pod != nil {
+		quota, _ = strconv.ParseInt(objects.Variable(m.Pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
+	}
+	if quota == 0 {
+		return defaultQuota
+	}
+	return quota
+}
+
+// IsSettled says whether a member is as its pod says, and follows the leader.
+func (m *Member) IsSettled() bool {
+	return m.Follows && m.Pod != nil && !objects.IsEnding(m.Pod) && m.Version.String() == annotation.Of(m.Pod, annotation.Version)
+}
