@@ -319,7 +319,7 @@ uninstall: ## Remove the CRDs, and with them all objects of their kinds
 
 .PHONY: deploy
 deploy: ## Install CRDs, RBAC and the manager, with image $IMG
-	$(KUBECTL) kustomize $(CONFIG)/$(OVERLAY) | sed -E 's#(image|value): fairlead:dev#\1: $(IMG)#' | $(KUBECTL) apply --server-side -f -
+	KUBECTL=$(KUBECTL) hack/kustomize.sh $(CONFIG)/$(OVERLAY) $(IMG) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: ## Remove what deploy installed, and with the CRDs all objects of their kinds

@@ -27,7 +27,7 @@ elif [[ -n ${LOAD:-} ]]; then
 	$LOAD "$archives"/images/*.tar
 fi
 was_there=$(kubectl -n "$namespace" get --ignore-not-found -o name "$deployment")
-kubectl kustomize "$config" | sed -E "s#(image|value): fairlead:dev#\1: $image#" | kubectl apply --server-side -f - >/dev/null
+hack/kustomize.sh "$config" "$image" | kubectl apply --server-side -f - >/dev/null
 # The tag stays the same when the image changes, so nothing else restarts it.
 [[ -z $was_there ]] || kubectl -n "$namespace" rollout restart "$deployment" >/dev/null
 kubectl -n "$namespace" rollout status --timeout 10m "$deployment"

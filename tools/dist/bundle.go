@@ -76,7 +76,11 @@ func (r *release) bundle(operator string) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := r.build(path.Join(configOf(operator), "default"))
+	image, err := r.imageByDigest()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := r.build(path.Join(configOf(operator), "default"), image)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (r *release) bundle(operator string) (*bundle, error) {
 			}
 		}
 	}
-	if b.csv, err = r.csv(operator, t, objects, replaces, skipRange); err != nil {
+	if b.csv, err = r.csv(operator, t, objects, image, replaces, skipRange); err != nil {
 		return nil, err
 	}
 	csv, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b.csv)

@@ -58,7 +58,7 @@ func TestChartsRenderWhatKustomizeMakes(t *testing.T) {
 				},
 			} {
 				t.Run(path.Join(name, operator, overlay), func(t *testing.T) {
-					built, err := r.build(path.Join(configOf(operator), overlay))
+					built, err := r.build(path.Join(configOf(operator), overlay), r.image)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -86,10 +86,10 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 	// Several charts can be in one namespace.
 	selector := map[string]any{"app.kubernetes.io/name": chart, "control-plane": "controller-manager"}
 	labels := func(object *unstructured.Unstructured) {
-		setLabel(object, "control-plane", "controller-manager")
-		setLabel(object, "app.kubernetes.io/instance", "release")
-		setLabel(object, "app.kubernetes.io/managed-by", "Helm")
-		setLabel(object, "helm.sh/chart", chart+"-"+version)
+		set(object, "controller-manager", "metadata", "labels", "control-plane")
+		set(object, "release", "metadata", "labels", "app.kubernetes.io/instance")
+		set(object, "Helm", "metadata", "labels", "app.kubernetes.io/managed-by")
+		set(object, chart+"-"+version, "metadata", "labels", "helm.sh/chart")
 		unstructured.RemoveNestedField(object.Object, "metadata", "labels", componentLabel) // for kubectl -l
 	}
 	for _, object := range built {
@@ -97,19 +97,19 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 		case "Namespace":
 			continue // helm --create-namespace
 		case "CustomResourceDefinition":
-			setAnnotation(object, "helm.sh/resource-policy", "keep")
+			set(object, "keep", "metadata", "annotations", "helm.sh/resource-policy")
 		case "Deployment":
 			labels(object)
 			set(object, selector, "spec", "selector", "matchLabels")
 			set(object, selector, "spec", "template", "metadata", "labels")
-			if err := eachContainer(object, func(container map[string]any) {
-				watched := container["env"].([]any)[0].(map[string]any)
-				if watched["valueFrom"] != nil { // the namespace that it is in
-					delete(watched, "valueFrom")
-					watched["value"] = namespace
-				}
-			}); err != nil {
+			containers, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec", "containers")
+			if err != nil {
 				t.Fatal(err)
+			}
+			watched := containers.([]any)[0].(map[string]any)["env"].([]any)[0].(map[string]any)
+			if watched["valueFrom"] != nil { // the namespace that it is in
+				delete(watched, "valueFrom")
+				watched["value"] = namespace
 			}
 		case "Service":
 			labels(object)
@@ -131,7 +131,7 @@ func inChart(t *testing.T, built []*unstructured.Unstructured, chart, namespace,
 			set(object, object.GetName(), "spec", "policyName")
 		case "PrometheusRule", "ConfigMap": // in kustomize's, the name is of the operator that it is about
 			labels(object)
-			setLabel(object, "app.kubernetes.io/name", chart)
+			set(object, chart, "metadata", "labels", "app.kubernetes.io/name")
 		default:
 			labels(object)
 			// Releases in other namespaces have roles of their own.
@@ -255,7 +255,7 @@ func TestChartsOfOlderVersions(t *testing.T) {
 		if chart != "fairlead" {
 			operator = strings.TrimSuffix(chart, "-operator")
 		}
-		built, err := r.build(path.Join(configOf(operator), "default"))
+		built, err := r.build(path.Join(configOf(operator), "default"), r.image)
 		r.close()
 		if err != nil {
 			t.Fatal(err)

@@ -28,12 +28,9 @@ import (
 
 // csv is the ClusterServiceVersion: what kustomize makes, in the places that
 // OLM wants it in, and the texts.
-func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, replaces, skipRange string) (*v1alpha1.ClusterServiceVersion, error) {
+func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstructured, image, replaces, skipRange string,
+) (*v1alpha1.ClusterServiceVersion, error) {
 	number, err := semver.Parse(r.version)
-	if err != nil {
-		return nil, err
-	}
-	image, err := r.imageByDigest()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +80,7 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 	if skipRange != "" {
 		made.Annotations["olm.skipRange"] = skipRange
 	}
-	return made, addObjects(&made.Spec, objects, t, image)
+	return made, addObjects(&made.Spec, objects, t)
 }
 
 // addObjects puts what kustomize makes into a ClusterServiceVersion.
@@ -92,7 +89,7 @@ func (r *release) csv(operator string, t *texts, objects []*unstructured.Unstruc
 // for all namespaces ClusterRoles. What is never namespaced is apart; and what
 // is for the operator's own namespace, whatever it works for, is no permission
 // but a Role in the bundle.
-func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.Unstructured, t *texts, image string) error {
+func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.Unstructured, t *texts) error {
 	var manager, metrics v1alpha1.StrategyDeploymentPermissions
 	strategy := v1alpha1.StrategyDetailsDeployment{}
 	for _, object := range objects {
@@ -121,7 +118,7 @@ func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.
 			if err := typed(object, deployment); err != nil {
 				return err
 			}
-			strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, olmDeployment(deployment, t.Chart, image))
+			strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, olmDeployment(deployment, t.Chart))
 		}
 	}
 	strategy.Permissions = []v1alpha1.StrategyDeploymentPermissions{manager}
@@ -154,19 +151,15 @@ func installModes() []v1alpha1.InstallMode {
 // olmDeployment is the manager's Deployment. OLM says which namespaces to
 // watch; and as it installs many operators into one namespace, their pods need
 // labels that tell them apart.
-func olmDeployment(deployment *appsv1.Deployment, name, image string) v1alpha1.StrategyDeploymentSpec {
+func olmDeployment(deployment *appsv1.Deployment, name string) v1alpha1.StrategyDeploymentSpec {
 	pod := &deployment.Spec.Template
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
-		container.Image = image
 		for j := range container.Env {
-			switch variable := &container.Env[j]; variable.Name {
-			case "WATCH_NAMESPACE":
+			if variable := &container.Env[j]; variable.Name == "WATCH_NAMESPACE" {
 				*variable = corev1.EnvVar{Name: variable.Name, ValueFrom: &corev1.EnvVarSource{
 					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
 				}}
-			case agentImage:
-				variable.Value = image
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func TestCSV(t *testing.T) {
 		container := pod.Spec.Containers[0]
 		watch, agent := "", ""
 		for _, variable := range container.Env {
-			if variable.Name == agentImage {
+			if variable.Name == "ETCD_AGENT_IMAGE" {
 				agent = variable.Value
 			}
 			if variable.Name == "WATCH_NAMESPACE" && variable.ValueFrom != nil {
@@ -87,7 +87,7 @@ func TestCSV(t *testing.T) {
 			t.Errorf("WATCH_NAMESPACE is from %q", watch)
 		}
 		if runsEtcd := slices.Contains(container.Args, "etcd"); runsEtcd && agent != image || !runsEtcd && agent != "" {
-			t.Errorf("%s is %q, the manager's image %q", agentImage, agent, image)
+			t.Errorf("ETCD_AGENT_IMAGE is %q, the manager's image %q", agent, image)
 		}
 		if container.Image != image || len(container.Resources.Requests) == 0 {
 			t.Errorf("image %s, requests %v", container.Image, container.Resources.Requests)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
+	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -19,11 +19,7 @@ const (
 	versionAnnotation = "fairlead.example.com/version"
 	// By this label, kubectl's selectors can leave parts out, or take only them.
 	componentLabel = "app.kubernetes.io/component"
-	// An administrator can install these two parts by themselves.
-	crdComponent, userComponent = "crds", "users"
-	versionLabel                = "app.kubernetes.io/version"
-	// agentImage is the manager's variable with its own image.
-	agentImage = "ETCD_AGENT_IMAGE"
+	versionLabel   = "app.kubernetes.io/version"
 	// annotationLimit is how much kubectl apply can keep in its annotation.
 	annotationLimit = 262144
 )
@@ -44,7 +40,7 @@ func (r *release) writeYAML() error {
 			if _, err := os.Stat(filepath.Join(r.tree, folder)); os.IsNotExist(err) && overlay != "default" {
 				continue // older versions have no such overlay
 			}
-			objects, err := r.build(folder)
+			objects, err := r.build(folder, r.image)
 			if err != nil {
 				return err
 			}
@@ -71,12 +67,63 @@ func configOf(operator string) string {
 	return path.Join("operators", operator, "config")
 }
 
-// build runs kustomize on a folder of the source and puts in what depends on
-// the release: the image, and the version on every object.
-func (r *release) build(folder string) ([]*unstructured.Unstructured, error) {
+// overlay goes over a folder of the source, with what depends on the release: the image, in the manager's container and
+// in the variable that it knows its own by, and the version on every object. It says of which part of an install some are.
+var overlay = template.Must(template.New("kustomization.yaml").Parse(`
+resources: ["{{.Folder}}"]
+transformers:
+  - |-
+    apiVersion: builtin
+    kind: ImageTagTransformer
+    metadata: {name: image}
+    imageTag: {name: fairlead, newName: "{{.Repository}}", newTag: "{{.Tag}}"}
+    fieldSpecs:
+      - {kind: Deployment, path: "spec/template/spec/containers[]/image"}
+      - {kind: Deployment, path: "spec/template/spec/containers[]/env[]/value"}
+labels:
+  - pairs: {` + versionLabel + `: "{{.Version}}"}
+patches:
+  - target: {kind: CustomResourceDefinition}
+    patch: |-
+      apiVersion: any
+      kind: any
+      metadata:
+        name: any
+        labels: {` + componentLabel + `: crds}
+        annotations: {` + versionAnnotation + `: "{{.Version}}"}
+  - target: {kind: ClusterRole, name: .*-(editor|viewer)-role}
+    patch: |-
+      apiVersion: any
+      kind: any
+      metadata:
+        name: any
+        labels: {` + componentLabel + `: users}
+`))
+
+// build runs kustomize on a folder of the source, with the overlay and the manager's image.
+func (r *release) build(folder, image string) ([]*unstructured.Unstructured, error) {
+	root, err := os.MkdirTemp("", "fairlead-overlay-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(root) }()
+	below, err := pathBetween(root, filepath.Join(r.tree, folder))
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	repository, tag := splitImage(image)
+	if err := overlay.Execute(&text, map[string]string{
+		"Folder": filepath.ToSlash(below), "Repository": repository, "Tag": tag, "Version": r.version,
+	}); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(root, "kustomization.yaml"), text.Bytes(), 0o600); err != nil {
+		return nil, err
+	}
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // the namespace and the CRDs come first
-	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), filepath.Join(r.tree, folder))
+	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), root)
 	if err != nil {
 		return nil, err
 	}
@@ -90,76 +137,26 @@ func (r *release) build(folder string) ([]*unstructured.Unstructured, error) {
 		if err := object.UnmarshalJSON(content); err != nil {
 			return nil, err
 		}
-		setLabel(object, versionLabel, r.version)
-		switch object.GetKind() {
-		case "CustomResourceDefinition":
-			setLabel(object, componentLabel, crdComponent)
-			setAnnotation(object, versionAnnotation, r.version)
-			if err := smallEnough(object); err != nil {
-				return nil, err
-			}
-		case "ClusterRole":
-			if name := object.GetName(); strings.HasSuffix(name, "-editor-role") || strings.HasSuffix(name, "-viewer-role") {
-				setLabel(object, componentLabel, userComponent)
-			}
-		case "Deployment":
-			if err := eachContainer(object, func(container map[string]any) { setImage(container, r.image) }); err != nil {
-				return nil, err
-			}
+		if object.GetKind() == "CustomResourceDefinition" && len(content) >= annotationLimit {
+			return nil, fmt.Errorf("%s has %d bytes: kubectl apply takes less than %d", object.GetName(), len(content), annotationLimit)
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
 }
 
-// setImage sets the image of a manager, and what it knows it by.
-func setImage(container map[string]any, image string) {
-	container["image"] = image
-	variables, _ := container["env"].([]any)
-	for _, variable := range variables {
-		if v, ok := variable.(map[string]any); ok && v["name"] == agentImage {
-			v["value"] = image
+// pathBetween is the way from one folder to another: kustomize takes no absolute paths.
+func pathBetween(from, to string) (string, error) {
+	for _, folder := range []*string{&from, &to} {
+		full, err := filepath.Abs(*folder)
+		if err != nil {
+			return "", err
+		}
+		if *folder, err = filepath.EvalSymlinks(full); err != nil {
+			return "", err
 		}
 	}
-}
-
-// smallEnough says whether kubectl apply can keep the object in its annotation.
-func smallEnough(object *unstructured.Unstructured) error {
-	content, err := object.MarshalJSON()
-	if err == nil && len(content) >= annotationLimit {
-		err = fmt.Errorf("%s has %d bytes: kubectl apply takes less than %d", object.GetName(), len(content), annotationLimit)
-	}
-	return err
-}
-
-func eachContainer(deployment *unstructured.Unstructured, change func(map[string]any)) error {
-	fields := []string{"spec", "template", "spec", "containers"}
-	containers, _, err := unstructured.NestedSlice(deployment.Object, fields...)
-	if err != nil {
-		return err
-	}
-	for _, container := range containers {
-		change(container.(map[string]any))
-	}
-	return unstructured.SetNestedSlice(deployment.Object, containers, fields...)
-}
-
-func setLabel(object *unstructured.Unstructured, key, value string) {
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	object.SetLabels(labels)
-}
-
-func setAnnotation(object *unstructured.Unstructured, key, value string) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
+	return filepath.Rel(from, to)
 }
 
 // marshalAll is the objects as one YAML file.
