@@ -189,3 +189,23 @@ func TestChangelogSection(t *testing.T) {
 		t.Error("a version without a section is released")
 	}
 }
+
+// The changelog calls no version released that is not, nor the other way round. Of the newest it says nothing: it is on its way.
+func TestChangelogKnowsReleases(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repo, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, err := readReleases(filepath.Join(repo, "hack", "releases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := strings.Split(string(text), "\n## ")
+	for _, section := range sections[2:] {
+		version, about, _ := strings.Cut(section, "\n")
+		isReleased := slices.ContainsFunc(released, func(p past) bool { return p.version == version })
+		if isReleased == strings.HasPrefix(about, "Not released") {
+			t.Errorf("CHANGELOG.md and hack/releases do not agree on whether %s was released", version)
+		}
+	}
+}
