@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -24,8 +23,7 @@ var programs = []string{"fairlead", "fairlead-etcd-agent"}
 const (
 	// nonRoot is the user that the distroless images call nonroot.
 	nonRoot = "65532:65532"
-	// revisionKey is the label, and in an archive the annotation, that names the
-	// commit an image is built from.
+	// revisionKey is the label, and in an archive the annotation, that names the commit an image is built from.
 	revisionKey = "org.opencontainers.image.revision"
 	// runPackage has the variables that the linker sets.
 	runPackage = "example.com/fairlead/internal/kit/run"
@@ -50,7 +48,7 @@ func (r *release) imageArchive() string {
 	return path.Join(imagesFolder, "fairlead-v"+r.version+".tar")
 }
 
-// buildImage is the manager's image, and the SBOMs by their files.
+// buildImage is the manager's image, of which the release then knows the digest, and the SBOMs by their files.
 func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
 	temp, err := os.MkdirTemp("", "fairlead-image-")
 	if err != nil {
@@ -86,7 +84,9 @@ func (r *release) buildImage() (v1.ImageIndex, map[string][]byte, error) {
 			return nil, nil, err
 		}
 	}
-	return index, bills, nil
+	digest, err := index.Digest()
+	r.digest = digest.String()
+	return index, bills, err
 }
 
 // buildPrograms builds what is in the image into a folder; built is where each of them is.
@@ -114,70 +114,19 @@ func (r *release) programs() []string {
 	})
 }
 
-// imageByDigest is the manager's image as bundles name it: what is installed is
-// then what was built, and mirrors can hold it. It is the one in the output
-// folder if that is of the same commit, and else what building it would give.
+// imageByDigest is the manager's image as bundles name it: what is installed is then what was built, and mirrors can hold
+// it.
 func (r *release) imageByDigest() (string, error) {
 	if strings.Contains(r.image, "@") {
 		return r.image, nil
 	}
 	if r.digest == "" {
-		built, err := r.builtDigest()
-		if err != nil {
+		if _, _, err := r.buildImage(); err != nil {
 			return "", err
-		}
-		if r.digest = built; built == "" {
-			image, _, err := r.buildImage()
-			if err != nil {
-				return "", err
-			}
-			digest, err := image.Digest()
-			if err != nil {
-				return "", err
-			}
-			r.digest = digest.String()
 		}
 	}
 	repository, _ := splitImage(r.image)
 	return repository + "@" + r.digest, nil
-}
-
-// builtDigest is the digest of the image in the output folder, empty if there
-// is none of this commit.
-func (r *release) builtDigest() (string, error) {
-	if strings.HasSuffix(r.commit, "-dirty") || r.commit == unknownCommit {
-		return "", nil
-	}
-	in, err := os.Open(filepath.Join(r.out, filepath.FromSlash(r.imageArchive())))
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = in.Close() }()
-	folder, err := os.MkdirTemp("", "fairlead-built-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	if err := untar(in, folder); err != nil {
-		return "", err
-	}
-	content, err := layout.ImageIndexFromPath(folder)
-	if err != nil {
-		return "", err
-	}
-	manifest, err := content.IndexManifest()
-	if err != nil {
-		return "", err
-	}
-	for _, descriptor := range manifest.Manifests {
-		if descriptor.Annotations[revisionKey] == r.commit {
-			return descriptor.Digest.String(), nil
-		}
-	}
-	return "", nil
 }
 
 // compile builds a program: if it is to be published, the same bytes wherever it
