@@ -198,7 +198,7 @@ shellcheck: ## ShellCheck over the scripts; it is not built, and no part of ci: 
 	shellcheck hack/*.sh .ci/run
 
 .PHONY: vulncheck
-vulncheck: generators ## Name the known vulnerabilities that the code reaches; needs the Internet, and is no part of test
+vulncheck: generators ## Name the known vulnerabilities that the code reaches (minutes; no part of test)
 	hack/vulncheck.sh
 
 .PHONY: verify
@@ -379,6 +379,10 @@ COSIGN_KEY ?=
 COSIGN_PUBLIC_KEY ?=
 COSIGN_IDENTITY ?=
 COSIGN_ISSUER ?=
+
+.PHONY: vex
+vex: build-dist generators ## Which known vulnerabilities do not reach the image, and which do, as of today: dist/vex.json (minutes)
+	$(DIST) -govulncheck $(BIN)/govulncheck -vulnerabilities "$$(hack/vulnerabilities.sh)" vex
 
 .PHONY: sign
 sign: build-dist build-cosign ## Sign the release in dist/ and its published images, by $COSIGN_KEY or the OIDC token of a CI

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Names the known vulnerabilities that the code of each module reaches. The
-# database of them is on the Internet: without it nothing is checked, and that is
-# said.
+# Names the known vulnerabilities that the code of each module reaches. Without
+# a database of them nothing is checked, and that is said.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
+db=$(hack/vulnerabilities.sh) || exit 1
 found=0
 for module in . localcluster tools tools/dist tools/olm tools/dashboards; do
 	echo "== $module"
-	out=$(cd "$module" && "$OLDPWD/bin/govulncheck" ./... 2>&1)
+	out=$(cd "$module" && "$OLDPWD/bin/govulncheck" -db "$db" ./... 2>&1)
 	case $? in
 	0 | 3) ;;
 	*)

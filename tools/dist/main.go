@@ -25,10 +25,11 @@ const usage = `Usage: dist [flags] COMMAND
   image      the manager's image, and its SBOMs
   plugins    the plugin of kubectl as archives, and its manifests for Krew
   local      the manager's image as fairlead.tar, and manifests for kubectl apply, for a cluster that it is loaded into
-  release    all of these, a changelog and checksums
+  vex        which known vulnerabilities do not reach the manager's image, and which do, as of today
+  release    all of these but vex, a changelog and checksums
   push image|bundles|catalog
              publish the images that were made
-  sign       sign the files of the release, and the images that were pushed, with cosign
+  sign       sign the files of the release, and the images that were pushed with what there is to say of them, with cosign
   verify     check these signatures, and that the source makes the same files once more
 
 A VERSION of hack/releases is made from its commit, any other from the files here.
@@ -59,6 +60,8 @@ func run(args []string) error {
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "what the manager's image is for")
 	forPlugin := flags.String("plugin-platforms", pluginPlatforms, "what kubectl's plugin is for")
 	flags.StringVar(&o.pluginURL, "plugin-url", "", "where the plugin's archives will be downloaded from (default <repository>/releases/v<version>)")
+	flags.StringVar(&o.govulncheck, "govulncheck", "govulncheck", "vex: the program that looks for known vulnerabilities")
+	flags.StringVar(&o.vulnerabilities, "vulnerabilities", "", "vex: where its database is (default https://vuln.go.dev)")
 	flags.StringVar(&o.signer.cosign, "cosign", "cosign", "the program that signs and checks")
 	flags.StringVar(&o.signer.key, "key", "", "sign: the private key, verify: the public one, as cosign takes them (default: the OIDC token of a CI)")
 	flags.StringVar(&o.signer.identity, "identity", "", "verify: whose token it was, where there is no key")
@@ -91,6 +94,8 @@ func run(args []string) error {
 			return r.writeImage()
 		case "plugins":
 			return r.writePlugins()
+		case "vex":
+			return r.writeVEX()
 		case "local":
 			return r.writeLocal()
 		case "release":

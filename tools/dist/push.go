@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,31 +9,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
-
-// sbomType is the type of an SBOM, as a file and as an artifact in a registry.
-const sbomType = types.MediaType("application/spdx+json")
 
 // push publishes the archives of that name, with the credentials that docker
 // login or podman login left.
 func (o options) push(pattern string) error {
-	return o.eachImage(pattern, func(tag name.Tag, content v1.ImageIndex, descriptor v1.Descriptor) error {
-		if err := o.pushOne(tag, content, descriptor); err != nil {
+	return o.eachImage(pattern, func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
+		if err := remote.Push(tag, image, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 			return err
 		}
-		fmt.Printf("pushed %s@%s\n", tag, descriptor.Digest)
+		fmt.Printf("pushed %s@%s\n", tag, digest)
 		return nil
 	})
 }
 
 // eachImage calls do for each image in the archives of that name, and the tag that it is published under.
-func (o options) eachImage(pattern string, do func(name.Tag, v1.ImageIndex, v1.Descriptor) error) error {
+func (o options) eachImage(pattern string, do func(name.Tag, remote.Taggable, v1.Hash) error) error {
 	archives, err := filepath.Glob(filepath.Join(o.out, imagesFolder, pattern))
 	if err != nil {
 		return err
@@ -50,7 +42,7 @@ func (o options) eachImage(pattern string, do func(name.Tag, v1.ImageIndex, v1.D
 	return nil
 }
 
-func (o options) eachImageOf(archive string, do func(name.Tag, v1.ImageIndex, v1.Descriptor) error) error {
+func (o options) eachImageOf(archive string, do func(name.Tag, remote.Taggable, v1.Hash) error) error {
 	folder, err := os.MkdirTemp("", "fairlead-image-")
 	if err != nil {
 		return err
@@ -84,7 +76,16 @@ func (o options) eachImageOf(archive string, do func(name.Tag, v1.ImageIndex, v1
 		if err != nil {
 			return err
 		}
-		if err := do(tag, content, descriptor); err != nil {
+		var image remote.Taggable
+		if descriptor.MediaType.IsIndex() {
+			image, err = content.ImageIndex(descriptor.Digest)
+		} else {
+			image, err = content.Image(descriptor.Digest)
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(tag, image, descriptor.Digest); err != nil {
 			return err
 		}
 	}
@@ -100,60 +101,4 @@ func publishable(reference string) error {
 			"such as registry.example.com/you/fairlead", reference)
 	}
 	return nil
-}
-
-func (o options) pushOne(tag name.Tag, content v1.ImageIndex, descriptor v1.Descriptor) error {
-	auth := remote.WithAuthFromKeychain(authn.DefaultKeychain)
-	if descriptor.MediaType.IsImage() {
-		image, err := content.Image(descriptor.Digest)
-		if err != nil {
-			return err
-		}
-		return remote.Write(tag, image, auth)
-	}
-	index, err := content.ImageIndex(descriptor.Digest)
-	if err != nil {
-		return err
-	}
-	if err := remote.WriteIndex(tag, index, auth); err != nil {
-		return err
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return err
-	}
-	for _, image := range manifest.Manifests {
-		if err := o.pushSBOM(tag.Context(), image, auth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pushSBOM attaches the SBOM of one platform's image to it: registries list it
-// among the image's referrers.
-func (o options) pushSBOM(to name.Repository, image v1.Descriptor, auth remote.Option) error {
-	bill, err := os.ReadFile(filepath.Join(o.out, sbomFile(o.version, image.Platform)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	artifact, err := mutate.AppendLayers(
-		mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomType),
-		static.NewLayer(bill, sbomType))
-	if err != nil {
-		return err
-	}
-	image.Platform, image.Annotations = nil, nil
-	artifact, ok := mutate.Subject(artifact, image).(v1.Image)
-	if !ok {
-		return errors.New("the SBOM's manifest is no image")
-	}
-	digest, err := artifact.Digest()
-	if err != nil {
-		return err
-	}
-	return remote.Write(to.Digest(digest.String()), artifact, auth)
 }

@@ -77,8 +77,9 @@ func sums(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	delete(all, checksums)
-	delete(all, signature)
+	for _, other := range []string{checksums, signature, vexFile} {
+		delete(all, other)
+	}
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(all[name].content), name)

@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 const (
 	// signature is that of the checksums, and with them of every other file: a bundle of sigstore.
 	signature = checksums + ".sigstore.json"
 	// provenance says what the release was made from: a predicate of SLSA 1.0, which is also signed with each image.
-	provenance     = "provenance.json"
-	provenanceType = "slsaprovenance1"
+	provenance = "provenance.json"
 )
 
 // signer is who signs, or who is to have signed: by a key, or, without one, by the OIDC token of a CI.
@@ -55,23 +55,51 @@ func (s signer) run(verb string, args ...string) error {
 	return nil
 }
 
-// sign signs the checksums, and each image that was pushed with where it comes from.
+// sign signs the checksums, and each image that was pushed with what there is to say about it.
 func (o options) sign() error {
 	file := filepath.Join(o.out, checksums)
 	if err := o.signer.run("sign-blob", "--bundle", filepath.Join(o.out, signature), file); err != nil {
 		return err
 	}
-	return o.eachImage("*.tar", func(tag name.Tag, _ v1.ImageIndex, descriptor v1.Descriptor) error {
-		reference := tag.Context().Digest(descriptor.Digest.String()).String()
+	return o.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
+		reference := tag.Context().Digest(digest.String()).String()
 		if err := o.signer.run("sign", reference); err != nil {
 			return err
 		}
-		if err := o.signer.run("attest", "--type", provenanceType, "--predicate", filepath.Join(o.out, provenance), reference); err != nil {
+		return o.eachAttestation(tag, image, digest, func(image, about, file string) error {
+			fmt.Printf("signed %s, with its %s\n", image, filepath.Base(file))
+			return o.signer.run("attest", "--type", about, "--predicate", file, image)
+		})
+	})
+}
+
+// eachAttestation calls do for what is signed about an image: where it comes from; and of the manager's, which known
+// vulnerabilities do not reach it, if that has been found out, and what is in each platform's.
+func (o options) eachAttestation(tag name.Tag, image remote.Taggable, digest v1.Hash, do func(image, about, file string) error) error {
+	in := func(digest v1.Hash) string { return tag.Context().Digest(digest.String()).String() }
+	if err := do(in(digest), "slsaprovenance1", filepath.Join(o.out, provenance)); err != nil {
+		return err
+	}
+	index, ok := image.(v1.ImageIndex)
+	if !ok {
+		return nil
+	}
+	vex := filepath.Join(o.out, vexFile)
+	if _, err := os.Stat(vex); err == nil {
+		if err := do(in(digest), "openvex", vex); err != nil {
 			return err
 		}
-		fmt.Printf("signed %s, with its provenance\n", reference)
-		return nil
-	})
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return err
+	}
+	for _, one := range manifest.Manifests {
+		if err := do(in(one.Digest), "spdxjson", filepath.Join(o.out, sbomFile(o.version, one.Platform))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verify checks the signatures, and that the source makes the same files once more.
@@ -102,16 +130,14 @@ func (o options) verifySignatures() (string, error) {
 		return "", fmt.Errorf("the files in %s are not those that were signed: %w", o.out, err)
 	}
 	fmt.Printf("%d files are as they were signed\n", strings.Count(got, "\n"))
-	err = o.eachImage("*.tar", func(tag name.Tag, _ v1.ImageIndex, descriptor v1.Descriptor) error {
-		reference := tag.Context().Digest(descriptor.Digest.String()).String()
-		if err := o.signer.run("verify", reference); err != nil {
+	err = o.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
+		if err := o.signer.run("verify", tag.Context().Digest(digest.String()).String()); err != nil {
 			return err
 		}
-		if err := o.signer.run("verify-attestation", "--type", provenanceType, reference); err != nil {
-			return err
-		}
-		fmt.Printf("%s is signed, with its provenance\n", reference)
-		return nil
+		return o.eachAttestation(tag, image, digest, func(image, about, file string) error {
+			fmt.Printf("%s is signed, with its %s\n", image, filepath.Base(file))
+			return o.signer.run("verify-attestation", "--type", about, image)
+		})
 	})
 	return string(want), err
 }

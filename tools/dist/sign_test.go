@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -11,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 // What was signed is found to be so, and nothing else is: another file, another image, another's key.
@@ -50,6 +53,19 @@ func TestSign(t *testing.T) {
 		}
 	}
 	write("a program")
+	_, index := imageFor(t, "amd64", "arm64")
+	if err := r.writeArchive(r.imageArchive(), r.image, index); err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string]string{
+		sbomFile(current, &v1.Platform{OS: "linux", Architecture: "amd64"}): `{"spdxVersion": "SPDX-2.3"}`,
+		sbomFile(current, &v1.Platform{OS: "linux", Architecture: "arm64"}): `{"spdxVersion": "SPDX-2.3"}`,
+		vexFile: `{"@context": "https://openvex.dev/ns/v0.2.0"}`,
+	} {
+		if err := r.write(file, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, step := range []func() error{
 		r.writeProvenance, r.writeChecksums, func() error { return o.push("*.tar") }, o.sign,
 	} {
@@ -74,6 +90,7 @@ func TestSign(t *testing.T) {
 		}
 	}
 	check("", "mine.pub")
+	signs(t, o, map[string]int{"slsaprovenance1": 2, "spdxjson": 2, "openvex": 1})
 	check("cosign verify-blob", "theirs.pub")
 	write("another program")
 	check("there, and not signed", "mine.pub")
@@ -88,6 +105,35 @@ func TestSign(t *testing.T) {
 	check("cosign verify:", "mine.pub")
 	if again, err := os.ReadFile(archive); err != nil || bytes.Equal(again, signed) {
 		t.Errorf("the archives do not differ: %v", err)
+	}
+}
+
+// signs counts what is signed about the images in the registry, by cosign alone.
+func signs(t *testing.T, o options, want map[string]int) {
+	t.Helper()
+	got := map[string]int{}
+	err := o.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
+		digests := []v1.Hash{digest}
+		if index, ok := image.(v1.ImageIndex); ok {
+			manifest, err := index.IndexManifest()
+			if err != nil {
+				return err
+			}
+			for _, one := range manifest.Manifests {
+				digests = append(digests, one.Digest)
+			}
+		}
+		for _, digest := range digests {
+			for about := range want {
+				if o.signer.run("verify-attestation", "--type", about, tag.Context().Digest(digest.String()).String()) == nil {
+					got[about]++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("signed about the images: %v, want %v: %v", got, want, err)
 	}
 }
 

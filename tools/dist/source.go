@@ -31,7 +31,9 @@ type options struct {
 	// pluginURL is where the plugin's archives will be downloaded from.
 	pluginURL       string
 	pluginPlatforms []string
-	signer          signer
+	// govulncheck is the program, vulnerabilities the address of its database.
+	govulncheck, vulnerabilities string
+	signer                       signer
 }
 
 // release is one version to be made, and where it is made from.
