@@ -77,7 +77,7 @@ func sums(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, other := range []string{checksums, signature, vexFile} {
+	for _, other := range []string{checksums, checksums + signature, vexFile, vexFile + signature} {
 		delete(all, other)
 	}
 	var list strings.Builder

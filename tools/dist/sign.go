@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// signature is that of the checksums, and with them of every other file: a bundle of sigstore.
-	signature = checksums + ".sigstore.json"
+	// signature ends the name of the signature of a file: a bundle of sigstore.
+	signature = ".sigstore.json"
 	// provenance says what the release was made from: a predicate of SLSA 1.0, which is also signed with each image.
 	provenance = "provenance.json"
 )
@@ -57,9 +57,10 @@ func (s signer) run(verb string, args ...string) error {
 
 // sign signs the checksums, and each image that was pushed with what there is to say about it.
 func (o options) sign() error {
-	file := filepath.Join(o.out, checksums)
-	if err := o.signer.run("sign-blob", "--bundle", filepath.Join(o.out, signature), file); err != nil {
-		return err
+	for _, file := range o.signedFiles() {
+		if err := o.signer.run("sign-blob", "--bundle", file+signature, file); err != nil {
+			return err
+		}
 	}
 	return o.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
 		reference := tag.Context().Digest(digest.String()).String()
@@ -73,6 +74,16 @@ func (o options) sign() error {
 	})
 }
 
+// signedFiles are signed by themselves: the checksums, and with them every file that they list, and vexFile if it is there.
+func (o options) signedFiles() []string {
+	files := []string{filepath.Join(o.out, checksums)}
+	vex := filepath.Join(o.out, vexFile)
+	if _, err := os.Stat(vex); err == nil {
+		files = append(files, vex)
+	}
+	return files
+}
+
 // eachAttestation calls do for what is signed about an image: where it comes from; and of the manager's, which known
 // vulnerabilities do not reach it, if that has been found out, and what is in each platform's.
 func (o options) eachAttestation(tag name.Tag, image remote.Taggable, digest v1.Hash, do func(image, about, file string) error) error {
@@ -84,8 +95,7 @@ func (o options) eachAttestation(tag name.Tag, image remote.Taggable, digest v1.
 	if !ok {
 		return nil
 	}
-	vex := filepath.Join(o.out, vexFile)
-	if _, err := os.Stat(vex); err == nil {
+	if vex := filepath.Join(o.out, vexFile); slices.Contains(o.signedFiles(), vex) {
 		if err := do(in(digest), "openvex", vex); err != nil {
 			return err
 		}
@@ -114,11 +124,12 @@ func (r *release) verify() error {
 // verifySignatures checks those of the files in the output folder, whose checksums it returns, and of the images in the
 // registry.
 func (o options) verifySignatures() (string, error) {
-	file := filepath.Join(o.out, checksums)
-	if err := o.signer.run("verify-blob", "--bundle", filepath.Join(o.out, signature), file); err != nil {
-		return "", err
+	for _, file := range o.signedFiles() {
+		if err := o.signer.run("verify-blob", "--bundle", file+signature, file); err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
 	}
-	want, err := os.ReadFile(file)
+	want, err := os.ReadFile(filepath.Join(o.out, checksums))
 	if err != nil {
 		return "", err
 	}

@@ -99,10 +99,16 @@ func TestSign(t *testing.T) {
 	if err := r.writeChecksums(); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.signer.run("sign-blob", "--bundle", filepath.Join(o.out, signature), filepath.Join(o.out, checksums)); err != nil {
+	sums := filepath.Join(o.out, checksums)
+	if err := o.signer.run("sign-blob", "--bundle", sums+signature, sums); err != nil {
 		t.Fatal(err)
 	}
 	check("cosign verify:", "mine.pub")
+	// It is in no checksums, and signed all the same.
+	if err := r.write(vexFile, []byte(`{"statements": []}`)); err != nil {
+		t.Fatal(err)
+	}
+	check(vexFile, "mine.pub")
 	if again, err := os.ReadFile(archive); err != nil || bytes.Equal(again, signed) {
 		t.Errorf("the archives do not differ: %v", err)
 	}
