@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -69,6 +70,13 @@ func TestNodes(t *testing.T) {
 			eventually(t, ip+" answers", func() bool { return c.nodePort(ip) })
 		}
 	})
+	t.Run("a volume of the class shared, on any node", func(t *testing.T) {
+		c.apply(shared)
+		c.once("localcluster-2", "echo written > /data/file")
+		if got := c.once("localcluster-3", "cat /data/file"); got != "written\n" {
+			t.Errorf("what another node wrote is %q", got)
+		}
+	})
 	t.Run("a node that is paused does not answer, and goes on later", func(t *testing.T) {
 		c.run("node", "--dir", c.dir, "localcluster-2", "pause")
 		if got := c.fetch(first, second.ip); got != "" {
@@ -103,6 +111,25 @@ func TestNodes(t *testing.T) {
 		eventually(t, "pods reach each other as before", func() bool {
 			return c.fetch(first, third.ip) == third.name && c.fetch(third, second.ip) == second.name
 		})
+	})
+	t.Run("a node whose Node was deleted while it was off registers again", func(t *testing.T) {
+		c.run("node", "--dir", c.dir, "localcluster-3", "off")
+		c.kubectl("delete", "node", "localcluster-3")
+		c.run("node", "--dir", c.dir, "localcluster-3", "on")
+		c.wait(10*time.Second, "wait", "--for=condition=Ready", "node/localcluster-3")
+		got := c.once("localcluster-3", "until timeout 2 wget -qO- http://spread.default.svc.cluster.local; do sleep 0.1; done; cat /data/file")
+		if !strings.HasPrefix(got, "spread-") || !strings.HasSuffix(got, "\nwritten\n") {
+			t.Errorf("a pod on it says %q", got)
+		}
+	})
+	t.Run("a volume that is deleted leaves no folder", func(t *testing.T) {
+		pv := c.kubectl("get", "pvc", "shared", "-o", "jsonpath={.spec.volumeName}")
+		folders := filepath.Join(c.dir, "nodes", "*", "var/lib/volumes", pv)
+		if found, _ := filepath.Glob(folders); len(found) != 1 {
+			t.Errorf("the volume has the folders %v", found)
+		}
+		c.kubectl("delete", "pvc/shared")
+		eventually(t, "none is left", func() bool { found, _ := filepath.Glob(folders); return len(found) == 0 })
 	})
 	t.Run("the first node cannot be switched off", func(t *testing.T) {
 		out, err := exec.Command(program, "node", "--dir", c.dir, "localcluster", "off").CombinedOutput()
@@ -161,6 +188,16 @@ func podOn(t *testing.T, pods []pod, node string) pod {
 func (c *testCluster) fetch(from pod, host string) string {
 	answer, _ := c.command("exec", from.name, "--", "timeout", "2", "wget", "-qO-", "http://"+host).Output()
 	return strings.TrimSpace(string(answer))
+}
+
+// once is what a shell's command says in a pod on a node that has the volume of
+// the claim named shared.
+func (c *testCluster) once(node, command string) string {
+	c.t.Helper()
+	c.apply(fmt.Sprintf(once, node, command))
+	c.wait(30*time.Second, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/once")
+	defer c.kubectl("delete", "pod/once", "--now")
+	return c.kubectl("logs", "once")
 }
 
 // nodePort says whether a node's answers the host.
@@ -236,4 +273,28 @@ spec:
   volumeClaimTemplates:
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+
+const shared = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {storageClassName: shared, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+
+const once = `
+apiVersion: v1
+kind: Pod
+metadata: {name: once}
+spec:
+  restartPolicy: Never
+  nodeSelector: {kubernetes.io/hostname: %s}
+  securityContext: {runAsUser: 65532, fsGroup: 65532}
+  containers:
+  - name: once
+    image: busybox
+    imagePullPolicy: IfNotPresent
+    command: [sh, -c, %q]
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: shared}}]
 `

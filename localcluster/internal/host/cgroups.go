@@ -34,6 +34,16 @@ func (e Entry) CreateCgroups() error {
 	return nil
 }
 
+// RenewCgroup leaves a node's cgroup folder empty, as a machine that has lost its
+// power does. A kubelet that starts with those of dead containers looks for each of
+// them for three seconds before it registers its node.
+func RenewCgroup(name string) error {
+	if err := removeCgroups(name); err != nil {
+		return err
+	}
+	return createCgroup(name)
+}
+
 func createCgroup(name string) error {
 	var fsType unix.Statfs_t
 	if err := unix.Statfs(cgroupRoot, &fsType); err != nil {

@@ -158,7 +158,7 @@ func (s *supervisor) off(n *further) error {
 		return fmt.Errorf("kill %s: %w", n.name(), err)
 	}
 	<-gone
-	return nil
+	return host.RenewCgroup(n.spec.self().Cgroup)
 }
 
 func (s *supervisor) on(n *further) error {

@@ -85,7 +85,7 @@ func (s *supervisor) start() error {
 	if err := s.launch(containerd); err != nil {
 		return err
 	}
-	rest := []component{kubelet(s.spec), proxy()}
+	rest := []component{kubelet(s.spec)}
 	if s.spec.control() {
 		if err := s.startControlPlane(); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (s *supervisor) start() error {
 	if err := s.reach(Images, containerd.name, containerd.ready); err != nil {
 		return err
 	}
-	apiReady, nodeReady, err := s.spec.checks()
+	apiReady, registered, nodeReady, err := s.spec.checks()
 	if err != nil {
 		return err
 	}
@@ -104,6 +104,13 @@ func (s *supervisor) start() error {
 	}
 	s.tell(Message{Reached: API})
 	if err := s.launch(rest...); err != nil {
+		return err
+	}
+	// kube-proxy waits for its Node for 30 s, and ends if it comes later.
+	if err := s.await("kubelet", registered); err != nil {
+		return err
+	}
+	if err := s.launch(proxy()); err != nil {
 		return err
 	}
 	return s.reach(Ready, "kubelet", nodeReady)
@@ -337,33 +344,33 @@ func pairs(environment map[string]string) []string {
 	return list
 }
 
-// checks tell whether the API server is ready, and whether it calls this node
-// ready.
-func (s Spec) checks() (apiReady, nodeReady func(context.Context) error, err error) {
+// checks tell whether the API server is ready, whether it has this node, and
+// whether it calls it ready.
+func (s Spec) checks() (apiReady, registered, nodeReady func(context.Context) error, err error) {
 	ca, err := os.ReadFile(pki("ca.crt"))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	certificate, err := tls.LoadX509KeyPair(pki("kubelet-client.crt"), pki("kubelet-client.key"))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
-	}}
+	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 	url := s.apiServer() + "/api/v1/nodes/" + s.self().Name
 	// Before that it was as this node left it when it was switched off.
 	since := time.Now().Truncate(time.Second)
-	return healthy(s.apiServer()+"/readyz", &tls.Config{RootCAs: roots}), func(ctx context.Context) error {
+	nodeReady = func(ctx context.Context) error {
 		response, err := get(ctx, client, url)
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
 		return checkNode(response.Body, since)
-	}, nil
+	}
+	return healthy(s.apiServer()+"/readyz", &tls.Config{RootCAs: roots}), healthy(url, config), nodeReady, nil
 }
 
 // checkNode looks whether a node has said since then that it is ready.

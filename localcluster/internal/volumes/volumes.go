@@ -1,4 +1,5 @@
-// Package volumes provisions PersistentVolumes as folders of the nodes.
+// Package volumes provisions PersistentVolumes as folders of the nodes, or of
+// none of them: what stands in for a network disk.
 //
 // kube-controller-manager's --enable-hostpath-provisioner would do nearly the
 // same, but it makes folders of mode 0750 that belong to root, which a pod
@@ -52,20 +53,30 @@ func Command() *cobra.Command {
 	return command
 }
 
+// anyNode is the parameter of a StorageClass whose volumes any node can mount.
+const anyNode = "anyNode"
+
+// shared is the folder, beside the nodes' own, of volumes that any node can
+// mount. No node has that name.
+const shared = "shared"
+
 // folders makes one folder per volume, named like it, on the disk of the node
-// that its first pod is scheduled to.
+// that its first pod is scheduled to, or beside those of all nodes.
 type folders struct{ nodes string }
 
-// root is where a node has its volumes, below /.
-const root = "var/lib/volumes"
-
+// Provision makes the volume's folder. All nodes see all of them, at the same
+// path: only the volume's affinity keeps pods on its node.
 func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 	*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if o.SelectedNodeName == "" {
 		return nil, controller.ProvisioningFinished,
 			fmt.Errorf("the storage class must have volumeBindingMode: WaitForFirstConsumer")
 	}
-	path := filepath.Join(f.nodes, o.SelectedNodeName, root, o.PVName)
+	disk, affinity := o.SelectedNodeName, onNodes(corev1.LabelHostname, o.SelectedNodeName)
+	if o.StorageClass.Parameters[anyNode] == "true" {
+		disk, affinity = shared, onNodes(corev1.LabelOSStable, "linux") // one is a must
+	}
+	path := filepath.Join(f.nodes, disk, "var/lib/volumes", o.PVName)
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
@@ -79,28 +90,22 @@ func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (
 			Capacity:                      o.PVC.Spec.Resources.Requests,
 			PersistentVolumeReclaimPolicy: *o.StorageClass.ReclaimPolicy,
 			VolumeMode:                    o.PVC.Spec.VolumeMode,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				Local: &corev1.LocalVolumeSource{Path: filepath.Join("/", root, o.PVName)},
-			},
-			NodeAffinity: onNode(o.SelectedNodeName),
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
+			NodeAffinity:                  affinity,
 		},
 	}, controller.ProvisioningFinished, nil
 }
 
 func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
-	return os.RemoveAll(filepath.Join(f.nodes, nodeOf(pv), root, pv.Name))
+	return os.RemoveAll(pv.Spec.Local.Path)
 }
 
-func onNode(name string) *corev1.VolumeNodeAffinity {
+func onNodes(label, value string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+				Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
 			}},
 		}},
 	}}
-}
-
-func nodeOf(pv *corev1.PersistentVolume) string {
-	return pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }

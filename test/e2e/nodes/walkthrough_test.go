@@ -12,8 +12,7 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestWalkthrough follows "Try it" of docs/nodes.md word for word. It is in the last file, because one of the nodes does not come
-// back.
+// TestWalkthrough follows "Try it" of docs/nodes.md word for word.
 func TestWalkthrough(t *testing.T) {
 	nodes := threeNodes(t)
 	managerTo(t, nodes)
@@ -24,7 +23,7 @@ func TestWalkthrough(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(guide), "\n## Try it\n")
 	blocks := strings.Split(section, "```bash\n")[1:]
-	if len(blocks) != 4 {
+	if len(blocks) != 5 {
 		t.Fatalf("the section has %d blocks of commands", len(blocks))
 	}
 	var script strings.Builder // the blocks have a variable in common
