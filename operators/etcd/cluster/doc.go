@@ -22,7 +22,7 @@
 // others follow. Names join a member to its pod: the peer URL of a member is the name of its
 // pod's host. What the list, status, the pod, its volume and its answer say of a member is
 // joined once, and all steps read that. Status remembers what etcd cannot know
-// (memory in decide.go): the cluster's ID, so that members of another cluster are never taken
+// (what a step remembers, step.go): the cluster's ID, so that members of another cluster are never taken
 // for this one's; how many members were ever named, so that no two have the same name; and
 // decisions that were made, before anything is done that depends on them.
 //
@@ -38,8 +38,9 @@
 //
 // # The steps
 //
-// They are functions of these names, in this order (steps in decide.go). The first that has anything to do is done, but
-// for restore and removeStrays, which leave the others their turn:
+// They are functions of these names, in this order (steps in decide.go). Each is a function of what is known, and returns
+// what it does, as a value (step.go); what it remembers, the next one finds in status. The first that has anything to do
+// is done, but for restore and removeStrays, which leave the others their turn:
 //
 //	startStopped    start members that were stopped, and nothing else, while certificates are missing
 //	settleExisting  wait for the user's word on what may be of a cluster of this name (existing.go)

@@ -12,7 +12,6 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -70,11 +69,10 @@ func mayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
 	return objects.IsMemberName(ec, obj.GetName()) && (controller == nil || controller.Kind == objects.ClusterKind.Kind)
 }
 
-// settleExisting keeps a cluster from being founded beside what may be of it. It returns false when
-// nothing is in the way.
-func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
+// settleExisting keeps a cluster from being founded beside what may be of it.
+func settleExisting(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 	var leaving, foreign, orphans []client.Object
-	for _, obj := range p.view.Existing {
+	for _, obj := range v.Existing {
 		switch controller := metav1.GetControllerOf(obj); {
 		case objects.IsEnding(obj), controller != nil && controller.Kind == objects.ClusterKind.Kind:
 			leaving = append(leaving, obj)
@@ -85,30 +83,31 @@ func (p *plan) settleExisting(ec *v1beta2.EtcdCluster) bool {
 		}
 	}
 	switch {
-	case len(p.view.Existing) == 0:
-		return false
+	case len(v.Existing) == 0:
+		return s
 	case len(foreign) > 0:
-		p.stall(reason.Existing, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), objects.ClusterLabel)
+		s.stall(reason.Existing, "The labels of this cluster are on %s, which is not of it: clients would be led there. Delete it, or take its label %s", named(foreign), objects.ClusterLabel)
 	case len(leaving) > 0:
-		p.report(status.Problem{Reason: reason.Existing, Retriable: true, Message: "Waiting for what is left of an earlier EtcdCluster of this name to be gone: " + named(leaving)})
+		s.report(reason.Existing, "Waiting for what is left of an earlier EtcdCluster of this name to be gone: %s", named(leaving))
 	case !ec.Spec.AdoptExisting:
-		p.stall(reason.Existing, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
+		s.stall(reason.Existing, "%s may be of this cluster, and have its data. To take them in, set spec.adoptExisting to true; to begin with an empty cluster, delete them", named(orphans))
 	case !objects.HasVolumes(ec) && slices.ContainsFunc(orphans, isClaim):
-		p.stall(reason.Existing, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
+		s.stall(reason.Existing, "%s cannot be taken in: the members of this cluster have no volumes. An EtcdCluster with spec.pod.persistentVolumeClaimSpec can", named(orphans))
 	default:
-		p.adopt(ec, orphans...)
+		s = adopt(ec, orphans...)
 	}
-	p.later()
-	return true
+	s.later()
+	return s.last()
 }
 
 // adopt takes in what may be of the cluster, as the user wants it.
-func (p *plan) adopt(ec *v1beta2.EtcdCluster, orphans ...client.Object) {
+func adopt(ec *v1beta2.EtcdCluster, orphans ...client.Object) (s step) {
 	for _, obj := range orphans {
-		p.mark(ec, obj, "taken in, as spec.adoptExisting requests")
+		s.Do(mark(ec, obj, "taken in, as spec.adoptExisting requests"))
 	}
-	p.report(status.Problem{Reason: reason.Existing, Retriable: true, Message: "Taking in " + named(orphans)})
-	p.later()
+	s.report(reason.Existing, "Taking in %s", named(orphans))
+	s.later()
+	return s
 }
 
 // isOrphan says whether an object may be of a cluster, and is nobody's.
@@ -137,34 +136,34 @@ func named(all []client.Object) string {
 // takeIn finds out which cluster it is whose members are there although status knows of none. What is
 // there may have the only data, so nothing is deleted, and nothing created but members of volumes if the
 // user wants that, until a member that has a leader says which cluster it is of.
-func (p *plan) takeIn(ec *v1beta2.EtcdCluster) {
+func takeIn(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
 	var cluster members.ID
-	for _, m := range p.view.Present {
+	for _, m := range v.Present {
 		switch a := m.Answer; {
 		case !a.HasList() || a.Status.Leader == 0 || a.Status.ClusterID == cluster:
 		case cluster != 0:
-			p.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.Status.ClusterID)
+			s.stall(reason.Forgotten, "Status was emptied, and the pods are members of different clusters: %s and %s. Delete the pods of one of them", cluster, a.Status.ClusterID)
 			return
 		default:
 			cluster = a.Status.ClusterID
 		}
 	}
-	p.soon()
+	s.soon()
 	if cluster != 0 {
-		p.memory.ClusterID = cluster.String()
-		p.claim("cluster")
+		s.remember(ec).ClusterID = cluster.String()
+		s.claim("cluster")
 		return
 	}
 	const nobody = "Status was emptied, and no member that has a leader says which cluster it is of. "
 	if !ec.Spec.AdoptExisting || !objects.HasVolumes(ec) {
-		p.stall(reason.Forgotten, nobody+"Nothing is created or deleted until one does, or status.clusterID is restored. "+
+		s.stall(reason.Forgotten, nobody+"Nothing is created or deleted until one does, or status.clusterID is restored. "+
 			"To start members for the volumes that have no pod, set spec.adoptExisting to true")
 		return
 	}
-	for _, m := range p.view.Present {
+	for _, m := range v.Present {
 		if m.Claim != nil && !objects.IsEnding(m.Claim) {
-			p.create(ec, m, p.view.Wanted, objects.Start{IsSealed: true, Token: string(ec.UID)})
+			s.Do(created(ec, v, m, v.Wanted, objects.Start{IsSealed: true, Token: string(ec.UID)})...)
 		}
 	}
-	p.report(status.Problem{Reason: reason.Forgotten, Retriable: true, Message: nobody + "Waiting for the members of the volumes that are there"})
+	s.report(reason.Forgotten, nobody+"Waiting for the members of the volumes that are there")
 }

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -22,81 +20,80 @@ import (
 // that was lost.
 
 // form takes a cluster that has no ID yet one step on.
-func (p *plan) form(ec *v1beta2.EtcdCluster) bool {
+func form(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 	if ec.Status.ClusterID != "" {
-		return false
+		return s
 	}
-	p.activity, p.doing = v1beta2.ConditionScaling, "the cluster is being created"
-	p.memory.QuorumLoss = nil
+	s.activity, s.doing = v1beta2.ConditionScaling, "the cluster is being created"
+	s.remember(ec).QuorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
-	case len(p.view.Present) > 0:
-		p.takeIn(ec)
-		return true
+	case len(v.Present) > 0:
+		takeIn(ec, v, &s)
+		return s.last()
 	default:
-		p.nameFounders(ec)
-		return true
+		nameFounders(ec, v, &s)
+		return s.last()
 	}
-	p.removeOthers(ec)
-	if id := formedBy(&p.view, ec); id != 0 {
-		p.memory.ClusterID = id.String()
-		p.claim("cluster")
-		return true
+	s.Do(removeOthers(ec, v)...)
+	if id := formedBy(v, ec); id != 0 {
+		s.remember(ec).ClusterID = id.String()
+		s.claim("cluster")
+		return s.last()
 	}
-	lost := p.createFounders(ec)
+	writes, lost := createFounders(ec, v)
+	s.Do(writes...)
 	if len(ec.Status.Founders)-len(lost) < objects.Majority(len(ec.Status.Founders)) {
-		p.reportLoss(ec, lost, nil)
-		if ec.Spec.AcceptDataLoss == p.memory.QuorumLoss.ID && !p.recoverFrom(ec) {
-			p.startAnew(ec)
+		loss := reportLoss(ec, &s, lost, nil)
+		if ec.Spec.AcceptDataLoss == loss.ID && !recoverFrom(ec, v, &s, loss) {
+			startAnew(ec, v, &s, loss)
 		}
-		p.startAll(ec)
-		return true
+		s.Do(startAll(ec, v)...)
+		return s.last()
 	}
-	p.mend(ec)
-	p.soon()
-	return true
+	s.Do(mend(ec, v)...)
+	s.soon()
+	return s.last()
 }
 
 // nameFounders names the founders. Nothing is created before they are stored.
-func (p *plan) nameFounders(ec *v1beta2.EtcdCluster) {
-	p.memory.Founders = nil
-	for range ec.Spec.Size {
-		p.memory.Founders = append(p.memory.Founders, p.nextName(ec))
-	}
-	p.claim("founders")
+func nameFounders(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
+	after := s.remember(ec)
+	after.Founders, after.MemberNamesUsed = newNames(ec, v, int(ec.Spec.Size))
+	s.claim("founders")
 }
 
-// nextName is a name that no member has had or, if status was emptied, that none has.
-func (p *plan) nextName(ec *v1beta2.EtcdCluster) string {
-	for {
-		p.memory.MemberNamesUsed++
-		name := objects.MemberName(ec, p.memory.MemberNamesUsed)
-		if p.view.Named[name] == nil {
-			return name
+// newNames are names that no member has had or, if status was emptied, that none has, and how many are used then.
+func newNames(ec *v1beta2.EtcdCluster, v *view.View, n int) (names []string, used int64) {
+	for used = ec.Status.MemberNamesUsed; len(names) < n; {
+		used++
+		if name := objects.MemberName(ec, used); v.Named[name] == nil {
+			names = append(names, name)
 		}
 	}
+	return names, used
 }
 
 // createFounders creates those that are not there yet, and lets those go that status counts. It
 // returns those that are lost: they were let go, or might have been, and their data is gone.
-func (p *plan) createFounders(ec *v1beta2.EtcdCluster) (lost []string) {
+func createFounders(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write, lost []string) {
 	for _, name := range ec.Status.Founders {
-		m := p.view.Of(name)
+		m := v.Of(name)
 		counted := m.Was.DataUID
 		switch {
 		case m.Pod != nil && objects.IsOver(m.Pod):
-			p.Remove(m.Pod, "it has ended")
+			writes = append(writes, removed(m.Pod, "it has ended"))
 		case m.Pod != nil && objects.IsEnding(m.Pod):
 			// what becomes of it is seen when it is gone
 		case counted != "" && counted != m.Data:
 			lost = append(lost, name)
 		case m.Pod != nil && pods.IsGated(m.Pod, objects.Gate) && counted != "":
-			p.letGo(m.Pod)
+			writes = append(writes, letGo(m.Pod))
 		case m.Pod == nil || m.Data == "":
-			p.create(ec, m, p.view.Wanted, foundingOf(ec))
+			writes = append(writes, created(ec, v, m, v.Wanted, foundingOf(ec))...)
 		}
 	}
-	return lost
+	return writes, lost
 }
 
 // foundingOf is how a founder starts.
@@ -109,8 +106,8 @@ func foundingOf(ec *v1beta2.EtcdCluster) objects.Start {
 }
 
 // letGo removes the scheduling gate.
-func (p *plan) letGo(pod *corev1.Pod) {
-	p.Do(loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(objects.Gate)}) // the UID says enough
+func letGo(pod *corev1.Pod) loop.Write {
+	return loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(objects.Gate)} // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
@@ -131,43 +128,50 @@ func formedBy(v *view.View, ec *v1beta2.EtcdCluster) members.ID {
 
 // removeOthers removes what is left of an earlier try: pods and volumes of members that are no
 // founders. Nothing of them is kept, because the user has accepted that.
-func (p *plan) removeOthers(ec *v1beta2.EtcdCluster) {
-	for _, m := range p.view.Present {
+func removeOthers(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
+	for _, m := range v.Present {
 		if m.IsFounder {
 			continue
 		}
 		if m.Pod != nil && !objects.IsEnding(m.Pod) {
-			p.Remove(m.Pod, "it is no member of the cluster")
+			writes = append(writes, removed(m.Pod, "it is no member of the cluster"))
 		}
 		if m.Claim != nil && !objects.IsEnding(m.Claim) && !isKept(ec, m.PodName) {
-			// It may have been set aside.
-			p.Do(loop.Delete{Object: m.Claim, Why: "its member is no member of the cluster", IfCurrent: true, IfSame: true})
+			writes = append(writes, dropped(m.Claim, "its member is no member of the cluster"))
 		}
 	}
+	return writes
+}
+
+// dropped deletes the volume of one that is no member. It may have been set aside meanwhile.
+func dropped(claim *corev1.PersistentVolumeClaim, why string) loop.Write {
+	return loop.Delete{Object: claim, Why: why, IfCurrent: true, IfSame: true}
 }
 
 // startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user
 // has accepted that.
-func (p *plan) startAnew(ec *v1beta2.EtcdCluster) {
-	p.memory.ClusterID, p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated, p.memory.DataPreparedFor = "", "", "", ""
-	p.memory.Recovered = &v1beta2.Recovered{ID: p.memory.QuorumLoss.ID, Time: timeOf(p.view.Now)}
-	p.memory.QuorumLoss = nil
-	p.nameFounders(ec)
-	p.claim("anew")
+func startAnew(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) {
+	after := s.remember(ec)
+	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.DataPreparedFor = "", "", "", ""
+	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Time: timeOf(v.Now)}
+	after.QuorumLoss = nil
+	nameFounders(ec, v, s)
+	s.claim("anew")
 }
 
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
 // scheduled as they are: none of them has run.
-func (p *plan) mend(ec *v1beta2.EtcdCluster) {
-	image := objects.ImageOf(ec, p.view.Wanted.String())
+func mend(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
+	image := objects.ImageOf(ec, v.Wanted.String())
 	for _, name := range ec.Status.Founders {
-		m := p.view.Of(name)
+		m := v.Of(name)
 		switch pod := m.Pod; {
 		case pod == nil || objects.IsEnding(pod) || m.HasAnswered():
 		case objects.ImageIn(pod) != image:
-			p.setImage(ec, pod, p.view.Wanted, fmt.Sprintf("spec requests %s", image))
+			writes = append(writes, imageChange(ec, pod, "image", "spec requests "+image, v.Wanted))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec):
-			p.Remove(pod, "it could not be scheduled, and spec.pod has changed")
+			writes = append(writes, removed(pod, "it could not be scheduled, and spec.pod has changed"))
 		}
 	}
+	return writes
 }

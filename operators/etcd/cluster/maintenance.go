@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -20,78 +19,74 @@ import (
 const othersFirst = 10 * time.Second
 
 // awaitMaintenance makes the request for the maintenance that status has, and waits until it is over.
-func (p *plan) awaitMaintenance(ec *v1beta2.EtcdCluster) bool {
-	claim := p.memory.Maintenance
+func awaitMaintenance(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	claim := ec.Status.Maintenance
 	if claim == nil {
-		return false
+		return s
 	}
-	m := p.view.Of(claim.Member)
-	is := p.view.Maintenance.ProgressOf(*claim, m.Pod, p.view.Now)
+	m := v.Of(claim.Member)
+	is := v.Maintenance.ProgressOf(*claim, m.Pod, v.Now)
 	switch is {
 	case session.ToBegin:
 		what := map[v1beta2.MaintenanceType]members.What{
 			v1beta2.MaintenanceCompaction: members.Compact, v1beta2.MaintenanceDefragmentation: members.Defragment,
 		}[claim.Type]
-		p.ask(fmt.Sprintf("%s of member %s done", what, m.PodName), members.Request{
-			What: what, At: objects.EndpointOf(ec, m.Pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(p.view.Now),
+		s.request = asked(fmt.Sprintf("%s of member %s done", what, m.PodName), members.Request{
+			What: what, At: objects.EndpointOf(ec, m.Pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(v.Now),
 		})
-		p.soon()
+		s.soon()
 	case session.UnderWay:
-		p.later()
-		if p.view.Now.Before(claim.StartTime.Add(session.BeginsWithin)) {
-			p.soon() // most are short
+		s.later()
+		if v.Now.Before(claim.StartTime.Add(session.BeginsWithin)) {
+			s.soon() // most are short
 		}
 	case session.Done, session.NotDone:
-		p.memory.Maintenance = nil
-		p.claim("maintenance")
-		p.soon()
+		s.remember(ec).Maintenance = nil
+		s.claim("maintenance")
+		s.soon()
 		if is == session.Done {
-			p.noteMaintained(claim)
+			s.remember(ec).FullDatabase = maintained(ec.Status.FullDatabase, claim)
 		}
-		return false
+		return s
 	}
-	if full := p.memory.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
-		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is being dropped"})
+	if full := ec.Status.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
+		s.report(reason.NoSpace, "The database is full, and takes no writes: its history is being dropped")
 	} else if full != nil && full.ResolvedTime == nil {
-		p.report(status.Problem{Reason: reason.NoSpace, Retriable: true, Message: fmt.Sprintf("The database is full, and takes no writes: member %s is being defragmented", m.PodName)})
+		s.report(reason.NoSpace, "The database is full, and takes no writes: member %s is being defragmented", m.PodName)
 	}
-	return true
+	return s.last()
 }
 
 // maintain decides on maintenance. The request for it is made once status has it.
-func (p *plan) maintain(m *view.Member, kind v1beta2.MaintenanceType, revision int64, patience time.Duration) {
-	p.memory.Maintenance = &v1beta2.Maintenance{
-		Type: kind, Member: m.PodName, Revision: revision, StartTime: *timeOf(p.view.Now), Deadline: *timeOf(p.view.Now.Add(patience)),
-	}
-	p.claim("maintenance")
-	p.soon()
+func maintain(ec *v1beta2.EtcdCluster, v *view.View, s *step, what v1beta2.Maintenance, patience time.Duration) {
+	what.StartTime, what.Deadline = *timeOf(v.Now), *timeOf(v.Now.Add(patience))
+	s.remember(ec).Maintenance = &what
+	s.claim("maintenance")
+	s.soon()
 }
 
 // defragment decides on the defragmentation of a member.
-func (p *plan) defragment(m *view.Member) {
-	p.maintain(m, v1beta2.MaintenanceDefragmentation, 0, members.DefragmentPatience(m.Answer.Status.DBSize))
+func defragment(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member) {
+	maintain(ec, v, s, v1beta2.Maintenance{Type: v1beta2.MaintenanceDefragmentation, Member: m.PodName}, members.DefragmentPatience(m.Answer.Status.DBSize))
 }
 
-// hasFailedLately says whether maintenance has failed some seconds ago: everything else has its turn then.
-func (p *plan) hasFailedLately() bool {
-	again := p.view.Maintenance.At.Add(othersFirst)
-	if p.view.Maintenance.Err == nil || !p.view.Now.Before(again) {
-		return false
+// hasFailedLately says whether maintenance has failed some seconds ago: everything else has its turn until then.
+func hasFailedLately(v *view.View) (until time.Time, is bool) {
+	until = v.Maintenance.At.Add(othersFirst)
+	return until, v.Maintenance.Err != nil && v.Now.Before(until)
+}
+
+// maintained is what status has of a full database when maintenance was done.
+func maintained(full *v1beta2.FullDatabase, claim *v1beta2.Maintenance) *v1beta2.FullDatabase {
+	if claim.Type == v1beta2.MaintenanceCompaction {
+		return &v1beta2.FullDatabase{CompactedRevision: claim.Revision}
 	}
-	p.Wake(again)
-	return true
-}
-
-// noteMaintained notes in status what was done.
-func (p *plan) noteMaintained(claim *v1beta2.Maintenance) {
-	full := p.memory.FullDatabase
-	switch {
-	case claim.Type == v1beta2.MaintenanceCompaction:
-		p.memory.FullDatabase = &v1beta2.FullDatabase{CompactedRevision: claim.Revision}
-	case full != nil:
+	full = full.DeepCopy()
+	if full != nil {
 		full.ResolvedTime = nil // its alarm is to be disarmed, if it has one
 		if !slices.Contains(full.DefragmentedMembers, claim.Member) {
 			full.DefragmentedMembers = append(full.DefragmentedMembers, claim.Member)
 		}
 	}
+	return full
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
@@ -18,16 +17,4 @@ func writeProblem(failure error) *status.Problem {
 		}
 	}
 	return p
-}
-
-// report reports a problem, unless there is one already.
-func (p *plan) report(what status.Problem) {
-	if p.problem == nil {
-		p.problem = &what
-	}
-}
-
-// stall reports what only the user can end.
-func (p *plan) stall(reason, format string, args ...any) {
-	p.report(status.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }

@@ -11,7 +11,6 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -33,21 +32,52 @@ import (
 //
 // With spec.recoverFrom it is started again from a backup instead, see restoring.go.
 
-// recoverQuorum takes a cluster without quorum one step on. It returns false if quorum is not
-// lost.
-func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
+// recoverQuorum takes a cluster whose quorum is lost one step on.
+func recoverQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
-		p.startFrom(ec, loss)
-		return true
+		startFrom(ec, v, &s, loss)
+		return s.last()
 	}
-	p.memory.QuorumLoss = nil
-	if p.view.HasQuorum {
-		return false
+	if ec.Status.QuorumLoss != nil {
+		s.remember(ec).QuorumLoss = nil
 	}
-	var lost []string
-	var surviving []*view.Member
-	voters := 0
-	for _, m := range p.view.Members {
+	if v.HasQuorum {
+		return s
+	}
+	lost, surviving, voters := survivors(v)
+	if len(lost) == 0 || voters-len(lost) >= objects.Majority(voters) {
+		return s
+	}
+	loss := reportLoss(ec, &s, lost, surviving)
+	s.Do(restore(ec, v).Writes...) // what survives is needed, and may know more
+	if ec.Spec.AcceptDataLoss != loss.ID {
+		s.later()
+		return s.last()
+	}
+	if recoverFrom(ec, v, &s, loss) {
+		return s.last()
+	}
+	s.soon()
+	s.activity, s.doing = v1beta2.ConditionRecovering, "starting again from what survives"
+	if len(surviving) == 0 {
+		startAnew(ec, v, &s, loss)
+		return s.last()
+	}
+	for _, m := range surviving {
+		if !m.HasAnswered() {
+			s.report(reason.QuorumLost, "Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.PodName)
+			return s.last()
+		}
+	}
+	loss.Accepted, loss.From = true, surviving[0].PodName
+	s.claim("survivor")
+	return s.last()
+}
+
+// survivors are the voters whose data is lost and those whose data is not, as far as the operator runs them, and the
+// number of all.
+func survivors(v *view.View) (lost []string, surviving []*view.Member, voters int) {
+	for _, m := range v.Members {
 		if !m.IsVoter() || !m.IsStarted() {
 			continue
 		}
@@ -58,68 +88,42 @@ func (p *plan) recoverQuorum(ec *v1beta2.EtcdCluster) bool {
 			surviving = append(surviving, m)
 		}
 	}
-	if len(lost) == 0 || voters-len(lost) >= objects.Majority(voters) {
-		return false
-	}
-	p.reportLoss(ec, lost, surviving)
-	p.restore(ec) // what survives is needed, and may know more
-	if ec.Spec.AcceptDataLoss != p.memory.QuorumLoss.ID {
-		p.later()
-		return true
-	}
-	if p.recoverFrom(ec) {
-		return true
-	}
-	p.soon()
-	p.activity, p.doing = v1beta2.ConditionRecovering, "starting again from what survives"
-	if len(surviving) == 0 {
-		p.startAnew(ec)
-		return true
-	}
-	for _, m := range surviving {
-		if !m.HasAnswered() {
-			p.report(status.Problem{Reason: reason.QuorumLost, Retriable: true, Message: fmt.Sprintf(
-				"Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.PodName)})
-			return true
-		}
-	}
-	p.memory.QuorumLoss.Accepted, p.memory.QuorumLoss.From = true, surviving[0].PodName
-	p.claim("survivor")
-	return true
+	return lost, surviving, voters
 }
 
 // recoverFrom answers the loss of quorum with a backup, if the user wants that: it is restored as
 // by an EtcdRestore (restoring.go).
-func (p *plan) recoverFrom(ec *v1beta2.EtcdCluster) bool {
+func recoverFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) bool {
 	if ec.Spec.RecoverFrom == nil {
 		return false
 	}
-	if p.memory.Restoring == nil {
-		p.begin(ec, &v1beta2.Restoring{ID: p.memory.QuorumLoss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true})
-		p.reportRestore()
+	if ec.Status.Restoring == nil {
+		r := v1beta2.Restoring{ID: loss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true}
+		begin(ec, v, s, r)
+		s.underWay = restoreUnderWay(s.after.Restoring)
 	}
-	p.later()
+	s.later()
 	return true
 }
 
-// reportLoss reports the loss of quorum. Its ID is that of what is lost: if more is, it is
-// another loss.
-func (p *plan) reportLoss(ec *v1beta2.EtcdCluster, lost []string, surviving []*view.Member) {
+// reportLoss reports the loss of quorum, and returns what status has of it. Its ID is that of what is lost: if more
+// is, it is another loss.
+func reportLoss(ec *v1beta2.EtcdCluster, s *step, lost []string, surviving []*view.Member) *v1beta2.QuorumLoss {
 	slices.Sort(lost)
 	slices.SortStableFunc(surviving, func(a, b *view.Member) int { return -compareProgress(a, b) })
-	loss := &v1beta2.QuorumLoss{Lost: lost}
+	loss := &v1beta2.QuorumLoss{Lost: lost, ID: names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))}
 	for _, m := range surviving {
 		loss.Surviving = append(loss.Surviving, m.PodName)
 	}
-	loss.ID = names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))
-	p.memory.QuorumLoss = loss
-	p.activity, p.doing = "", ""
+	s.remember(ec).QuorumLoss = loss
+	s.activity, s.doing = "", ""
 	if len(surviving) == 0 {
-		p.stall(reason.QuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
-		return
+		s.stall(reason.QuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
+		return loss
 	}
-	p.stall(reason.QuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
+	s.stall(reason.QuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
 		strings.Join(lost, ", "), strings.Join(loss.Surviving, ", "), loss.ID)
+	return loss
 }
 
 // compareProgress compares how far two members got.
@@ -134,53 +138,52 @@ func compareProgress(a, b *view.Member) int {
 }
 
 // startFrom starts the cluster again from the survivor that was named.
-func (p *plan) startFrom(ec *v1beta2.EtcdCluster, loss *v1beta2.QuorumLoss) {
-	p.activity, p.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
-	p.soon()
-	m := p.view.Of(loss.From)
+func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) {
+	s.activity, s.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
+	s.soon()
+	m := v.Of(loss.From)
 	message := fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)
 	if m.Pod != nil && !m.HasAnswered() {
 		message += "; " + m.Problem.Words
 	}
-	p.report(status.Problem{Reason: reason.Recovering, Retriable: true, Message: message})
+	s.report(reason.Recovering, "%s", message)
 	others := false
-	for _, other := range p.view.Present {
+	for _, other := range v.Present {
 		if other == m || other.Pod == nil {
 			continue
 		}
 		others = true
 		if !objects.IsEnding(other.Pod) {
-			p.Remove(other.Pod, "the cluster starts again from member "+loss.From)
+			s.Do(removed(other.Pod, "the cluster starts again from member "+loss.From))
 		}
 	}
 	switch {
 	case m.Data == "":
-		p.memory.QuorumLoss = nil // it is lost as well: what is left is looked at anew
+		s.remember(ec).QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.Pod == nil:
-		p.create(ec, m, p.view.VersionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})
+		s.Do(created(ec, v, m, v.VersionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})...)
 	case others || objects.IsEnding(m.Pod):
 		// they must not vote
 	case m.LeadsAlone():
-		p.recovered(m, loss)
+		recovered(ec, v, s, m, loss)
 	case annotation.Of(m.Pod, annotation.ForceNewCluster) != "true":
-		p.Do(objects.Stopping(m.Pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
+		s.Do(objects.Stopping(m.Pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod):
-		p.setImage(ec, m.Pod, p.view.VersionFor(ec, m), "")
+		s.Do(imageChange(ec, m.Pod, "image", "", v.VersionFor(ec, m)))
 	}
 }
 
 // recovered ends a recovery: from the next start on the member is one like any other.
-func (p *plan) recovered(m *view.Member, loss *v1beta2.QuorumLoss) {
+func recovered(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member, loss *v1beta2.QuorumLoss) {
 	if annotation.Of(m.Pod, annotation.ForceNewCluster) == "true" {
-		p.Do(loop.Patch{Object: m.Pod, Part: "force", IfCurrent: true,
+		s.Do(loop.Patch{Object: m.Pod, Part: "force", IfCurrent: true,
 			Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.ForceNewCluster: "false"})}})
 		return
 	}
-	p.memory.ClusterID = m.Answer.Status.ClusterID.String()
-	p.memory.MemberBeingAdded, p.memory.MemberBeingUpdated = "", ""
-	p.memory.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.Answer.Status.Revision, Time: timeOf(p.view.Now)}
-	p.memory.QuorumLoss = nil
-	p.claim("recovered")
+	after := s.remember(ec)
+	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.QuorumLoss = m.Answer.Status.ClusterID.String(), "", "", nil
+	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.Answer.Status.Revision, Time: timeOf(v.Now)}
+	s.claim("recovered")
 }
 
 func timeOf(now time.Time) *metav1.Time {

@@ -23,19 +23,17 @@ func isKept(ec *v1beta2.EtcdCluster, name string) bool {
 	return r != nil && slices.Contains(r.Replaced, name) || done != nil && slices.Contains(done.KeptPersistentVolumeClaims, name)
 }
 
-// setAside takes the replaced volumes out of the operator's sight. It returns true when it has.
-func (p *plan) setAside(r *v1beta2.Restoring) bool {
-	all := true
+// setAside takes the replaced volumes out of the operator's sight; nothing, if all of them are.
+func setAside(v *view.View, r *v1beta2.Restoring) (writes []loop.Write) {
 	for _, name := range r.Replaced {
-		if c := p.view.Of(name).Claim; c != nil && !objects.IsEnding(c) {
-			all = false
-			p.Do(loop.Patch{
+		if c := v.Of(name).Claim; c != nil && !objects.IsEnding(c) {
+			writes = append(writes, loop.Patch{
 				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
 				Metadata: map[string]any{"labels": map[string]any{objects.ClusterLabel: nil}, "annotations": annotation.Named(c, map[string]any{annotation.KeptFor: r.Seed})},
 			})
 		}
 	}
-	return all
+	return writes
 }
 
 // observeReplaced finds the replaced pods and volumes that the lists of the cache do not show: volumes

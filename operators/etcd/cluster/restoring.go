@@ -63,114 +63,113 @@ import (
 // switch for now. It takes some seconds.
 const switchPatience = 2 * time.Minute
 
-// restoreBackup takes a restore one step on. It returns false if the cluster is to be kept as always.
-func (p *plan) restoreBackup(ec *v1beta2.EtcdCluster) bool {
-	p.removeSeeds(ec)
-	defer p.reportRestore()
-	r := p.memory.Restoring
-	if r == nil {
-		return p.beginRestore(ec)
+// restoreBackup takes a restore one step on. It is the last step unless the cluster is to be kept as always.
+func restoreBackup(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	s.Do(removeSeeds(ec, v)...)
+	if ec.Status.Restoring == nil {
+		s.isLast = beginRestore(ec, v, &s)
+	} else {
+		r := s.remember(ec).Restoring
+		switch r.Phase {
+		case v1beta2.RestoreVerifying:
+			s.isLast = verify(ec, v, &s, r)
+		case v1beta2.RestoreSwitching:
+			r.Problem = "" // what was refused may not be now
+			switchOver(ec, v, &s, r)
+			s.isLast = true
+		default:
+			r.Problem = ""
+			s.isLast = completeRestore(ec, v, &s, r)
+		}
 	}
-	if r.Phase != v1beta2.RestoreVerifying {
-		r.Problem = "" // what was refused may not be now
+	if s.after != nil {
+		s.underWay = restoreUnderWay(s.after.Restoring)
 	}
-	switch r.Phase {
-	case v1beta2.RestoreVerifying:
-		return p.verify(ec, r)
-	case v1beta2.RestoreSwitching:
-		p.switchOver(ec, r)
-		return true
-	default:
-		return p.completeRestore(ec, r)
-	}
+	return s
 }
 
 // beginRestore claims the restore that is next, if there is one.
-func (p *plan) beginRestore(ec *v1beta2.EtcdCluster) bool {
-	next := p.view.Restore
+func beginRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
+	next := v.Restore
 	if next == nil {
-		return p.awaitRestore(ec)
+		return awaitRestore(ec, v, s)
 	}
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
 		return false // first what is under way
 	}
-	p.begin(ec, &v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
+	begin(ec, v, s, v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
 	return true
 }
 
 // begin claims a restore, with its seed.
-func (p *plan) begin(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
-	r.StartTime = timeOf(p.view.Now)
-	p.memory.Restoring = r
-	p.nameSeed(ec, "")
+func begin(ec *v1beta2.EtcdCluster, v *view.View, s *step, r v1beta2.Restoring) {
+	r.StartTime = timeOf(v.Now)
+	nameSeed(ec, v, s, &r, "")
 }
 
 // nameSeed claims another seed: the first, or one in place of that which was lost.
-func (p *plan) nameSeed(ec *v1beta2.EtcdCluster, why string) {
-	r := p.memory.Restoring
-	r.Phase, r.Seed, r.SeedDataUID, r.Problem = v1beta2.RestoreVerifying, p.nextName(ec), "", why
-	r.Key, r.Revision, r.ClusterID, r.LostRevision, r.Replaced, r.SwitchTime = "", 0, "", 0, nil, nil
-	p.claim("seed")
-	p.soon()
+func nameSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring, why string) {
+	names, used := newNames(ec, v, 1)
+	s.remember(ec).MemberNamesUsed = used
+	s.remember(ec).Restoring = &v1beta2.Restoring{
+		ID: r.ID, Name: r.Name, Source: r.Source, KeepOld: r.KeepOld, StartTime: r.StartTime,
+		Phase: v1beta2.RestoreVerifying, Seed: names[0], Problem: why,
+	}
+	s.claim("seed")
+	s.soon()
 }
 
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
-func (p *plan) awaitRestore(ec *v1beta2.EtcdCluster) bool {
+func awaitRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
 	done := ec.Status.Restored
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !p.view.HasRestore(done.ID) {
+	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !v.HasRestore(done.ID) {
 		return false
 	}
-	p.activity, p.doing = "", ""
-	p.stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
+	s.stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
 	return true
 }
 
 // verify has the seed fetch the backup and serve it.
-func (p *plan) verify(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) bool {
 	isNew := ec.Status.ClusterID == "" && len(ec.Status.Founders) == 0
-	if p.cancel(ec, r) {
+	switch {
+	case r.Name != "" && !v.HasRestore(r.ID):
+		over(ec, s, restoredOf(v, r, "Cancelled: the EtcdRestore was deleted"))
+		return true
+	case r.Name == "" && !answersLoss(ec, r): // not wanted any more
+		over(ec, s, ec.Status.Restored)
 		return true
 	}
-	p.later() // of the pod there are events
-	switch said := readSeed(p.view.Seed); {
+	s.later() // of the pod there are events
+	switch said := readSeed(v.Seed); {
 	case said.isLost:
-		p.nameSeed(ec, "the seed was lost")
-		return true
+		nameSeed(ec, v, s, r, "the seed was lost")
 	case said.failed != "" && r.Name != "":
-		p.fail(r, said.failed)
-		return true
+		over(ec, s, restoredOf(v, r, said.failed))
 	case said.failed != "":
 		r.Problem = said.failed // another spec.recoverFrom ends it
 	case !said.serves:
 		r.Problem = said.problem
-		p.createSeed(ec, r)
+		createSeed(ec, v, s, r)
 		if said.fetched != nil {
-			p.soon()
+			s.soon()
 		}
 	default:
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
-		p.soon()
-		if r.Problem = keepsFromSwitch(&p.view, ec); r.Problem == "" {
-			p.startSwitch(r)
-			return true
+		s.soon()
+		if r.Problem = keepsFromSwitch(ec, v); r.Problem == "" {
+			startSwitch(v, s, r)
 		}
 	}
-	return p.Claim != "" || isNew
+	return s.Claim != "" || isNew
 }
 
-// cancel ends a restore that is not wanted any more, before the switch.
-func (p *plan) cancel(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
-	switch {
-	case r.Name != "" && !p.view.HasRestore(r.ID):
-		p.memory.Restored = restoredOf(&p.view, r, "Cancelled: the EtcdRestore was deleted")
-	case r.Name == "" && !answersLoss(ec, r):
-	default:
-		return false
-	}
-	p.memory.Restoring = nil
-	p.claim("restored")
-	p.soon()
-	return true
+// over ends a restore, and remembers what became of it. Its seed, if it is no member, is deleted as one that status
+// does not name.
+func over(ec *v1beta2.EtcdCluster, s *step, what *v1beta2.Restored) {
+	s.remember(ec).Restoring, s.remember(ec).Restored = nil, what
+	s.claim("restored")
+	s.soon()
 }
 
 // answersLoss says whether a restore is what the present loss of quorum is answered with.
@@ -178,13 +177,6 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	loss := ec.Status.QuorumLoss
 	return loss != nil && loss.ID == r.ID && ec.Spec.AcceptDataLoss == r.ID && ec.Spec.RecoverFrom != nil &&
 		sameSource(*ec.Spec.RecoverFrom, r.Source)
-}
-
-// fail ends a restore that cannot succeed. Its seed is deleted as one that status does not name.
-func (p *plan) fail(r *v1beta2.Restoring, why string) {
-	p.memory.Restoring, p.memory.Restored = nil, restoredOf(&p.view, r, why)
-	p.claim("restored")
-	p.soon()
 }
 
 // restoredOf is what status says of a restore that came to its end.
@@ -197,7 +189,7 @@ func restoredOf(v *view.View, r *v1beta2.Restoring, failure string) *v1beta2.Res
 
 // keepsFromSwitch is what the switch has to wait for; empty if for nothing. A member of which nobody
 // knows whether it runs could not be known to have stopped.
-func keepsFromSwitch(v *view.View, ec *v1beta2.EtcdCluster) string {
+func keepsFromSwitch(ec *v1beta2.EtcdCluster, v *view.View) string {
 	switch loss := ec.Status.QuorumLoss; {
 	case loss != nil && loss.From != "":
 		return "waiting for the cluster to be started again from member " + loss.From
@@ -218,29 +210,29 @@ func keepsFromSwitch(v *view.View, ec *v1beta2.EtcdCluster) string {
 }
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
-func (p *plan) startSwitch(r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(p.view.Now), p.view.Revision
-	for _, m := range p.view.Named {
+func startSwitch(v *view.View, s *step, r *v1beta2.Restoring) {
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(v.Now), v.Revision
+	for _, m := range v.Named {
 		r.LostRevision = max(r.LostRevision, m.Was.Revision)
 	}
-	p.claim("switching")
+	s.claim("switching")
 }
 
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
-func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
-	p.soon()
-	said := readSeed(p.view.Seed)
-	isLate := !p.view.Now.Before(r.SwitchTime.Add(switchPatience))
+func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
+	s.soon()
+	said := readSeed(v.Seed)
+	isLate := !v.Now.Before(r.SwitchTime.Add(switchPatience))
 	if said.isLost || said.failed != "" || isLate {
 		why := "the seed was lost"
 		if isLate {
 			why = "the members did not stop in time, or the seed did not answer"
 		}
-		p.nameSeed(ec, why)
+		nameSeed(ec, v, s, r, why)
 		return
 	}
 	stopped := true
-	for _, m := range p.view.Present {
+	for _, m := range v.Present {
 		switch pod := m.Pod; {
 		case pod == nil:
 		case objects.IsEnding(pod):
@@ -249,7 +241,7 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(pod) != objects.NoImage || !strings.HasSuffix(objects.ImageOfContainer(pod), objects.NoImage):
 			stopped = false
 			if said.serves {
-				p.Do(objects.Stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))
+				s.Do(objects.Stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))
 			}
 		case !objects.HasStopped(pod) || pod.Spec.NodeName != "" && !objects.LacksImage(pod):
 			stopped = false
@@ -257,59 +249,64 @@ func (p *plan) switchOver(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
 	}
 	switch {
 	case !said.serves:
-		p.createSeed(ec, r)
+		createSeed(ec, v, s, r)
 	case stopped && said.fetched.ClusterID == r.ClusterID && said.fetched.Key == r.Key:
-		p.switched(r)
+		switched(ec, v, s, r)
 	}
 }
 
 // switched claims that the cluster is the seed's.
-func (p *plan) switched(r *v1beta2.Restoring) {
+func switched(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
 	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", nil
-	for _, m := range p.view.Present {
+	for _, m := range v.Present {
 		r.Replaced = append(r.Replaced, m.PodName)
 	}
-	m := &p.memory
+	m := s.remember(ec)
 	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil
 	if r.Name == "" {
-		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(p.view.Now)}
+		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(v.Now)}
 	}
-	a := p.view.Seed.Answer
-	p.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
-	p.claim("switched")
+	a := v.Seed.Answer
+	s.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
+	s.claim("switched")
 }
 
 // completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
-func (p *plan) completeRestore(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
-	if loss := ec.Status.QuorumLoss; loss != nil && !p.view.HasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil) {
-		if !p.setAside(r) {
-			p.soon()
-			return true // before anything begins that takes them for what is left of a failed try
-		}
-		p.fail(r, "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept")
-		p.memory.Restored.KeptPersistentVolumeClaims = p.view.Kept
-		return true
-	}
-	// What status says counts as well: by that, nothing that is replaced is overlooked (replaced.go).
-	isComplete := ec.Status.ReadyMembers >= ec.Spec.Size && p.view.IsWhole() && p.view.IsReached() && p.view.IsCurrent && !slices.ContainsFunc(p.view.Strays, (*view.Member).HasPod) && p.memory.MemberBeingAdded == "" &&
-		p.view.Count(func(m *view.Member) bool { return !m.IsForeign() }) >= int(ec.Spec.Size)
-	if !isComplete || r.KeepOld && !p.setAside(r) {
+func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) bool {
+	loss := ec.Status.QuorumLoss
+	isLost := loss != nil && !v.HasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil)
+	if !isLost && !isComplete(ec, v) {
 		return false
 	}
-	p.memory.Restoring, p.memory.Restored = nil, restoredOf(&p.view, r, "")
-	if r.KeepOld {
-		p.memory.Restored.KeptPersistentVolumeClaims = p.view.Kept
+	done := restoredOf(v, r, "")
+	if isLost || r.KeepOld {
+		if writes := setAside(v, r); len(writes) > 0 {
+			s.Do(writes...)
+			if isLost {
+				s.soon()
+			}
+			return isLost // before anything begins that takes them for what is left of a failed try
+		}
+		done.KeptPersistentVolumeClaims = v.Kept
 	}
-	p.claim("restored")
-	p.soon()
+	if isLost {
+		done.FailureMessage = "QuorumLost: the restored cluster has lost its data before it was complete. The volumes of the members before are kept"
+	}
+	over(ec, s, done)
 	return true
 }
 
-// reportRestore reports the restore that is under way.
-func (p *plan) reportRestore() {
-	r := p.memory.Restoring
+// isComplete says whether a restored cluster is as its spec requests. What status says counts as well: by that, nothing
+// that is replaced is overlooked (replaced.go).
+func isComplete(ec *v1beta2.EtcdCluster, v *view.View) bool {
+	return ec.Status.ReadyMembers >= ec.Spec.Size && v.IsWhole() && v.IsReached() && v.IsCurrent && ec.Status.MemberBeingAdded == "" &&
+		!slices.ContainsFunc(v.Strays, (*view.Member).HasPod) && v.Count(func(m *view.Member) bool { return !m.IsForeign() }) >= int(ec.Spec.Size)
+}
+
+// restoreUnderWay reports the restore that is under way; nil if none is.
+func restoreUnderWay(r *v1beta2.Restoring) *status.Problem {
 	if r == nil {
-		return
+		return nil
 	}
 	what := "EtcdRestore " + strconv.Quote(r.Name)
 	if r.Name == "" {
@@ -323,5 +320,5 @@ func (p *plan) reportRestore() {
 	if r.Problem != "" {
 		message += "; " + r.Problem
 	}
-	p.underWay = &status.Problem{Reason: reason.Restoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
+	return &status.Problem{Reason: reason.Restoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
 }

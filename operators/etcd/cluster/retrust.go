@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -36,10 +35,10 @@ const (
 
 // retrust restarts members that have started with other CAs than there are now, and that nobody can
 // talk to any more. There is no quorum to wait for.
-func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
+func retrust(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
 	var cutOff []*view.Member
 	renewed, proven, isLed := 0, 0, false
-	for _, m := range p.view.Members {
+	for _, m := range v.Members {
 		if m.IsForeign() || m.Pod == nil || objects.IsEnding(m.Pod) || errors.Is(m.Answer.Err, session.ErrNoAddress) {
 			continue
 		}
@@ -49,7 +48,7 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 			}
 			continue
 		}
-		runs := objects.ImageIn(m.Pod) != objects.NoImage && runsFor(m.Pod, p.view.Now) >= joinsWithin
+		runs := objects.ImageIn(m.Pod) != objects.NoImage && runsFor(m.Pod, v.Now) >= joinsWithin
 		switch {
 		case m.Answer.Err == nil:
 			renewed, proven = renewed+1, proven+1
@@ -65,18 +64,18 @@ func (p *plan) retrust(ec *v1beta2.EtcdCluster) {
 	if len(cutOff) == 0 {
 		return
 	}
-	p.report(status.Problem{Reason: reason.NotTrusted, Retriable: true, Message: "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: " +
-		"they are restarted in their pods, with their data, which is an outage of seconds"})
+	s.report(reason.NotTrusted, "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: "+
+		"they are restarted in their pods, with their data, which is an outage of seconds")
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
 		return // until those that were restarted are back
-	case !isLed && (p.view.Leaderless.IsZero() || p.view.Now.Before(p.view.Leaderless.Add(distrustLasts))):
+	case !isLed && (v.Leaderless.IsZero() || v.Now.Before(v.Leaderless.Add(distrustLasts))):
 		return
 	case renewed == 0 || isLed:
 		cutOff = cutOff[:1]
 	}
 	for _, m := range cutOff {
-		p.restart(m, "to trust another CA: nobody can talk to it")
+		s.Do(restarted(v, m, "to trust another CA: nobody can talk to it"))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -21,97 +20,100 @@ import (
 // no volume; other changes of a pod need another pod.
 
 // rollOut takes the members to the version and the pods that the spec requests.
-func (p *plan) rollOut(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.IsCurrent {
-		return false
+func rollOut(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	if !v.IsCurrent {
+		return s
 	}
-	step, err := p.step()
+	to, err := stepTo(v, &s)
 	if err != nil {
-		p.stall(reason.VersionRefused, "%v", err)
-		step = p.view.Lowest()
+		s.stall(reason.VersionRefused, "%v", err)
+		to = v.Lowest()
 	}
-	if (step != p.view.Lowest() || step != p.view.Highest()) && p.prepare(ec, step) {
-		return true
+	isUpgrade := to != v.Lowest() || to != v.Highest()
+	if isUpgrade && prepare(ec, v, &s, to) || changeOne(ec, v, &s, to) || settleDowngrade(ec, v, &s, to) {
+		return s.last()
 	}
-	return p.changeOne(ec, step) || p.settleDowngrade(ec, step)
+	return s
 }
 
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
-func (p *plan) changeOne(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if m := p.view.Of(p.memory.MemberBeingUpdated); !m.IsMember || isComplete(m, ec, step) {
-		p.memory.MemberBeingUpdated = ""
+func changeOne(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+	updating := ec.Status.MemberBeingUpdated
+	if m := v.Of(updating); updating != "" && (!m.IsMember || isAsWanted(m, ec, to)) {
+		updating, s.remember(ec).MemberBeingUpdated = "", ""
 	}
-	next := p.nextToChange(ec, step)
+	next := nextToChange(ec, v, updating, to)
 	if next == nil {
-		return p.awaitChanged(step)
+		return awaitChanged(v, s, updating, to)
 	}
 	if wasEdited(next) {
-		p.later() // a webhook may make the same of it again
+		s.later() // a webhook may make the same of it again
 	} else {
-		p.soon()
+		s.soon()
 	}
-	p.rolling(fmt.Sprintf("now %s: %s", next.PodName, whyChanged(next, objects.ImageOf(ec, step.String()))))
-	others := p.view.Find(func(m *view.Member) bool { return m.ID != next.ID && !m.IsForeign() && !m.IsSettled() })
+	s.rollout = fmt.Sprintf("now %s: %s", next.PodName, whyChanged(next, objects.ImageOf(ec, to.String())))
+	others := v.Find(func(m *view.Member) bool { return m.ID != next.ID && !m.IsForeign() && !m.IsSettled() })
 	if others != nil {
 		if others.NeedsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
-			p.restart(others, "to trust another CA: nobody can talk to it")
+			s.Do(restarted(v, others, "to trust another CA: nobody can talk to it"))
 			return true
 		}
-		p.doing += fmt.Sprintf(", waiting for member %s", others.PodName)
+		s.doing += fmt.Sprintf(", waiting for member %s", others.PodName)
 		return true
 	}
-	if p.memory.MemberBeingUpdated == "" {
-		p.memory.MemberBeingUpdated = next.PodName
-		p.claim("change")
+	if updating == "" {
+		s.remember(ec).MemberBeingUpdated = next.PodName
+		s.claim("change")
 		return true
 	}
-	if next.ID == p.view.Leader && p.moveLeader(ec) {
-		return true
+	if next.ID == v.Leader {
+		if s.request = handOver(ec, v); s.request != nil {
+			s.soon()
+			return true
+		}
 	}
-	isSame := next.Version == step
-	switch image := objects.ImageOf(ec, step.String()); {
-	case next.NeedsRestart:
-		p.restart(next, "to trust another CA")
-	case objects.IsStopping(next.Pod):
-	case wasEdited(next):
-		p.setImage(ec, next.Pod, step, "")
-	case objects.ImageIn(next.Pod) == image:
-		p.Remove(next.Pod, "spec.pod has changed")
-	case isSame && objects.ImageIn(next.Pod) != objects.NoImage:
-		p.restart(next, "with image "+image) // that it has would not tell when it runs
-	case isSame:
-		p.setImage(ec, next.Pod, step, "")
-	default:
-		p.setImage(ec, next.Pod, step, fmt.Sprintf("member %s changed from %s to %s", next.PodName, next.Version, step))
+	if !objects.IsStopping(next.Pod) || next.NeedsRestart {
+		s.Do(changed(ec, v, next, to))
 	}
 	return true
 }
 
-// rolling reports what of the members is changed, if that is not their version.
-func (p *plan) rolling(what string) {
-	if p.activity == "" {
-		p.report(status.Problem{Reason: reason.RollingOut, Retriable: true, Message: "Members are changed one after the other, " + what})
+// changed takes a member's pod on to what it is to be.
+func changed(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, to versions.Version) loop.Write {
+	isSame := m.Version == to
+	switch image := objects.ImageOf(ec, to.String()); {
+	case m.NeedsRestart:
+		return restarted(v, m, "to trust another CA")
+	case wasEdited(m):
+		return imageChange(ec, m.Pod, "image", "", to)
+	case objects.ImageIn(m.Pod) == image:
+		return removed(m.Pod, "spec.pod has changed")
+	case isSame && objects.ImageIn(m.Pod) != objects.NoImage:
+		return restarted(v, m, "with image "+image) // that it has would not tell when it runs
+	case isSame:
+		return imageChange(ec, m.Pod, "image", "", to)
 	}
+	return imageChange(ec, m.Pod, "image", fmt.Sprintf("member %s changed from %s to %s", m.PodName, m.Version, to), to)
 }
 
 // nextToChange is the member that is being changed or, if none is, the next that is not as it is to
 // be: one that is down anyway is first, the leader last.
-func (p *plan) nextToChange(ec *v1beta2.EtcdCluster, step versions.Version) *view.Member {
+func nextToChange(ec *v1beta2.EtcdCluster, v *view.View, updating string, to versions.Version) *view.Member {
 	var next *view.Member
-	for _, m := range p.view.Members {
+	for _, m := range v.Members {
 		switch {
-		case m.IsForeign() || m.Pod == nil || objects.IsEnding(m.Pod) || !differs(m, ec, step):
-		case p.memory.MemberBeingUpdated != "" && p.memory.MemberBeingUpdated != m.PodName:
-		case next == nil || !m.Follows && next.Follows || next.ID == p.view.Leader && m.Follows:
+		case m.IsForeign() || m.Pod == nil || objects.IsEnding(m.Pod) || !differs(m, ec, to):
+		case updating != "" && updating != m.PodName:
+		case next == nil || !m.Follows && next.Follows || next.ID == v.Leader && m.Follows:
 			next = m
 		}
 	}
 	return next
 }
 
-// isComplete says whether a member is as it is to be, and follows the leader.
-func isComplete(m *view.Member, ec *v1beta2.EtcdCluster, step versions.Version) bool {
+// isAsWanted says whether a member is as it is to be, and follows the leader.
+func isAsWanted(m *view.Member, ec *v1beta2.EtcdCluster, step versions.Version) bool {
 	return m.IsSettled() && !differs(m, ec, step)
 }
 
@@ -140,34 +142,28 @@ func wasEdited(m *view.Member) bool {
 	return objects.ImageOfContainer(m.Pod) != objects.ImageIn(m.Pod) && (objects.LacksImage(m.Pod) || m.Follows && m.Version.String() != annotation.Of(m.Pod, annotation.Version))
 }
 
-// restart restarts the container of a member: it stops it here, and the next step has it start.
-func (p *plan) restart(m *view.Member, why string) {
+// restarted restarts the container of a member: it stops it here, and the next step has it start.
+func restarted(v *view.View, m *view.Member, why string) loop.Write {
 	annotations := map[string]any{}
-	if p.view.Certs.CaHash != "" {
-		annotations[annotation.CA] = p.view.Certs.CaHash
+	if v.Certs.CaHash != "" {
+		annotations[annotation.CA] = v.Certs.CaHash
 	}
-	p.Do(objects.Stopping(m.Pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.PodName, why), annotations))
+	return objects.Stopping(m.Pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.PodName, why), annotations)
 }
 
 // awaitChanged waits for the member that was changed last.
-func (p *plan) awaitChanged(step versions.Version) bool {
-	if p.memory.MemberBeingUpdated != "" {
-		p.soon()
-		p.rolling("waiting for " + p.memory.MemberBeingUpdated)
-		return true
-	}
-	if p.view.Find(func(m *view.Member) bool { return !m.IsForeign() && m.Version != step }) == nil {
+func awaitChanged(v *view.View, s *step, updating string, to versions.Version) bool {
+	switch {
+	case updating != "":
+		s.rollout = "waiting for " + updating
+	case v.Find(func(m *view.Member) bool { return !m.IsForeign() && m.Version != to }) == nil:
 		return false
 	}
-	p.soon()
+	s.soon()
 	return true
 }
 
-// setImage changes the image in a pod. Its kubelet then restarts the container, and nothing else.
-func (p *plan) setImage(ec *v1beta2.EtcdCluster, pod *corev1.Pod, version versions.Version, why string) {
-	p.Do(imageChange(ec, pod, "image", why, version))
-}
-
+// imageChange changes the image in a pod. Its kubelet then restarts the container, and nothing else.
 func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
 	image := objects.ImageOf(ec, version.String())
 	annotations := map[string]any{annotation.Version: version.String(), annotation.Image: image}
@@ -178,12 +174,11 @@ func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, ver
 }
 
 // repairImage gives a member that does not start the image that the others have.
-func (p *plan) repairImage(ec *v1beta2.EtcdCluster, m *view.Member) bool {
-	lowest := p.view.Lowest()
+func repairImage(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member) {
+	lowest := v.Lowest()
 	if lowest.IsZero() || objects.ImageIn(m.Pod) == objects.ImageOf(ec, lowest.String()) {
-		return false
+		s.later()
+		return
 	}
-	p.setImage(ec, m.Pod, lowest, fmt.Sprintf("member %s takes the version of the others", m.PodName))
-	p.soon()
-	return true
+	s.Do(imageChange(ec, m.Pod, "image", fmt.Sprintf("member %s takes the version of the others", m.PodName), lowest))
 }

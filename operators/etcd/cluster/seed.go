@@ -17,49 +17,50 @@ import (
 
 // createSeed creates the seed, and lets it go once status has recorded what has its data: one that is
 // created again by somebody who does not know that does not run.
-func (p *plan) createSeed(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) {
-	m := p.view.Seed
-	version, pod := p.view.VersionFor(ec, m).String(), m.Pod
+func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
+	m := v.Seed
+	version, pod := v.VersionFor(ec, m).String(), m.Pod
 	if m.IsOnVolume && m.Claim == nil {
-		p.Do(loop.Create{Object: objects.SeedClaim(ec, r), IfCurrent: true})
+		s.Do(loop.Create{Object: objects.SeedClaim(ec, r), IfCurrent: true})
 	}
 	switch {
 	case pod == nil:
-		made, err := objects.SeedPod(ec, r, version, p.view.AgentImage, p.view.Certs)
+		made, err := objects.SeedPod(ec, r, version, v.AgentImage, v.Certs)
 		if err != nil {
 			r.Problem = err.Error()
 			return
 		}
-		p.Do(loop.Create{Object: made, IfCurrent: true})
+		s.Do(loop.Create{Object: made, IfCurrent: true})
 	case objects.IsEnding(pod) || m.Data == "":
 	case objects.IsOver(pod):
-		p.Remove(pod, "it has ended")
+		s.Do(removed(pod, "it has ended"))
 	case r.SeedDataUID == "":
 		r.SeedDataUID = m.Data
-		p.claim("seeded")
+		s.claim("seeded")
 	case pods.IsGated(pod, objects.Gate):
-		p.letGo(pod)
+		s.Do(letGo(pod))
 	case !m.HasAnswered() && (pod.Spec.NodeName == "" || objects.LacksImage(pod)) &&
 		(objects.ImageIn(pod) != objects.ImageOf(ec, version) || annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec)):
-		p.Remove(pod, "it could not be started, and the spec has changed")
+		s.Do(removed(pod, "it could not be started, and the spec has changed"))
 	}
 }
 
 // removeSeeds deletes the seeds that status does not name: of restores that have failed, or that went
 // on with another one. A cluster whose status was emptied may be one's.
-func (p *plan) removeSeeds(ec *v1beta2.EtcdCluster) {
+func removeSeeds(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	st := ec.Status
 	if st.ClusterID == "" && len(st.Founders) == 0 && st.Restoring == nil && st.Restored == nil {
-		return
+		return nil
 	}
-	for _, obj := range p.view.Seeds {
+	for _, obj := range v.Seeds {
 		name := obj.GetName()
-		m := p.view.Of(name)
+		m := v.Of(name)
 		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.IsMember || m.Was.Name != ""
 		if !isNamed && !objects.IsEnding(obj) {
-			p.Remove(obj, "it is the seed of a restore that is over")
+			writes = append(writes, removed(obj, "it is the seed of a restore that is over"))
 		}
 	}
+	return writes
 }
 
 // sameSource says whether two sources are the same.

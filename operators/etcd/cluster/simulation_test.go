@@ -11,7 +11,7 @@ import (
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/objects"
-	"example.com/fairlead/operators/etcd/restore"
+	kindrestore "example.com/fairlead/operators/etcd/restore"
 )
 
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
@@ -31,7 +31,7 @@ func TestSimulationIsDeterministic(t *testing.T) {
 
 func simulation() *sim.Simulation {
 	return &sim.Simulation{
-		Operator:  run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route), restore.Kind}},
+		Operator:  run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Declare(route), kindrestore.Kind}},
 		Histories: 1000,
 		CRDs:      []string{"../config/crd"},
 		Kinds:     []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},

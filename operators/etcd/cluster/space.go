@@ -28,64 +28,72 @@ import (
 const emptyAgain = 10 * time.Minute
 
 // makeSpace resolves a full database.
-func (p *plan) makeSpace(ec *v1beta2.EtcdCluster) bool {
-	leader := p.view.Leading()
-	if leader == nil || !p.view.IsCurrent {
-		return false
+func makeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	leader := v.Leading()
+	if leader == nil || !v.IsCurrent {
+		return s
 	}
-	alarms, revision, full := p.view.Alarms(members.NoSpace), leader.Answer.Status.Revision, p.memory.FullDatabase
+	alarms, revision, full := v.Alarms(members.NoSpace), leader.Answer.Status.Revision, ec.Status.FullDatabase
 	if len(alarms) == 0 {
-		p.noteRoom(revision)
-		return false
+		if left := leftOf(ec, v, revision); left != full {
+			s.remember(ec).FullDatabase = left
+		}
+		return s
 	}
-	if p.hasFailedLately() {
-		return false
+	if until, is := hasFailedLately(v); is {
+		s.Wake(until)
+		return s
 	}
 	isFresh := full != nil && (full.ResolvedTime == nil ||
-		full.CompactedRevision == revision && p.view.Now.Before(full.ResolvedTime.Add(emptyAgain)))
-	next := p.nextToDefragment()
+		full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(emptyAgain)))
+	next := nextToDefragment(ec, v)
 	switch {
 	case !isFresh:
-		p.memory.FullDatabase = nil
-		p.maintain(leader, v1beta2.MaintenanceCompaction, revision, members.CompactPatience(revision, leader.Answer.Status.DBSize))
+		s.remember(ec).FullDatabase = nil
+		maintain(ec, v, &s, v1beta2.Maintenance{Type: v1beta2.MaintenanceCompaction, Member: leader.PodName, Revision: revision},
+			members.CompactPatience(revision, leader.Answer.Status.DBSize))
 	case next != nil:
-		p.defragment(next)
+		defragment(ec, v, &s, next)
 	case full.ResolvedTime != nil:
-		p.Wake(full.ResolvedTime.Add(emptyAgain))
-		p.stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
-		return false
+		s.Wake(full.ResolvedTime.Add(emptyAgain))
+		s.stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		return s
 	default:
-		p.askLeader(ec, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
-		p.soon()
+		s.request = askedLeader(ec, v, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
+		s.soon()
 	}
-	return true
+	return s.last()
 }
 
-// noteRoom notes that no alarm is raised any more, and forgets a full database of which nothing is left to do.
-func (p *plan) noteRoom(revision int64) {
-	full := p.memory.FullDatabase
+// leftOf is what status has of a full database when no alarm is raised any more: nil if nothing of it is left to do.
+func leftOf(ec *v1beta2.EtcdCluster, v *view.View, revision int64) *v1beta2.FullDatabase {
+	full := ec.Status.FullDatabase
 	switch {
 	case full == nil:
 	case full.ResolvedTime == nil:
-		full.ResolvedTime = timeOf(p.view.Now)
-	case full.CompactedRevision == revision && p.view.Now.Before(full.ResolvedTime.Add(emptyAgain)):
+		full = full.DeepCopy()
+		full.ResolvedTime = timeOf(v.Now)
+	case full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(emptyAgain)):
 		// The next write says whether there is room.
-	case p.view.Find(func(m *view.Member) bool { return !p.isDefragmented(m) && (!m.Follows || p.missedDefragmentation(m)) }) == nil:
-		p.memory.FullDatabase = nil
+	case v.Find(func(m *view.Member) bool {
+		return !isDefragmented(ec, m) && (!m.Follows || missedDefragmentation(ec, v, m))
+	}) == nil:
+		return nil
 	}
+	return full
 }
 
 // isDefragmented says whether a member was defragmented after the history was dropped, or is none of the operator's.
-func (p *plan) isDefragmented(m *view.Member) bool {
-	full := p.memory.FullDatabase
+func isDefragmented(ec *v1beta2.EtcdCluster, m *view.Member) bool {
+	full := ec.Status.FullDatabase
 	return m.IsForeign() || full != nil && slices.Contains(full.DefragmentedMembers, m.PodName)
 }
 
 // nextToDefragment is the next member that is there, the leader last.
-func (p *plan) nextToDefragment() *view.Member {
+func nextToDefragment(ec *v1beta2.EtcdCluster, v *view.View) *view.Member {
 	var next *view.Member
-	for _, m := range p.view.Members {
-		if m.Follows && !p.isDefragmented(m) && (next == nil || next.ID == p.view.Leader) {
+	for _, m := range v.Members {
+		if m.Follows && !isDefragmented(ec, m) && (next == nil || next.ID == v.Leader) {
 			next = m
 		}
 	}
@@ -94,9 +102,9 @@ func (p *plan) nextToDefragment() *view.Member {
 
 // missedDefragmentation says that a member was not there when room was made, and has a file that is much greater
 // than the leader's.
-func (p *plan) missedDefragmentation(m *view.Member) bool {
-	full, leader := p.memory.FullDatabase, p.view.Leading()
-	return full != nil && full.ResolvedTime != nil && leader != nil && !p.isDefragmented(m) &&
+func missedDefragmentation(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member) bool {
+	full, leader := ec.Status.FullDatabase, v.Leading()
+	return full != nil && full.ResolvedTime != nil && leader != nil && !isDefragmented(ec, m) &&
 		m.Answer.Status.DBSize >= worthFreeingPart*leader.Answer.Status.DBSize
 }
 

@@ -20,15 +20,15 @@ import (
 	"example.com/fairlead/internal/testkit/standalone"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
-	"example.com/fairlead/operators/etcd/restore"
+	kindrestore "example.com/fairlead/operators/etcd/restore"
 )
 
 // newSweep plays stories on the real API server.
 func newSweep() *testkit.Sweep {
-	operator := run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind, restore.Kind}}
+	operator := run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind, kindrestore.Kind}}
 	return &testkit.Sweep{
 		Start:  standalone.Start(operator),
-		Writes: slices.Concat(kind.Writes, restore.Static.Writes),
+		Writes: slices.Concat(kind.Writes, kindrestore.Static.Writes),
 		NameOf: loop.NameOf,
 		Scheme: standalone.Scheme(operator),
 		Kinds:  []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},

@@ -5,6 +5,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -12,104 +13,104 @@ import (
 // This file is about versions: which one members are changed to next, and what etcd needs before
 // the first of them has it.
 
-// step is the version that members are changed to next.
-func (p *plan) step() (versions.Version, error) {
-	lowest, highest := p.view.Lowest(), p.view.Highest()
+// stepTo is the version that members are changed to next.
+func stepTo(v *view.View, s *step) (versions.Version, error) {
+	lowest, highest := v.Lowest(), v.Highest()
 	if lowest.IsZero() {
-		return p.view.Wanted, nil
+		return v.Wanted, nil
 	}
-	p.target = ""
-	if highest != p.view.Wanted || lowest != p.view.Wanted {
-		p.target = p.view.Wanted.String()
-		p.activity, p.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, p.view.Wanted)
+	if highest != v.Wanted || lowest != v.Wanted {
+		s.target = v.Wanted.String()
+		s.activity, s.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
 	}
 	from := lowest
-	if p.view.Wanted.Less(highest) {
+	if v.Wanted.Less(highest) {
 		from = highest // of a downgrade the slowest is the one that is still high
 	}
-	path, err := versions.Path(from, p.view.Wanted)
+	path, err := versions.Path(from, v.Wanted)
 	if err != nil || len(path) == 0 {
-		return p.view.Wanted, err
+		return v.Wanted, err
 	}
 	return path[0], nil
 }
 
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
-func (p *plan) prepare(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	highest := p.view.Highest()
+func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+	highest := v.Highest()
 	switch {
-	case p.view.Leading() == nil:
+	case v.Leading() == nil:
 		return true
-	case p.view.Find(func(m *view.Member) bool { return m.Version == step }) != nil:
+	case v.Find(func(m *view.Member) bool { return m.Version == to }) != nil:
 		return false // it is under way
-	case step.Minor() < highest.Minor():
-		return p.enableDowngrade(ec, step)
-	case step.Minor() == 7 && p.view.Lowest().Minor() == 6:
-		return p.writeOut(ec)
+	case to.Minor() < highest.Minor():
+		return enableDowngrade(ec, v, s, to)
+	case to.Minor() == 7 && v.Lowest().Minor() == 6:
+		return writeOut(ec, v, s)
 	}
 	return false
 }
 
 // enableDowngrade has etcd accept members of an earlier minor version. The first of them starts
 // once all members have the data in that version's format.
-func (p *plan) enableDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	to := step.MinorString()
-	p.soon()
-	if p.view.Downgrading() != to {
+func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+	minor := to.MinorString()
+	s.soon()
+	if v.Downgrading() != minor {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
-		if p.view.IsWhole() && p.view.IsStoredAs(p.view.Highest().MinorString()) {
-			p.downgrade(ec, to)
+		if v.IsWhole() && v.IsStoredAs(v.Highest().MinorString()) {
+			s.request = downgrade(ec, v, minor)
 		}
 		return true
 	}
-	return !p.view.IsStoredAs(to)
+	return !v.IsStoredAs(minor)
 }
 
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
 // in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
 // makes them write out all their data, and to cancel it does so again.
-func (p *plan) writeOut(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.IsWhole() {
-		p.soon()
+func writeOut(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
+	if !v.IsWhole() {
+		s.soon()
 		return true
 	}
-	p.doing += ", whose data is written out first"
-	switch downgrading, isPrepared := p.view.Downgrading(), ec.Status.DataPreparedFor == "3.7"; {
-	case isPrepared && downgrading == "" && p.view.IsStoredAs("3.6"):
+	s.doing += ", whose data is written out first"
+	switch downgrading, isPrepared := v.Downgrading(), ec.Status.DataPreparedFor == "3.7"; {
+	case isPrepared && downgrading == "" && v.IsStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
-		p.downgrade(ec, "")
+		s.request = downgrade(ec, v, "")
 	case isPrepared:
 		// the format is being changed back
-	case downgrading == "" && p.view.IsStoredAs("3.6"):
-		p.downgrade(ec, "3.5")
-	case downgrading == "3.5" && p.view.IsStoredAs("3.5"):
-		p.memory.DataPreparedFor = "3.7"
-		p.claim("prepared")
+	case downgrading == "" && v.IsStoredAs("3.6"):
+		s.request = downgrade(ec, v, "3.5")
+	case downgrading == "3.5" && v.IsStoredAs("3.5"):
+		s.remember(ec).DataPreparedFor = "3.7"
+		s.claim("prepared")
 	}
-	p.soon()
+	s.soon()
 	return true
 }
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
-func (p *plan) settleDowngrade(ec *v1beta2.EtcdCluster, step versions.Version) bool {
-	if p.memory.DataPreparedFor != "" && p.view.Lowest().MinorString() == p.memory.DataPreparedFor {
-		p.memory.DataPreparedFor = ""
+func settleDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+	if ec.Status.DataPreparedFor != "" && v.Lowest().MinorString() == ec.Status.DataPreparedFor {
+		s.remember(ec).DataPreparedFor = ""
 	}
-	enabled, err := versions.ParseMinor(p.view.Downgrading())
-	if err != nil || step.Minor() <= enabled || !p.view.IsWhole() || p.view.Lowest() != step {
+	enabled, err := versions.ParseMinor(v.Downgrading())
+	if err != nil || to.Minor() <= enabled || !v.IsWhole() || v.Lowest() != to {
 		return false
 	}
-	p.downgrade(ec, "")
-	p.soon()
+	s.request = downgrade(ec, v, "")
+	s.soon()
 	return true
 }
 
-func (p *plan) downgrade(ec *v1beta2.EtcdCluster, to string) {
+// downgrade is the request to enable a downgrade to a minor version, or to cancel one.
+func downgrade(ec *v1beta2.EtcdCluster, v *view.View, to string) *session.Request {
 	why := "downgrade to " + to + " enabled"
 	if to == "" {
 		why = "downgrade canceled"
 	}
-	p.askLeader(ec, why, members.Request{What: members.Downgrade, Version: to})
+	return askedLeader(ec, v, why, members.Request{What: members.Downgrade, Version: to})
 }

@@ -23,27 +23,34 @@ const (
 
 // keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
 // member at a time, the leader last, which hands over before.
-func (p *plan) keepUp(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.IsWhole() || p.view.Leading() == nil {
-		return false
+func keepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	if !v.IsWhole() || v.Leading() == nil {
+		return s
 	}
 	var next *view.Member
-	for _, m := range p.view.Members {
-		if m.IsForeign() || !paysToDefragment(m.Answer.Status) && !p.missedDefragmentation(m) {
+	for _, m := range v.Members {
+		if m.IsForeign() || !paysToDefragment(m.Answer.Status) && !missedDefragmentation(ec, v, m) {
 			continue
 		}
-		if next == nil || next.ID == p.view.Leader {
+		if next == nil || next.ID == v.Leader {
 			next = m
 		}
 	}
-	if next == nil || p.hasFailedLately() {
-		return false
+	if next == nil {
+		return s
 	}
-	if next.ID == p.view.Leader && p.moveLeader(ec) {
-		return true
+	if until, is := hasFailedLately(v); is {
+		s.Wake(until)
+		return s
 	}
-	p.defragment(next)
-	return true
+	if next.ID == v.Leader {
+		s.request = handOver(ec, v)
+	}
+	if s.request == nil {
+		defragment(ec, v, &s, next)
+	}
+	s.soon()
+	return s.last()
 }
 
 // paysToDefragment says whether it is worth to make a database file smaller.
@@ -53,31 +60,31 @@ func paysToDefragment(s members.Status) bool {
 }
 
 // disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
-func (p *plan) disarmOld(ec *v1beta2.EtcdCluster) bool {
-	if !p.view.IsCurrent {
-		return false
+func disarmOld(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+	if !v.IsCurrent {
+		return s
 	}
-	for _, alarm := range p.view.Alarms(members.Corrupt) {
-		if p.view.Find(func(m *view.Member) bool { return m.ID == alarm.Member }) == nil {
-			p.soon()
-			p.askLeader(ec, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
-			return true
+	for _, alarm := range v.Alarms(members.Corrupt) {
+		if v.Find(func(m *view.Member) bool { return m.ID == alarm.Member }) == nil {
+			s.soon()
+			s.request = askedLeader(ec, v, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
+			return s.last()
 		}
 	}
-	return false
+	return s
 }
 
 // growVolumes requests more storage for volumes that have less than the spec requests. Whether
 // that is possible is up to the storage class, and the API server says so.
-func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
+func growVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	if !objects.HasVolumes(ec) {
-		return
+		return nil
 	}
 	want, ok := ec.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
 	if !ok {
-		return
+		return nil
 	}
-	for _, m := range p.view.Present {
+	for _, m := range v.Present {
 		c := m.Claim
 		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound {
 			continue
@@ -86,9 +93,10 @@ func (p *plan) growVolumes(ec *v1beta2.EtcdCluster) {
 		if has.Cmp(want) >= 0 {
 			continue
 		}
-		p.Do(loop.Patch{Object: c, Part: "grow", Why: fmt.Sprintf("volume of member %s grows from %s to %s", m.PodName, &has, &want),
+		writes = append(writes, loop.Patch{Object: c, Part: "grow", Why: fmt.Sprintf("volume of member %s grows from %s to %s", m.PodName, &has, &want),
 			Spec: map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}})
 	}
+	return writes
 }
 
 // rounded is a size that changes only when it changes by an eighth, so that status is not

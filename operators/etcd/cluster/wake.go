@@ -23,19 +23,6 @@ const (
 	patiencePart = 8
 )
 
-// soon looks again soon, because what is under way brings no event.
-func (p *plan) soon() { p.lookAgain(busyWake) }
-
-// later looks again a little later.
-func (p *plan) later() { p.lookAgain(waitingWake) }
-
-// lookAgain looks again after that time, or after longer if nothing has changed for long.
-func (p *plan) lookAgain(after time.Duration) {
-	if p.again == 0 || after < p.again {
-		p.again = after
-	}
-}
-
 // pace says when it is looked again: the longer the same has been waited for, the later.
 func (p *plan) pace(before session.Waiting) {
 	p.waiting = session.Waiting{What: p.outcome(), Since: p.view.Now}

@@ -117,8 +117,8 @@ func choose(seen Observation, want members.ID) (leader members.ID, best *session
 	return leader, best
 }
 
-// Ids are the IDs of the members, sorted.
-func (v *View) Ids() []members.ID {
+// IDs are the IDs of the members, sorted.
+func (v *View) IDs() []members.ID {
 	var all []members.Member
 	for _, m := range v.Members {
 		all = append(all, m.Member)
