@@ -68,13 +68,14 @@ func kubeconfig(t testing.TB, namespace string) string {
 }
 
 // LeavesByGuide deletes an object as a section of docs/moving/leaving.md has it, word for word: its pods stay as they
-// are, and nothing has an owner or the operator's label any more.
-func LeavesByGuide(t testing.TB, namespace, section, pods string) {
+// are, and nothing of the kinds that were made, so many at least, has an owner or the operator's label any more.
+func LeavesByGuide(t testing.TB, namespace, section, made string, least int) {
 	t.Helper()
 	get := func(what, fields string) string {
+		t.Helper()
 		return Kubectl(t, "get", what, "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name} `+fields+`{"\n"}{end}`)
 	}
-	uids := func() string { return get(pods, `{.metadata.uid} {.status.containerStatuses[*].restartCount}`) }
+	uids := func() string { return get("pods", `{.metadata.uid} {.status.containerStatuses[*].restartCount}`) }
 	before := uids()
 	for _, commands := range GuideCommands(t, "moving/leaving.md", section, 2) {
 		RunGuide(t, namespace, commands)
@@ -83,9 +84,8 @@ func LeavesByGuide(t testing.TB, namespace, section, pods string) {
 	if after := uids(); after != before || before == "" {
 		t.Errorf("the pods were\n%s\nand are\n%s", before, after)
 	}
-	const made = "deployments,services,poddisruptionbudgets"
 	if owners := get(made, `{.metadata.ownerReferences}{.metadata.labels.app\.kubernetes\.io/managed-by}`); strings.Contains(owners, "operator") ||
-		strings.Contains(owners, "uid") || strings.Count(owners, "\n") < 3 {
+		strings.Contains(owners, "uid") || strings.Count(owners, "\n") < least {
 		t.Errorf("what is left:\n%s", owners)
 	}
 }

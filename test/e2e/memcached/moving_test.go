@@ -22,7 +22,7 @@ func TestLeaveMemcached(t *testing.T) {
 	ns := e2e.NewNamespace(t)
 	e2e.Apply(t, ns, "apiVersion: cache.example.com/v1alpha1\nkind: Memcached\nmetadata: {name: cache}\nspec: {size: 2}\n")
 	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/cache")
-	e2e.LeavesByGuide(t, ns, "From a Memcached", "pods")
+	e2e.LeavesByGuide(t, ns, "From a Memcached", "deployments,services,poddisruptionbudgets", 3)
 }
 
 // TestMoveMemcached follows docs/moving/memcached.md word for word, once with clients that know the Service's name, and

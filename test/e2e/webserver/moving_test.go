@@ -120,7 +120,7 @@ func TestLeaveWebServer(t *testing.T) {
 		webURL(t, ns, "web")
 	}
 	apply()
-	e2e.LeavesByGuide(t, ns, "From a WebServer", "pods")
+	e2e.LeavesByGuide(t, ns, "From a WebServer", "deployments,services,poddisruptionbudgets", 3)
 	before := strings.Join(podNames(t, ns, "web"), " ")
 	apply()
 	if after := strings.Join(podNames(t, ns, "web"), " "); after != before {
