@@ -221,6 +221,9 @@ func (m *moved) guide(section string, block int) {
 	began := time.Now()
 	e2e.RunGuide(m.t, m.namespace, m.names.Replace(commands))
 	m.t.Logf("%s took %.1f s", section, time.Since(began).Seconds())
+	if strings.HasPrefix(section, "6.") {
+		m.t.Logf("writes paused for %.1f s", time.Since(m.stopped).Seconds())
+	}
 }
 
 // follow reads what the application prints until its pods are gone.
@@ -325,7 +328,6 @@ func (m *moved) now() store {
 // writesOn waits until the application writes to the new cluster, which keeps what it had.
 func (m *moved) writesOn(before store) {
 	m.t.Helper()
-	m.t.Logf("the pause ended %.1f s after the writers were to stop", time.Since(m.stopped).Seconds())
 	first := len(m.now())
 	pace.Eventually(m.t, time.Minute, func() error {
 		now := m.now()
