@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
-	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
 )
 

@@ -3,21 +3,23 @@ package cluster
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/membership"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/restoring"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
 
 // plan is what to do now, by all steps that were taken, and what status reports of it.
 type plan struct {
-	step
+	step.Step
 	view view.View
 	// memory is status after the steps.
 	memory v1beta2.EtcdClusterStatus
@@ -27,24 +29,24 @@ type plan struct {
 
 // steps are those of the package comment. Each is a function of what is known, and returns what it does. The status of
 // the EtcdCluster is what the steps before have left of it.
-var steps = []func(*v1beta2.EtcdCluster, *view.View) step{
-	startStopped,
-	settleExisting,
-	restoreBackup,
-	form,
-	recoverQuorum,
-	restore,
-	removeStrays,
-	awaitMaintenance,
-	awaitQuorum,
-	makeSpace,
-	settleLearner,
-	removeLost,
-	disarmOld,
-	removeSurplus,
-	addMissing,
-	rollOut,
-	keepUp,
+var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
+	membership.StartStopped,
+	membership.SettleExisting,
+	restoring.RestoreBackup,
+	membership.Form,
+	membership.RecoverQuorum,
+	membership.Restore,
+	membership.RemoveStrays,
+	rollout.AwaitMaintenance,
+	membership.AwaitQuorum,
+	rollout.MakeSpace,
+	membership.SettleLearner,
+	membership.RemoveLost,
+	rollout.DisarmOld,
+	membership.RemoveSurplus,
+	membership.AddMissing,
+	rollout.RollOut,
+	rollout.KeepUp,
 }
 
 // decide is the next step. At most one thing is changed of the members at a time.
@@ -52,12 +54,12 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	next := &plan{view: view.Of(ec, seen), memory: *ec.Status.DeepCopy()}
 	v := &next.view
 	if ec.Spec.Paused {
-		next.Wake(seen.Now.Add(restingWake))
+		next.Wake(seen.Now.Add(step.RestingWake))
 		return next
 	}
 	var err error
 	if v.Wanted, err = versions.Parse(ec.Spec.Version); err != nil {
-		next.stall(reason.InvalidVersion, "spec.version: %v", err)
+		next.Stall(reason.InvalidVersion, "spec.version: %v", err)
 		return next
 	}
 	next.Do(children(ec, v)...)
@@ -65,13 +67,13 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	switch {
 	case seen.Taken == nil:
 		next.take(ec)
-	case ec.Spec.AdoptExisting && isOrphan(ec, seen.Taken): // a late cache hid it when the others were taken in
-		next.add(adopt(ec, seen.Taken))
+	case ec.Spec.AdoptExisting && membership.IsOrphan(ec, seen.Taken): // a late cache hid it when the others were taken in
+		next.Add(membership.Adopt(ec, seen.Taken))
 	default:
-		next.stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.Taken), seen.Taken.GetName())
+		next.Stall(apply.ReasonConflict, "%s %q has the name of a member, and is not owned by this EtcdCluster: delete or rename it", loop.KindOf(seen.Taken), seen.Taken.GetName())
 	}
 	if v.Find(func(m *view.Member) bool { return m.MayFollow }) != nil {
-		next.later()
+		next.Later()
 	}
 	next.pace(seen.Waiting)
 	return next
@@ -80,13 +82,13 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 // take takes the steps until one is the last.
 func (p *plan) take(ec *v1beta2.EtcdCluster) {
 	now := ec.DeepCopy()
-	for _, step := range steps {
-		did := step(now, &p.view)
-		p.add(did)
-		if did.after != nil {
-			now.Status = *did.after
+	for _, is := range steps {
+		did := is(now, &p.view)
+		p.Add(did)
+		if did.After != nil {
+			now.Status = *did.After
 		}
-		if did.isLast {
+		if did.IsLast {
 			break
 		}
 	}
@@ -100,12 +102,12 @@ func children(ec *v1beta2.EtcdCluster, v *view.View) []loop.Write {
 	case objects.HasBudget(ec):
 		writes = append(writes, loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, v.Budgeted(ec))})
 	case objects.IsOwned(ec, b) && !objects.IsEnding(b):
-		writes = append(writes, removed(b, loop.NotRequested))
+		writes = append(writes, step.Removed(b, loop.NotRequested))
 	}
 	for _, s := range v.Certs.Stale {
 		writes = append(writes, loop.Apply{Object: s.Seen, Want: s.Want, Private: true})
 	}
-	return append(writes, growVolumes(ec, v)...)
+	return append(writes, rollout.GrowVolumes(ec, v)...)
 }
 
 // remarks give back the labels and owner references of pods and volumes that have lost them.
@@ -114,35 +116,16 @@ func remarks(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	for _, obj := range v.Unmarked {
 		why := "its labels or its owner reference were removed"
 		if r != nil && obj.GetName() == r.Seed {
-			if !haveStopped(v, ec, r) {
+			if !restoring.HaveStopped(v, ec, r) {
 				continue // the Services must not lead to both
 			}
 			why = "it is a member of the restored cluster"
 		}
-		writes = append(writes, mark(ec, obj, why))
+		writes = append(writes, step.Mark(ec, obj, why))
 	}
-	for _, obj := range hiddenSeed(v) {
+	for _, obj := range restoring.HiddenSeed(v) {
 		writes = append(writes, loop.Patch{Object: obj, Part: "marks", Why: "its labels were removed", IfCurrent: true,
 			Metadata: map[string]any{"labels": objects.SeedLabels(ec)}})
-	}
-	return writes
-}
-
-// mark makes an object one of the cluster's: by its labels and its owner reference.
-func mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) loop.Write {
-	return loop.Patch{Object: obj, Part: "marks", Why: why, IfCurrent: true, Metadata: map[string]any{
-		"labels":          objects.MemberLabels(ec, obj.GetName()),
-		"ownerReferences": objects.ControlledBy(ec),
-	}}
-}
-
-// created is the pod of a member, with its volume, as far as they are not there.
-func created(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, version versions.Version, s objects.Start) (writes []loop.Write) {
-	if objects.HasVolumes(ec) && m.Claim == nil {
-		writes = append(writes, loop.Create{Object: objects.Claim(ec, m.PodName), IfCurrent: true})
-	}
-	if m.Pod == nil {
-		writes = append(writes, loop.Create{Object: objects.Pod(ec, m.PodName, version.String(), s, v.Certs), IfCurrent: true})
 	}
 	return writes
 }
@@ -151,8 +134,8 @@ func created(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, version vers
 func (o *observer) decide(ec *v1beta2.EtcdCluster, seen view.Observation) (*plan, error) {
 	next := decide(ec, seen)
 	o.asker.NoteDecided(ec, next.waiting, next.memory.Maintenance)
-	if next.request != nil {
-		r, of := *next.request, objects.Key(ec)
+	if next.Request != nil {
+		r, of := *next.Request, objects.Key(ec)
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return o.asker.CarryOut(ctx, of, r) }
 		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
 	}

@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
 )
 
@@ -96,25 +97,25 @@ func TestDecide(t *testing.T) {
 		"a webhook rewrites images: nothing to do": {world: healthy(anEtcd(), 1, 2, 3).rewrites("mirror.example.com/etcd:v3.6.16")},
 		"users are on: nothing to do":              {world: healthy(anEtcd(size(5)), 1, 2, 3).refuses(1, 2, 3), problem: "AuthenticationRequired: Etcd refuses the operator: "},
 		"the CA was replaced: wait a moment":       {world: distrusting(0), problem: "CertificatesReplaced: "},
-		"the CA was replaced: restart one":         {world: distrusting(distrustLasts), want: "patch Pod/restart #1", problem: "CertificatesReplaced: "},
+		"the CA was replaced: restart one":         {world: distrusting(rollout.DistrustLasts), want: "patch Pod/restart #1", problem: "CertificatesReplaced: "},
 		"it runs, and finds nobody: the others": {
-			world: distrusting(distrustLasts).trusts(2, joinsWithin, unanswered), want: "patch Pod/restart #1; patch Pod/restart #3", problem: "CertificatesReplaced: ",
+			world: distrusting(rollout.DistrustLasts).trusts(2, rollout.JoinsWithin, unanswered), want: "patch Pod/restart #1; patch Pod/restart #3", problem: "CertificatesReplaced: ",
 		},
-		"it has only just started: wait": {world: distrusting(distrustLasts).trusts(2, time.Second, unanswered), problem: "CertificatesReplaced: "},
+		"it has only just started: wait": {world: distrusting(rollout.DistrustLasts).trusts(2, time.Second, unanswered), problem: "CertificatesReplaced: "},
 		"it runs, and has a leader: the next": {
 			world: distrusting(0).trusts(2, time.Second, func(*session.Answer) {}), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
 		"it started too early: another one": {
-			world: distrusting(distrustLasts).trusts(2, joinsWithin, distrusted), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+			world: distrusting(rollout.DistrustLasts).trusts(2, rollout.JoinsWithin, distrusted), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
-		"it is being stopped: wait": {world: distrusting(distrustLasts).trusts(2, joinsWithin, distrusted).restarts(2), problem: "CertificatesReplaced: "},
+		"it is being stopped: wait": {world: distrusting(rollout.DistrustLasts).trusts(2, rollout.JoinsWithin, distrusted).restarts(2), problem: "CertificatesReplaced: "},
 		"the peers' CA alone was replaced": {
-			world: distrusting(distrustLasts).hears(1, 2, 3).leaderless(), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
+			world: distrusting(rollout.DistrustLasts).hears(1, 2, 3).leaderless(), want: "patch Pod/restart #1", problem: "CertificatesReplaced: ",
 		},
-		"no leader while the operator replaces CAs": {world: distrusting(distrustLasts).makesCertificates().hears(1, 2, 3).leaderless()},
+		"no leader while the operator replaces CAs": {world: distrusting(rollout.DistrustLasts).makesCertificates().hears(1, 2, 3).leaderless()},
 		"the others have a quorum again: the third": {world: distrusting(0).hears(1).trusts(2, time.Minute, func(*session.Answer) {}).changes(1), want: "patch Pod/restart #3", problem: "RollingOut: "},
-		"nobody is trusted, and no CA was replaced": {world: distrusting(distrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
-		"the CA was replaced, and nobody answers":   {world: distrusting(distrustLasts).silences(1, 2, 3)},
+		"nobody is trusted, and no CA was replaced": {world: distrusting(rollout.DistrustLasts).trusts(1, time.Hour, distrusted).trusts(2, time.Hour, distrusted).trusts(3, time.Hour, distrusted)},
+		"the CA was replaced, and nobody answers":   {world: distrusting(rollout.DistrustLasts).silences(1, 2, 3)},
 		"a member elsewhere does not count":         {world: healthy(anEtcd(), 1, 2, 3).hasForeign(), want: ""},
 		"nobody answers: those elsewhere not lost":  {world: healthy(anEtcd(size(1)), 1).hasForeign().remembers("elsewhere", "2a").silences(1)},
 	})
@@ -132,8 +133,8 @@ func requireDecisions(t *testing.T, decisions map[string]decision) {
 				t.Errorf("what it asks for (-want +got):\n%s", diff)
 			}
 			problem := ""
-			if p.problem != nil {
-				problem = p.problem.Reason + ": " + p.problem.Message
+			if p.Problem != nil {
+				problem = p.Problem.Reason + ": " + p.Problem.Message
 			}
 			if tc.problem == "" && problem != "" || !strings.HasPrefix(problem, tc.problem) {
 				t.Errorf("it reports %q, want %q", problem, tc.problem)

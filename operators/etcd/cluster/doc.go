@@ -22,48 +22,47 @@
 // others follow. Names join a member to its pod: the peer URL of a member is the name of its
 // pod's host. What the list, status, the pod, its volume and its answer say of a member is
 // joined once, and all steps read that. Status remembers what etcd cannot know
-// (what a step remembers, step.go): the cluster's ID, so that members of another cluster are never taken
+// (what a step remembers): the cluster's ID, so that members of another cluster are never taken
 // for this one's; how many members were ever named, so that no two have the same name; and
 // decisions that were made, before anything is done that depends on them.
 //
 // # How a cluster is formed
 //
-// All founders start at once, with an empty disk and the list of all founders (form.go). A
+// All founders start at once, with an empty disk and the list of all founders. A
 // founder whose data is lost must not be created again, because a majority of empty founders
 // is a new cluster. So a founder's pod is created with a scheduling gate, status counts it,
 // and then the gate is removed: one that status counts, and whose data is not there, is lost.
 //
 // Nothing is founded while there is a pod or a volume that may be of a cluster of this name
-// (existing.go).
+// (membership.SettleExisting).
 //
 // # The steps
 //
 // They are functions of these names, in this order (steps in decide.go). Each is a function of what is known, and returns
-// what it does, as a value (step.go); what it remembers, the next one finds in status. The first that has anything to do
-// is done, but for restore and removeStrays, which leave the others their turn:
+// what it does, as a value (package step); what it remembers, the next one finds in status. The first that has anything to
+// do is done, but for Restore and RemoveStrays, which leave the others their turn:
 //
-//	startStopped    start members that were stopped, and nothing else, while certificates are missing
-//	settleExisting  wait for the user's word on what may be of a cluster of this name (existing.go)
-//	restoreBackup   take a restore one step on: the cluster is replaced by one that begins with a backup, once
-//	                that serves (restoring.go)
-//	form            form a cluster that has no ID yet (form.go)
-//	recoverQuorum   report that quorum is lost for good, and do what the user decides (recovery.go)
-//	restore         create pods of members that have their data; without quorum, give those an image whose
-//	                own is gone (change.go)
-//	removeStrays    delete what is left of removed members: pods first, then volumes
-//	awaitMaintenance
-//	                wait for the compaction or defragmentation that is under way (maintenance.go)
-//	awaitQuorum     wait for a quorum, and restart members that nobody trusts any more (retrust.go)
-//	makeSpace       make room in a full database, with those that are there, as nobody can write (space.go)
-//	settleLearner   promote a learner that has caught up, or remove one whose data is lost (change.go)
-//	removeLost      remove a member whose data is lost, if the rest has quorum
-//	disarmOld       end the alarm of one that was removed: nobody can write until then (upkeep.go)
-//	removeSurplus   remove one if there are too many: one that is down first, the leader never, it hands over
-//	                before
-//	addMissing      add one if there are too few, as a learner, when all members are there, and no downgrade
-//	                is enabled: nobody can join until then
-//	rollOut         change versions and pods one at a time, the leader last (upgrade.go, rollout.go)
-//	keepUp          free space in files, one at a time, the leader last (upkeep.go)
+//	membership.StartStopped    start members that were stopped, and nothing else, while certificates are missing
+//	membership.SettleExisting  wait for the user's word on what may be of a cluster of this name
+//	restoring.RestoreBackup    take a restore one step on: the cluster is replaced by one that begins with a backup,
+//	                           once that serves
+//	membership.Form            form a cluster that has no ID yet
+//	membership.RecoverQuorum   report that quorum is lost for good, and do what the user decides
+//	membership.Restore         create pods of members that have their data; without quorum, give those an image whose
+//	                           own is gone
+//	membership.RemoveStrays    delete what is left of removed members: pods first, then volumes
+//	rollout.AwaitMaintenance   wait for the compaction or defragmentation that is under way
+//	membership.AwaitQuorum     wait for a quorum, and restart members that nobody trusts any more
+//	rollout.MakeSpace          make room in a full database, with those that are there, as nobody can write
+//	membership.SettleLearner   promote a learner that has caught up, or remove one whose data is lost
+//	membership.RemoveLost      remove a member whose data is lost, if the rest has quorum
+//	rollout.DisarmOld          end the alarm of one that was removed: nobody can write until then
+//	membership.RemoveSurplus   remove one if there are too many: one that is down first, the leader never, it hands
+//	                           over before
+//	membership.AddMissing      add one if there are too few, as a learner, when all members are there, and no downgrade
+//	                           is enabled: nobody can join until then
+//	rollout.RollOut            change versions and pods one at a time, the leader last
+//	rollout.KeepUp             free space in files, one at a time, the leader last
 //
 // # Requests to members
 //

@@ -21,13 +21,13 @@ func TestSteps(t *testing.T) {
 	_, after, _ := strings.Cut(doc.Doc.Text(), "# The steps\n")
 	list, _, _ := strings.Cut(after, "\n# ")
 	var documented []string
-	for _, line := range regexp.MustCompile(`(?m)^\t(\w+)`).FindAllStringSubmatch(list, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^\t(\w+\.\w+)`).FindAllStringSubmatch(list, -1) {
 		documented = append(documented, line[1])
 	}
 	var taken []string
 	for _, step := range steps {
 		name := runtime.FuncForPC(reflect.ValueOf(step).Pointer()).Name()
-		taken = append(taken, name[strings.LastIndex(name, ".")+1:])
+		taken = append(taken, name[strings.LastIndex(name, "/")+1:])
 	}
 	if diff := cmp.Diff(documented, taken); diff != "" {
 		t.Errorf("the steps of decide, and those of doc.go (-documented +taken):\n%s", diff)

@@ -38,7 +38,7 @@ func asEarlier[T any](t *testing.T, obj *T) {
 // names that they have on the pod.
 func (w *world) requireSameOfEarlier(t *testing.T, want *plan) {
 	t.Helper()
-	doing, request := w.doing(want), want.request
+	doing, request := w.doing(want), want.Request
 	asEarlier(t, w.ec)
 	all := map[client.Object]bool{}
 	for _, pod := range w.seen.Pods {
@@ -64,14 +64,14 @@ func (w *world) requireSameOfEarlier(t *testing.T, want *plan) {
 	if now := w.doing(got); now != doing {
 		t.Errorf("of what earlier commits left, it does %q, want %q", now, doing)
 	}
-	if (request == nil) != (got.request == nil) || request != nil && cmp.Diff(request.Request, got.request.Request) != "" {
-		t.Errorf("of what earlier commits left, it asks for %v, want %v", got.request, request)
+	if (request == nil) != (got.Request == nil) || request != nil && cmp.Diff(request.Request, got.Request.Request) != "" {
+		t.Errorf("of what earlier commits left, it asks for %v, want %v", got.Request, request)
 	}
 	got.memory.Renamed = want.memory.Renamed
 	if diff := cmp.Diff(want.memory, got.memory); diff != "" {
 		t.Errorf("status after that, of what earlier commits left (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want.problem, got.problem); diff != "" {
+	if diff := cmp.Diff(want.Problem, got.Problem); diff != "" {
 		t.Errorf("what it reports of what earlier commits left (-want +got):\n%s", diff)
 	}
 	for _, write := range got.Writes {

@@ -146,11 +146,3 @@ func ignoredFields(ec *v1beta2.EtcdCluster) []string {
 }
 
 func byType(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) }
-
-// capitalized begins with a capital letter.
-func capitalized(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/fairlead/operators/etcd/membership"
 	"example.com/fairlead/operators/etcd/objects"
 )
 
@@ -24,7 +25,7 @@ func TestMayBeOf(t *testing.T) {
 		"the label, whoever owns it":       {metav1.ObjectMeta{Name: "x", OwnerReferences: job, Labels: map[string]string{objects.ClusterLabel: "example"}}, true},
 		"a member of example-b, by letter": {metav1.ObjectMeta{Name: "example-b-bcdfg"}, false},
 	} {
-		if got := mayBeOf(ec, &corev1.Pod{ObjectMeta: tc.pod}); got != tc.want {
+		if got := membership.MayBeOf(ec, &corev1.Pod{ObjectMeta: tc.pod}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

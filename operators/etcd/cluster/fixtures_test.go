@@ -231,8 +231,8 @@ func downgradesTo(version string) asks {
 // asked says how what a plan requests of etcd differs from what it should.
 func (w *world) asked(p *plan, want asks) string {
 	var got, wanted members.Request
-	if p.request != nil {
-		got = p.request.Request
+	if p.Request != nil {
+		got = p.Request.Request
 	}
 	if want != nil {
 		wanted = want(w)

@@ -81,8 +81,8 @@ func TestBackground(t *testing.T) {
 		t.Errorf("it requests %+v", r)
 	}
 	s.statuses.Store(0)
-	if p := look(); p.request != nil || s.statuses.Load() != 2 {
-		t.Errorf("meanwhile it requests %v, and asks %d members", p.request, s.statuses.Load())
+	if p := look(); p.Request != nil || s.statuses.Load() != 2 {
+		t.Errorf("meanwhile it requests %v, and asks %d members", p.Request, s.statuses.Load())
 	}
 	s.answer <- nil
 	eventually("its end is found", func() bool {

@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/rollout"
 )
 
 // This file has what users and misfortune do to the members of a simulated cluster.
@@ -84,7 +85,7 @@ func (n *modelNodes) bloat(*testkit.Run) error {
 	err := errors.New("no pod runs")
 	for _, p := range n.inOrder() {
 		if p.runs && err != nil {
-			err = n.model.Bloat(p.ip+":2379", 2*worthFreeing)
+			err = n.model.Bloat(p.ip+":2379", 2*rollout.WorthFreeing)
 		}
 	}
 	return err

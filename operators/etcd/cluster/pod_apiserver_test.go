@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
+	"example.com/fairlead/operators/etcd/step"
 )
 
 // TestPodsAreAccepted: the API server takes the pods and volumes that are made, in a namespace
@@ -39,7 +40,7 @@ func TestPodsAreAccepted(t *testing.T) {
 		ec.Namespace = namespace
 		for _, version := range []string{"3.2.13", "3.4.37", "3.6.16"} {
 			certs := objects.Certificates{Peer: objects.MountedSecret{Name: "p", Files: pki.Peer.Files}, Server: objects.MountedSecret{Name: "s", Files: pki.Server.Files}, CaHash: "1"}
-			if err := c.Create(t.Context(), objects.Pod(ec, "example-abcde", version, foundingOf(ec), certs), client.DryRunAll); err != nil {
+			if err := c.Create(t.Context(), objects.Pod(ec, "example-abcde", version, step.FoundingOf(ec), certs), client.DryRunAll); err != nil {
 				t.Errorf("%s, etcd %s: %v", name, version, err)
 			}
 		}

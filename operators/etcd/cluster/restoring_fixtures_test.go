@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/task"
 )
 
@@ -50,7 +51,7 @@ func (w *world) verifies() *world {
 func (w *world) switches() *world {
 	w.verifies()
 	r := w.ec.Status.Restoring
-	r.Phase, r.SwitchTime, r.Key, r.ClusterID, r.SeedDataUID = v1beta2.RestoreSwitching, timeOf(noon), "key", "5eed", "pod-4"
+	r.Phase, r.SwitchTime, r.Key, r.ClusterID, r.SeedDataUID = v1beta2.RestoreSwitching, step.TimeOf(noon), "key", "5eed", "pod-4"
 	return w
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/restoring"
 )
 
 func TestRestoring(t *testing.T) {
@@ -39,7 +40,7 @@ func TestRestoring(t *testing.T) {
 		"all have stopped: the cluster is it":      {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched, serving).stops(1, 2, 3), want: "status/switched"},
 		"all have stopped, the seed is silent":     {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched).stops(1, 2, 3)},
 		"the seed is lost while switching":         {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(gone).stops(1, 2), want: "status/seed"},
-		"it takes too long: not now":               {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched).stops(1, 2, 3).passes(switchPatience), want: "status/seed"},
+		"it takes too long: not now":               {world: healthy(anEtcd(), 1, 2, 3).switches().hasSeed(fetched).stops(1, 2, 3).passes(restoring.SwitchPatience), want: "status/seed"},
 		"not now: start them":                      {world: healthy(anEtcd(), 1, 2, 3).verifies().stops(1, 2, 3), want: "create Pod #4; patch Pod/start #1; patch Pod/start #2; patch Pod/start #3"},
 		"switched: label it, and delete the rest":  {world: healthy(anEtcd(), 1, 2, 3).stops(1, 2, 3).switched(), want: "patch Pod/marks #4; delete Pod #2; delete Pod #1; delete Pod #3; status/member"},
 		"switched, one runs again: not yet":        {world: healthy(anEtcd(), 1, 2, 3).stops(1, 3).switched(), want: "delete Pod #2; delete Pod #1; delete Pod #3; status/member"},

@@ -7,7 +7,9 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 )
 
 // TestDecideFull: what is done about a full database, and while a member is being defragmented.
@@ -73,7 +75,7 @@ func TestDecideFull(t *testing.T) {
 			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50, 1, 2).resolves(time.Minute), want: "status/maintenance: Defragmentation of #3",
 		},
 		"full again, minutes later: again": {
-			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50, 1, 2, 3).resolves(emptyAgain), want: "status/maintenance: Compaction of #1",
+			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50, 1, 2, 3).resolves(rollout.EmptyAgain), want: "status/maintenance: Compaction of #1",
 		},
 		"full again, after a write: again": {
 			world: healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(49, 1, 2, 3).resolves(time.Minute), want: "status/maintenance: Compaction of #1",
@@ -99,7 +101,7 @@ func (w *world) compacts(revision int64, defragmented ...int64) *world {
 
 // resolves has no alarm been left, so long ago.
 func (w *world) resolves(ago time.Duration) *world {
-	w.ec.Status.FullDatabase.ResolvedTime = timeOf(noon.Add(-ago))
+	w.ec.Status.FullDatabase.ResolvedTime = step.TimeOf(noon.Add(-ago))
 	return w
 }
 
@@ -110,7 +112,7 @@ var another = session.Maintenance{Maintenance: v1beta2.Maintenance{Member: "anot
 func (w *world) defragments(n int64, ago time.Duration, own session.Maintenance) *world {
 	start := noon.Add(-ago)
 	w.ec.Status.Maintenance = &v1beta2.Maintenance{
-		Type: v1beta2.MaintenanceDefragmentation, Member: w.name(n), StartTime: *timeOf(start), Deadline: *timeOf(start.Add(members.DefragmentPatience(1 << 20))),
+		Type: v1beta2.MaintenanceDefragmentation, Member: w.name(n), StartTime: *step.TimeOf(start), Deadline: *step.TimeOf(start.Add(members.DefragmentPatience(1 << 20))),
 	}
 	if own.Member == "" {
 		own.Maintenance = *w.ec.Status.Maintenance
@@ -145,8 +147,8 @@ func TestMakesSpace(t *testing.T) {
 	raise(all...)
 	for step, want := range []asks{compacts(50), defragments(2), defragments(3), defragments(1)} {
 		p := decide(w.ec, w.seen)
-		if p.Claim != "maintenance" || p.request != nil {
-			t.Fatalf("step %d: it does not say so before: %q, %v", step, w.doing(p), p.request)
+		if p.Claim != "maintenance" || p.Request != nil {
+			t.Fatalf("step %d: it does not say so before: %q, %v", step, w.doing(p), p.Request)
 		}
 		w.stores(p).seen.Maintenance = session.Maintenance{Maintenance: *p.memory.Maintenance}
 		p = decide(w.ec, w.seen)
@@ -154,8 +156,8 @@ func TestMakesSpace(t *testing.T) {
 			t.Fatalf("step %d (-want +got):\n%s", step, diff)
 		}
 		w.seen.Maintenance.IsBegun = true
-		if p = decide(w.ec, w.seen); p.request != nil || p.Claim != "" {
-			t.Errorf("step %d: it does not wait: %q, %v", step, w.doing(p), p.request)
+		if p = decide(w.ec, w.seen); p.Request != nil || p.Claim != "" {
+			t.Errorf("step %d: it does not wait: %q, %v", step, w.doing(p), p.Request)
 		}
 		w.seen.Maintenance.IsOver = true
 	}
@@ -174,8 +176,8 @@ func TestMakesSpace(t *testing.T) {
 	}
 	raise(all[1])
 	p := decide(w.ec, w.seen)
-	if p.request != nil || p.Claim != "" || p.problem == nil || p.problem.Retriable {
-		t.Errorf("full again, it does %q, and reports %v", w.doing(p), p.problem)
+	if p.Request != nil || p.Claim != "" || p.Problem == nil || p.Problem.Retriable {
+		t.Errorf("full again, it does %q, and reports %v", w.doing(p), p.Problem)
 	}
 	raise()
 	for name, a := range w.seen.Answers {
@@ -199,14 +201,14 @@ func TestRests(t *testing.T) {
 		variable    string
 		want        time.Duration
 	}{
-		"little in it":                         {size: 1 << 20, quota: 2 << 30, want: restingWake},
+		"little in it":                         {size: 1 << 20, quota: 2 << 30, want: step.RestingWake},
 		"half full":                            {size: 1024 << 20, quota: 2 << 30, want: 16 * time.Second},
-		"empty":                                {size: 20 << 10, quota: 2 << 30, want: restingWake},
-		"nearly full":                          {size: 2000 << 20, quota: 2 << 30, want: shortestWake},
-		"more than full":                       {size: 3 << 30, quota: 2 << 30, want: shortestWake},
-		"never full":                           {size: 3 << 30, quota: -1, want: restingWake},
+		"empty":                                {size: 20 << 10, quota: 2 << 30, want: step.RestingWake},
+		"nearly full":                          {size: 2000 << 20, quota: 2 << 30, want: rollout.ShortestWake},
+		"more than full":                       {size: 3 << 30, quota: 2 << 30, want: rollout.ShortestWake},
+		"never full":                           {size: 3 << 30, quota: -1, want: step.RestingWake},
 		"before 3.6, with etcd's quota":        {size: 1024 << 20, want: 16 * time.Second},
-		"before 3.6, with a variable":          {size: 1 << 20, variable: "4194304", want: shortestWake},
+		"before 3.6, with a variable":          {size: 1 << 20, variable: "4194304", want: rollout.ShortestWake},
 		"before 3.6, with one that is no size": {size: 1024 << 20, variable: "much", want: 16 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -51,7 +52,7 @@ func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failu
 	if lowest := next.view.Lowest(); !lowest.IsZero() {
 		st.CurrentVersion = lowest.String()
 	}
-	st.TargetVersion = next.target
+	st.TargetVersion = next.Target
 	setConditions(ec, &st, seen, next, firstUnready(list, starting), failure)
 	return st
 }
@@ -59,8 +60,8 @@ func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failu
 // memberList is what is known of the members, in the order in which they were added, and of which of them nothing is
 // known but that they are starting.
 func memberList(ec *v1beta2.EtcdCluster, next *plan) (list []v1beta2.MemberStatus, starting map[string]bool) {
-	if next.only != nil {
-		return []v1beta2.MemberStatus{*next.only}, nil
+	if next.Only != nil {
+		return []v1beta2.MemberStatus{*next.Only}, nil
 	}
 	starting = map[string]bool{}
 	if next.memory.ClusterID == "" {
@@ -110,7 +111,7 @@ func after(m *view.Member, ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.Member
 	if !m.HasAnswered() {
 		return is
 	}
-	is.Version, is.DBSize = m.Answer.Status.Version, rounded(m.Answer.Status.DBSize)
+	is.Version, is.DBSize = m.Answer.Status.Version, rollout.Rounded(m.Answer.Status.DBSize)
 	if !same(was, is) {
 		is.Revision = m.Answer.Status.Revision
 	}
@@ -137,8 +138,8 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	for activity, reason := range map[string]string{
 		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	} {
-		if next.activity == activity {
-			conditions.Set(activity, true, reason, capitalized(next.doing))
+		if next.Activity == activity {
+			conditions.Set(activity, true, reason, status.Capitalized(next.Doing))
 		} else {
 			conditions.Set(activity, false, "No"+reason, "Nothing to do")
 		}
@@ -181,8 +182,8 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *status.Problem { return paused(ec) },
 		func() *status.Problem { return lossProblem(next) },
 		func() *status.Problem { return writeProblem(failure) },
-		func() *status.Problem { return next.underWay },
-		func() *status.Problem { return next.problem },
+		func() *status.Problem { return next.UnderWay },
+		func() *status.Problem { return next.Problem },
 		func() *status.Problem { return activityProblem(next, waiting) },
 		func() *status.Problem { return full(next) },
 		func() *status.Problem { return unavailable(st, waiting) },
@@ -202,8 +203,8 @@ func paused(ec *v1beta2.EtcdCluster) *status.Problem {
 func lossProblem(next *plan) *status.Problem {
 	r := next.memory.Restoring
 	isAnswered := r != nil && r.Phase != v1beta2.RestoreCompleting
-	if !isAnswered && next.problem != nil && next.problem.Reason == reason.QuorumLost {
-		return next.problem
+	if !isAnswered && next.Problem != nil && next.Problem.Reason == reason.QuorumLost {
+		return next.Problem
 	}
 	return nil
 }
@@ -213,14 +214,14 @@ func activityProblem(next *plan, waiting string) *status.Problem {
 	reasons := map[string]string{
 		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	}
-	if next.activity == "" {
+	if next.Activity == "" {
 		return nil
 	}
-	message := capitalized(next.doing)
+	message := status.Capitalized(next.Doing)
 	if waiting != "" {
 		message += "; " + waiting
 	}
-	return &status.Problem{Reason: reasons[next.activity], Message: message, Retriable: true}
+	return &status.Problem{Reason: reasons[next.Activity], Message: message, Retriable: true}
 }
 
 func unavailable(st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem {

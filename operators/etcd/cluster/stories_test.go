@@ -21,6 +21,7 @@ import (
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/rollout"
 )
 
 // nodes are what runs the members of a story: kubelets with etcd, a model of it or a real one.
@@ -290,7 +291,7 @@ func smallAgain(ctx context.Context, r *testkit.Run) error {
 		return err
 	}
 	for _, m := range ec.Status.MemberList {
-		if m.DBSize == nil || m.DBSize.Value() > worthFreeing {
+		if m.DBSize == nil || m.DBSize.Value() > rollout.WorthFreeing {
 			return fmt.Errorf("the file of %s has %s", m.Name, m.DBSize)
 		}
 	}

@@ -2,26 +2,19 @@ package cluster
 
 import (
 	"strings"
-	"time"
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 )
 
 // This file says how soon a cluster is looked at again. Of what members do there is no event.
 
-const (
-	// restingWake is for one that is as it should be.
-	restingWake = 30 * time.Second
-	// busyWake is for one in which something is under way, and waitingWake for one that waits for
-	// something that may take long.
-	busyWake    = 250 * time.Millisecond
-	waitingWake = 2 * time.Second
-	// patiencePart is which part of the time that a cluster has waited for the same thing it is left alone, at
-	// least: what comes after that long is seen that little later, and a night without a quorum costs little.
-	patiencePart = 8
-)
+// patiencePart is which part of the time that a cluster has waited for the same thing it is left alone, at
+// least: what comes after that long is seen that little later, and a night without a quorum costs little.
+const patiencePart = 8
 
 // pace says when it is looked again: the longer the same has been waited for, the later.
 func (p *plan) pace(before session.Waiting) {
@@ -29,17 +22,17 @@ func (p *plan) pace(before session.Waiting) {
 	if p.waiting.What == before.What {
 		p.waiting.Since = before.Since
 	}
-	if p.again > 0 {
+	if p.Again > 0 {
 		waited := p.view.Now.Sub(p.waiting.Since)
-		p.Wake(p.view.Now.Add(max(p.again, min(waited/patiencePart, restingWake))))
+		p.Wake(p.view.Now.Add(max(p.Again, min(waited/patiencePart, step.RestingWake))))
 	}
-	p.Wake(p.view.Now.Add(rests(&p.view)))
+	p.Wake(p.view.Now.Add(rollout.Rests(&p.view)))
 }
 
 // outcome is what was decided, in words.
 func (p *plan) outcome() string {
-	all := []string{p.activity, p.doing, p.Claim}
-	for _, is := range []*status.Problem{p.problem, p.underWay} {
+	all := []string{p.Activity, p.Doing, p.Claim}
+	for _, is := range []*status.Problem{p.Problem, p.UnderWay} {
 		if is != nil {
 			all = append(all, is.Reason, is.Message)
 		}
@@ -50,8 +43,8 @@ func (p *plan) outcome() string {
 			all = append(all, obj.GetName())
 		}
 	}
-	if p.request != nil {
-		all = append(all, string(p.request.What), p.request.Why)
+	if p.Request != nil {
+		all = append(all, string(p.Request.What), p.Request.Why)
 	}
 	return strings.Join(all, "\n")
 }

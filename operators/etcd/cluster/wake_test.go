@@ -3,6 +3,8 @@ package cluster
 import (
 	"testing"
 	"time"
+
+	"example.com/fairlead/operators/etcd/step"
 )
 
 // TestWaitingCostsLess: the longer the same has been waited for, the more seldom it is looked for.
@@ -11,9 +13,9 @@ func TestWaitingCostsLess(t *testing.T) {
 		world *world
 		first time.Duration
 	}{
-		"founders start":        {healthy(anEtcd(), 1, 2, 3).founding().unready(1, 2, 3), busyWake},
-		"no quorum":             {healthy(anEtcd(), 1, 2, 3).leaderless(), busyWake},
-		"the user is to decide": {healthy(anEtcd(), 1).finds().forgets(), waitingWake},
+		"founders start":        {healthy(anEtcd(), 1, 2, 3).founding().unready(1, 2, 3), step.BusyWake},
+		"no quorum":             {healthy(anEtcd(), 1, 2, 3).leaderless(), step.BusyWake},
+		"the user is to decide": {healthy(anEtcd(), 1).finds().forgets(), step.WaitingWake},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.world
@@ -32,7 +34,7 @@ func TestWaitingCostsLess(t *testing.T) {
 			w.seen.Now = began.Add(80 * time.Second)
 			wakes("after 80 s", 10*time.Second)
 			w.seen.Now = began.Add(10 * time.Hour)
-			wakes("after a night", restingWake)
+			wakes("after a night", step.RestingWake)
 			w.seen.Waiting.What = "something else"
 			wakes("when it is something else", tc.first)
 		})

@@ -119,6 +119,7 @@ func SecretNames(ec *v1beta2.EtcdCluster) []string {
 	return all
 }
 
+// CASecret is the name of the Secret with the CA of generated certificates.
 func CASecret(ec *v1beta2.EtcdCluster) string { return ec.Name + "-ca-tls" }
 
 // ClientSecret is the name of the Secret with a client's certificate; empty without TLS.

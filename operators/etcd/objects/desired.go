@@ -24,8 +24,10 @@ const (
 // metricsPort is where a member serves metrics and its health, without TLS.
 const metricsPort = 2381
 
+// ClusterKind is the kind EtcdCluster.
 var ClusterKind = v1beta2.GroupVersion.WithKind("EtcdCluster")
 
+// OwnedBy is the owner reference of objects that are applied.
 func OwnedBy(ec *v1beta2.EtcdCluster) *metav1ac.OwnerReferenceApplyConfiguration {
 	return apply.OwnerReference(ec, ClusterKind)
 }

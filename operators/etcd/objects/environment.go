@@ -179,8 +179,8 @@ func Variable(pod *corev1.Pod, variable string) string {
 	return ""
 }
 
-// The list of members that a member starts with is an annotation of its pod, and once it has
-// started it is sealed: replaced by one without the member. With data etcd does not look at it;
+// Sealed is a list of members without the member. The list that a member starts with is an annotation of its pod, and once
+// it has started it is sealed: replaced by one without the member. With data etcd does not look at it;
 // without, it does not start. So a member whose disk was emptied does not come back as one that
 // has forgotten what it had acknowledged, nor take part in founding another cluster.
 const Sealed = "data-lost=http://data-lost:2380"

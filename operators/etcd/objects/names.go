@@ -24,6 +24,7 @@ import (
 // Operator is that of the operator.
 const Operator = "etcd"
 
+// ManagedBy is the label that says so of objects.
 var ManagedBy = run.ManagedBy(Operator)
 
 // The labels that users of the CoreOS operator select pods by.
@@ -148,8 +149,10 @@ func HasVolumes(ec *v1beta2.EtcdCluster) bool {
 	return ec.Spec.Pod != nil && ec.Spec.Pod.PersistentVolumeClaimSpec != nil
 }
 
+// IsOwned says whether an object is the EtcdCluster's.
 func IsOwned(ec *v1beta2.EtcdCluster, obj client.Object) bool { return apply.Owns(ManagedBy, ec, obj) }
 
+// Key is the namespace and name of an EtcdCluster.
 func Key(ec *v1beta2.EtcdCluster) types.NamespacedName {
 	return types.NamespacedName{Namespace: ec.Namespace, Name: ec.Name}
 }

@@ -20,8 +20,10 @@ import (
 const (
 	// ContainerName is the container that etcd runs in, as users of the CoreOS operator know it.
 	ContainerName = "etcd"
-	// volumeName and dataPath are where a member's data is; etcd makes a folder in it.
-	volumeName, DataPath = "etcd-data", "/var/etcd"
+	// DataPath is where a member's data is; etcd makes a folder in it.
+	DataPath = "/var/etcd"
+
+	volumeName = "etcd-data"
 	// etcdUser is the user and group that etcd runs as, unless spec.pod.securityContext says so.
 	etcdUser = 65532
 	// Gate keeps a founder from being scheduled until status counts it.

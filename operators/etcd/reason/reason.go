@@ -1,6 +1,7 @@
 // Package reason has the reasons in status and in events of EtcdClusters that are not Kubernetes' own.
 package reason
 
+// All reasons.
 const (
 	Ready          = "Ready"
 	Creating       = "Creating"

@@ -1,5 +1,5 @@
 // Package restore is the operator of EtcdRestores. It does nothing of a restore itself: the loop of
-// the EtcdCluster does (operators/etcd/cluster/restoring.go), because nobody else may change its
+// the EtcdCluster does (operators/etcd/restoring), because nobody else may change its
 // members. That one remembers in the EtcdCluster's status.restoring which restore is under way, and
 // in status.restored what became of the last one; here it becomes the status of the EtcdRestore.
 //

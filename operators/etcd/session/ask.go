@@ -89,6 +89,7 @@ type connection struct {
 	hash   string
 }
 
+// New is an asker that reaches members by connect.
 func New(connect members.Connect, now func() time.Time) *Asker {
 	return &Asker{
 		connect: connect, now: now,
@@ -220,6 +221,7 @@ func (k *asked) note(names []string, answers []Answer, now time.Time) {
 	}
 }
 
+// Before is what was known of a cluster when it was asked last.
 func (a *Asker) Before(ec types.NamespacedName) asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,6 +35,7 @@ type Maintenance struct {
 // progress is how far the maintenance is that status has.
 type progress int
 
+// It was not requested yet, it is under way, it was done, or it is over and was not done, as far as is known.
 const (
 	ToBegin progress = iota
 	UnderWay

@@ -130,10 +130,13 @@ func (m *Member) IsForeign() bool { return m.PodName == "" }
 // IsStarted says that the member has started once. Until then it has no data.
 func (m *Member) IsStarted() bool { return m.Name != "" }
 
+// IsVoter says that it counts for the quorum.
 func (m *Member) IsVoter() bool { return !m.IsLearner }
 
+// HasPod says that its pod is there.
 func (m *Member) HasPod() bool { return m.Pod != nil }
 
+// HasAnswered says that it was asked, and has answered.
 func (m *Member) HasAnswered() bool { return m.Answer.Err == nil }
 
 // HasSpoken says that it answers as the member that it is: so it has started, and has data. The list

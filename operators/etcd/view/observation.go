@@ -64,6 +64,7 @@ type Observation struct {
 	Certs objects.Certificates
 }
 
+// Budget is the operator's own PodDisruptionBudget.
 func (o Observation) Budget() *policyv1.PodDisruptionBudget {
 	return loop.The[*policyv1.PodDisruptionBudget](o.Children)
 }

@@ -129,6 +129,7 @@ func (v *View) IDs() []members.ID {
 // voters counts the voters.
 func (v *View) voters() int { return v.Count(func(m *Member) bool { return m.IsVoter() }) }
 
+// Count counts the members that are so.
 func (v *View) Count(is func(*Member) bool) int {
 	n := 0
 	for _, m := range v.Members {

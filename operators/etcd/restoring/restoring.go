@@ -1,4 +1,4 @@
-package cluster
+package restoring
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -33,7 +34,7 @@ import (
 //	             a member, and Services lead to it. Members are added as to any cluster that has too
 //	             few. The replaced volumes are kept until it is complete.
 //	nothing      status.restored says what became of it. The replaced volumes are deleted, or
-//	             are out of the operator's sight (replaced.go).
+//	             are out of the operator's sight (kept.go).
 //
 // # What goes wrong
 //
@@ -42,8 +43,8 @@ import (
 //     nothing else was done.
 //   - The seed's data is lost in Verifying or Switching: Verifying is claimed with another seed.
 //     Members that were stopped have another seed's name on them, or are needed: they are started as any
-//     that was stopped by somebody who is gone (change.go).
-//   - The seed does not answer in Switching, or a member does not stop, for as long as [switchPatience]:
+//     that was stopped by somebody who is gone (package membership).
+//   - The seed does not answer in Switching, or a member does not stop, for as long as [SwitchPatience]:
 //     the same.
 //   - The EtcdRestore is deleted in Verifying: the seed is deleted.
 //   - The data of the restored cluster is lost in Completing: that is a loss of quorum as any. The
@@ -59,37 +60,37 @@ import (
 // writes are made only if it has the present version of the EtcdCluster; and what starts a member
 // that was stopped, only if the pod is as it was seen.
 
-// switchPatience is for how long the cluster may be without members that serve until it is given up to
+// SwitchPatience is for how long the cluster may be without members that serve until it is given up to
 // switch for now. It takes some seconds.
-const switchPatience = 2 * time.Minute
+const SwitchPatience = 2 * time.Minute
 
-// restoreBackup takes a restore one step on. It is the last step unless the cluster is to be kept as always.
-func restoreBackup(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// RestoreBackup takes a restore one step on. It is the last step unless the cluster is to be kept as always.
+func RestoreBackup(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	s.Do(removeSeeds(ec, v)...)
 	if ec.Status.Restoring == nil {
-		s.isLast = beginRestore(ec, v, &s)
+		s.IsLast = beginRestore(ec, v, &s)
 	} else {
-		r := s.remember(ec).Restoring
+		r := s.Remember(ec).Restoring
 		switch r.Phase {
 		case v1beta2.RestoreVerifying:
-			s.isLast = verify(ec, v, &s, r)
+			s.IsLast = verify(ec, v, &s, r)
 		case v1beta2.RestoreSwitching:
 			r.Problem = "" // what was refused may not be now
 			switchOver(ec, v, &s, r)
-			s.isLast = true
+			s.IsLast = true
 		default:
 			r.Problem = ""
-			s.isLast = completeRestore(ec, v, &s, r)
+			s.IsLast = completeRestore(ec, v, &s, r)
 		}
 	}
-	if s.after != nil {
-		s.underWay = restoreUnderWay(s.after.Restoring)
+	if s.After != nil {
+		s.UnderWay = RestoreUnderWay(s.After.Restoring)
 	}
 	return s
 }
 
 // beginRestore claims the restore that is next, if there is one.
-func beginRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
+func beginRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
 	next := v.Restore
 	if next == nil {
 		return awaitRestore(ec, v, s)
@@ -97,40 +98,40 @@ func beginRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
 		return false // first what is under way
 	}
-	begin(ec, v, s, v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
+	Begin(ec, v, s, v1beta2.Restoring{ID: string(next.UID), Name: next.Name, Source: next.Spec.RestoreSource, KeepOld: next.Spec.KeepOld})
 	return true
 }
 
-// begin claims a restore, with its seed.
-func begin(ec *v1beta2.EtcdCluster, v *view.View, s *step, r v1beta2.Restoring) {
-	r.StartTime = timeOf(v.Now)
+// Begin claims a restore, with its seed.
+func Begin(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r v1beta2.Restoring) {
+	r.StartTime = step.TimeOf(v.Now)
 	nameSeed(ec, v, s, &r, "")
 }
 
 // nameSeed claims another seed: the first, or one in place of that which was lost.
-func nameSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring, why string) {
-	names, used := newNames(ec, v, 1)
-	s.remember(ec).MemberNamesUsed = used
-	s.remember(ec).Restoring = &v1beta2.Restoring{
+func nameSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring, why string) {
+	names, used := step.NewNames(ec, v, 1)
+	s.Remember(ec).MemberNamesUsed = used
+	s.Remember(ec).Restoring = &v1beta2.Restoring{
 		ID: r.ID, Name: r.Name, Source: r.Source, KeepOld: r.KeepOld, StartTime: r.StartTime,
 		Phase: v1beta2.RestoreVerifying, Seed: names[0], Problem: why,
 	}
-	s.claim("seed")
-	s.soon()
+	s.Claim = "seed"
+	s.Soon()
 }
 
 // awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
-func awaitRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
+func awaitRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
 	done := ec.Status.Restored
 	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !v.HasRestore(done.ID) {
 		return false
 	}
-	s.stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
+	s.Stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)
 	return true
 }
 
 // verify has the seed fetch the backup and serve it.
-func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) bool {
+func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring) bool {
 	isNew := ec.Status.ClusterID == "" && len(ec.Status.Founders) == 0
 	switch {
 	case r.Name != "" && !v.HasRestore(r.ID):
@@ -140,7 +141,7 @@ func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring
 		over(ec, s, ec.Status.Restored)
 		return true
 	}
-	s.later() // of the pod there are events
+	s.Later() // of the pod there are events
 	switch said := readSeed(v.Seed); {
 	case said.isLost:
 		nameSeed(ec, v, s, r, "the seed was lost")
@@ -152,11 +153,11 @@ func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring
 		r.Problem = said.problem
 		createSeed(ec, v, s, r)
 		if said.fetched != nil {
-			s.soon()
+			s.Soon()
 		}
 	default:
 		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
-		s.soon()
+		s.Soon()
 		if r.Problem = keepsFromSwitch(ec, v); r.Problem == "" {
 			startSwitch(v, s, r)
 		}
@@ -166,10 +167,10 @@ func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring
 
 // over ends a restore, and remembers what became of it. Its seed, if it is no member, is deleted as one that status
 // does not name.
-func over(ec *v1beta2.EtcdCluster, s *step, what *v1beta2.Restored) {
-	s.remember(ec).Restoring, s.remember(ec).Restored = nil, what
-	s.claim("restored")
-	s.soon()
+func over(ec *v1beta2.EtcdCluster, s *step.Step, what *v1beta2.Restored) {
+	s.Remember(ec).Restoring, s.Remember(ec).Restored = nil, what
+	s.Claim = "restored"
+	s.Soon()
 }
 
 // answersLoss says whether a restore is what the present loss of quorum is answered with.
@@ -183,7 +184,7 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 func restoredOf(v *view.View, r *v1beta2.Restoring, failure string) *v1beta2.Restored {
 	return &v1beta2.Restored{
 		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
-		Time: timeOf(v.Now),
+		Time: step.TimeOf(v.Now),
 	}
 }
 
@@ -210,19 +211,19 @@ func keepsFromSwitch(ec *v1beta2.EtcdCluster, v *view.View) string {
 }
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
-func startSwitch(v *view.View, s *step, r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, timeOf(v.Now), v.Revision
+func startSwitch(v *view.View, s *step.Step, r *v1beta2.Restoring) {
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, step.TimeOf(v.Now), v.Revision
 	for _, m := range v.Named {
 		r.LostRevision = max(r.LostRevision, m.Was.Revision)
 	}
-	s.claim("switching")
+	s.Claim = "switching"
 }
 
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
-func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
-	s.soon()
+func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring) {
+	s.Soon()
 	said := readSeed(v.Seed)
-	isLate := !v.Now.Before(r.SwitchTime.Add(switchPatience))
+	isLate := !v.Now.Before(r.SwitchTime.Add(SwitchPatience))
 	if said.isLost || said.failed != "" || isLate {
 		why := "the seed was lost"
 		if isLate {
@@ -256,23 +257,23 @@ func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Resto
 }
 
 // switched claims that the cluster is the seed's.
-func switched(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
+func switched(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring) {
 	r.Phase, r.Problem, r.Replaced = v1beta2.RestoreCompleting, "", nil
 	for _, m := range v.Present {
 		r.Replaced = append(r.Replaced, m.PodName)
 	}
-	m := s.remember(ec)
+	m := s.Remember(ec)
 	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil
 	if r.Name == "" {
-		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: timeOf(v.Now)}
+		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: step.TimeOf(v.Now)}
 	}
 	a := v.Seed.Answer
-	s.only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
-	s.claim("switched")
+	s.Only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}
+	s.Claim = "switched"
 }
 
 // completeRestore waits until the restored cluster is as its spec requests, while it is kept as always.
-func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) bool {
+func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring) bool {
 	loss := ec.Status.QuorumLoss
 	isLost := loss != nil && !v.HasQuorum && (len(loss.Surviving) == 0 || loss.ID == ec.Spec.AcceptDataLoss && ec.Spec.RecoverFrom != nil)
 	if !isLost && !isComplete(ec, v) {
@@ -283,7 +284,7 @@ func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.
 		if writes := setAside(v, r); len(writes) > 0 {
 			s.Do(writes...)
 			if isLost {
-				s.soon()
+				s.Soon()
 			}
 			return isLost // before anything begins that takes them for what is left of a failed try
 		}
@@ -297,14 +298,14 @@ func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.
 }
 
 // isComplete says whether a restored cluster is as its spec requests. What status says counts as well: by that, nothing
-// that is replaced is overlooked (replaced.go).
+// that is replaced is overlooked (observereplaced.go of package cluster).
 func isComplete(ec *v1beta2.EtcdCluster, v *view.View) bool {
 	return ec.Status.ReadyMembers >= ec.Spec.Size && v.IsWhole() && v.IsReached() && v.IsCurrent && ec.Status.MemberBeingAdded == "" &&
 		!slices.ContainsFunc(v.Strays, (*view.Member).HasPod) && v.Count(func(m *view.Member) bool { return !m.IsForeign() }) >= int(ec.Spec.Size)
 }
 
-// restoreUnderWay reports the restore that is under way; nil if none is.
-func restoreUnderWay(r *v1beta2.Restoring) *status.Problem {
+// RestoreUnderWay reports the restore that is under way; nil if none is.
+func RestoreUnderWay(r *v1beta2.Restoring) *status.Problem {
 	if r == nil {
 		return nil
 	}

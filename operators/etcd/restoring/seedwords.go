@@ -1,4 +1,4 @@
-package cluster
+package restoring
 
 import (
 	"example.com/fairlead/internal/kit/status"

@@ -1,4 +1,4 @@
-package cluster
+package membership
 
 import (
 	"fmt"
@@ -16,35 +16,38 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/restoring"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
 // This file changes which members there are, one at a time: a change waits until the one before
 // it is complete.
 
-// restore creates the pods of members that have none: of those that have their data on a volume,
+// Restore creates the pods of members that have none: of those that have their data on a volume,
 // and of those that have not started yet.
-func restore(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func Restore(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	s.Do(startAll(ec, v)...)
 	for _, m := range v.Members {
 		switch {
 		case wasStopped(m):
 		case !v.HasQuorum && m.Pod != nil && objects.LacksImage(m.Pod) && objects.ImageIn(m.Pod) != objects.ImageOf(ec, v.VersionFor(ec, m).String()):
-			s.Do(imageChange(ec, m.Pod, "image", "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.Pod), v.VersionFor(ec, m)))
+			s.Do(step.ImageChange(ec, m.Pod, "image", "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.Pod), v.VersionFor(ec, m)))
 		case m.IsForeign() || m.Pod != nil && objects.IsEnding(m.Pod) || m.Claim != nil && objects.IsEnding(m.Claim):
 		case m.Pod != nil && objects.IsOver(m.Pod):
-			s.Do(removed(m.Pod, "it has ended"))
+			s.Do(step.Removed(m.Pod, "it has ended"))
 		case m.Pod != nil && !m.IsStarted() && v.IsCurrent && isOutdated(ec, v, m):
-			s.Do(removed(m.Pod, "the members have changed before it started"))
+			s.Do(step.Removed(m.Pod, "the members have changed before it started"))
 		case m.NeverRan() && (m.Pod == nil || m.Data == ""):
-			s.Do(created(ec, v, m, v.VersionFor(ec, m), foundingOf(ec))...)
+			s.Do(step.Created(ec, v, m, v.VersionFor(ec, m), step.FoundingOf(ec))...)
 		case m.Pod != nil && pods.IsGated(m.Pod, objects.Gate) && m.Was.DataUID != "" && m.Was.DataUID == m.Data:
-			s.Do(letGo(m.Pod))
+			s.Do(step.LetGo(m.Pod))
 		case m.Pod == nil && m.Claim != nil, !m.IsStarted() && v.IsKnown && m.Data == "":
 			start := v.Joining(ec)
 			start.IsSealed = m.IsStarted()
-			s.Do(created(ec, v, m, v.VersionFor(ec, m), start)...)
+			s.Do(step.Created(ec, v, m, v.VersionFor(ec, m), start)...)
 		}
 	}
 	for _, m := range v.Members {
@@ -61,14 +64,14 @@ func wasStopped(m *view.Member) bool {
 	return m.Pod != nil && objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod) && !objects.IsEnding(m.Pod)
 }
 
-// startStopped starts members that were stopped, while certificates are missing. Nothing else is done then.
-func startStopped(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// StartStopped starts members that were stopped, while certificates are missing. Nothing else is done then.
+func StartStopped(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if v.Certs.Problem == nil {
 		return s
 	}
-	s.note(*v.Certs.Problem)
+	s.Note(*v.Certs.Problem)
 	s.Do(startAll(ec, v)...)
-	return s.last()
+	return s.Last()
 }
 
 // startAll starts members that were stopped by somebody who is gone, or for a restore that has
@@ -79,7 +82,7 @@ func startAll(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	}
 	for _, m := range v.Members {
 		if wasStopped(m) {
-			change := imageChange(ec, m.Pod, "start", "", v.VersionFor(ec, m))
+			change := step.ImageChange(ec, m.Pod, "start", "", v.VersionFor(ec, m))
 			change.IfSame = true // not if anybody has done anything to it since
 			writes = append(writes, change)
 		}
@@ -97,64 +100,64 @@ func isOutdated(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member) bool {
 	return !slices.Equal(has, want)
 }
 
-// awaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
+// AwaitQuorum waits while there is no quorum, or it is not known: nothing can be changed then. Only trust
 // is restored.
-func awaitQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func AwaitQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if v.HasQuorum {
 		return s
 	}
 	if m := v.Find((*view.Member).Refuses); m != nil {
-		s.stall(reason.Refused, "%s", capitalized(m.Answer.Err.Error()))
-		s.later()
-		return s.last()
+		s.Stall(reason.Refused, "%s", status.Capitalized(m.Answer.Err.Error()))
+		s.Later()
+		return s.Last()
 	}
-	s.soon()
+	s.Soon()
 	if ready := meta.FindStatusCondition(ec.Status.Conditions, status.Ready); v.MayHaveQuorum &&
 		ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == ec.Generation {
-		return s.last() // what is not known for a moment is as it was
+		return s.Last() // what is not known for a moment is as it was
 	}
-	s.activity, s.doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
-	retrust(ec, v, &s)
-	return s.last()
+	s.Activity, s.Doing = v1beta2.ConditionRecovering, "waiting for a quorum of members"
+	rollout.Retrust(ec, v, &s)
+	return s.Last()
 }
 
-// settleLearner promotes a learner that has caught up, and removes one that is lost. While there
+// SettleLearner promotes a learner that has caught up, and removes one that is lost. While there
 // is one, nothing else is changed of the members.
-func settleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func SettleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	m := v.Find(func(m *view.Member) bool { return !m.IsForeign() && (m.IsLearner || !m.IsStarted()) })
 	if m == nil {
 		return s
 	}
-	s.activity, s.doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.PodName)
-	s.soon()
+	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.PodName)
+	s.Soon()
 	switch {
 	case m.IsLost():
-		s.request = removal(ec, v, m, "its data is lost")
+		s.Request = removal(ec, v, m, "its data is lost")
 	case len(v.Members) > int(ec.Spec.Size):
-		s.request = removal(ec, v, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+		s.Request = removal(ec, v, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.IsStarted() && v.Downgrading() != "":
-		s.request = downgrade(ec, v, "") // until then it cannot join: see mayBeSent
+		s.Request = rollout.Downgrade(ec, v, "") // until then it cannot join: see mayBeSent
 	case m.IsLearner && m.Follows:
-		s.request = askedLeader(ec, v, "", members.Request{What: members.Promote, ID: m.ID})
+		s.Request = step.AskedLeader(ec, v, "", members.Request{What: members.Promote, ID: m.ID})
 	case m.Pod != nil:
-		repairImage(ec, v, &s, m)
+		rollout.RepairImage(ec, v, &s, m)
 	}
-	return s.last()
+	return s.Last()
 }
 
-// removeLost removes a member whose data is lost, if the others are a quorum. Its replacement is
+// RemoveLost removes a member whose data is lost, if the others are a quorum. Its replacement is
 // added later, as one that is missing.
-func removeLost(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func RemoveLost(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	m := v.Find((*view.Member).IsLost)
 	if m == nil {
 		return s
 	}
-	s.activity, s.doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.PodName)
-	s.soon()
+	s.Activity, s.Doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.PodName)
+	s.Soon()
 	if v.SurvivesWithout(m, true) {
-		s.request = removal(ec, v, m, "its data is lost")
+		s.Request = removal(ec, v, m, "its data is lost")
 	}
-	return s.last()
+	return s.Last()
 }
 
 // removal is the request to remove a member from the cluster, or what comes before; nil if it cannot be made now. Its
@@ -164,34 +167,20 @@ func removal(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, why string) 
 	case !v.IsCurrent:
 		return nil
 	case m.ID == v.Leader:
-		return handOver(ec, v)
+		return step.HandOver(ec, v)
 	}
-	return askedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.PodName, why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
+	return step.AskedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.PodName, why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
 }
 
-// handOver is the request to the leader to hand over to the voter that has applied the most; nil if there is none.
-func handOver(ec *v1beta2.EtcdCluster, v *view.View) *session.Request {
-	var to *view.Member
-	for _, m := range v.Members {
-		if m.IsVoter() && m.Follows && m.ID != v.Leader && (to == nil || m.Answer.Status.Applied > to.Answer.Status.Applied) {
-			to = m
-		}
-	}
-	if to == nil {
-		return nil
-	}
-	return askedLeader(ec, v, "", members.Request{What: members.MoveLeader, ID: to.ID})
-}
-
-// removeSurplus removes a member if there are more than the spec requests: the one that is
+// RemoveSurplus removes a member if there are more than the spec requests: the one that is
 // missed least.
-func removeSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func RemoveSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	ours := v.Count(func(m *view.Member) bool { return !m.IsForeign() })
 	if ours <= int(ec.Spec.Size) {
 		return s
 	}
-	s.activity, s.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
-	s.soon()
+	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
+	s.Soon()
 	victim := v.Find(func(m *view.Member) bool { return !m.IsForeign() && !m.Follows })
 	for i := len(v.Members) - 1; i >= 0 && victim == nil; i-- {
 		if m := v.Members[i]; !m.IsForeign() && m.ID != v.Leader {
@@ -199,46 +188,46 @@ func removeSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		}
 	}
 	if victim != nil && v.SurvivesWithout(victim, true) {
-		s.request = removal(ec, v, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+		s.Request = removal(ec, v, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	}
-	return s.last()
+	return s.Last()
 }
 
-// addMissing adds a member if there are fewer than the spec requests: as a learner, which does
+// AddMissing adds a member if there are fewer than the spec requests: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
-func addMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	adding, ours := ec.Status.MemberBeingAdded, v.Count(func(m *view.Member) bool { return !m.IsForeign() })
 	isMissing := ours < int(ec.Spec.Size)
 	if adding != "" && (!isMissing || v.IsCurrent && v.Of(adding).IsMember) {
-		adding, s.remember(ec).MemberBeingAdded = "", "" // done
+		adding, s.Remember(ec).MemberBeingAdded = "", "" // done
 	}
 	if !isMissing {
 		return s
 	}
-	s.activity, s.doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
-	s.soon()
+	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
+	s.Soon()
 	switch {
 	case !v.IsWhole() || !v.IsCurrent:
 		return s // etcd refuses it, and rightly
 	case adding == "":
-		names, used := newNames(ec, v, 1)
-		s.remember(ec).MemberBeingAdded, s.remember(ec).MemberNamesUsed = names[0], used
-		s.claim("member")
+		names, used := step.NewNames(ec, v, 1)
+		s.Remember(ec).MemberBeingAdded, s.Remember(ec).MemberNamesUsed = names[0], used
+		s.Claim = "member"
 	case v.Downgrading() != "":
-		s.request = downgrade(ec, v, "") // it could not join: see mayBeSent
+		s.Request = rollout.Downgrade(ec, v, "") // it could not join: see mayBeSent
 	default:
-		s.request = askedLeader(ec, v, fmt.Sprintf("member %s added", adding), members.Request{
+		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s added", adding), members.Request{
 			What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, adding)}, Learner: v.Lowest().HasLearners(), Listed: v.IDs(),
 			NoDowngrade: v.Leading() != nil && v.Leading().Version.Minor() < 6, // before, it does not say whether one is enabled
 		})
 	}
-	return s.last()
+	return s.Last()
 }
 
-// removeStrays deletes pods and volumes that are no member's: what is left of those that were
+// RemoveStrays deletes pods and volumes that are no member's: what is left of those that were
 // removed. A pod that answers as a member of this cluster, and follows a leader, is left alone:
 // then somebody is wrong about who is a member.
-func removeStrays(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func RemoveStrays(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsCurrent {
 		return s
 	}
@@ -246,9 +235,9 @@ func removeStrays(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		isOfCluster := m.Answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.Answer.HasList() && m.Answer.Status.Leader != 0
 		switch {
 		case m.Pod != nil && !objects.IsEnding(m.Pod) && !isOfCluster:
-			s.Do(removed(m.Pod, "it is no member of the cluster any more"))
-		case m.Pod == nil && !objects.IsEnding(m.Claim) && !isKept(ec, m.PodName):
-			s.Do(dropped(m.Claim, "its member is no member of the cluster any more"))
+			s.Do(step.Removed(m.Pod, "it is no member of the cluster any more"))
+		case m.Pod == nil && !objects.IsEnding(m.Claim) && !restoring.IsKept(ec, m.PodName):
+			s.Do(step.Dropped(m.Claim, "its member is no member of the cluster any more"))
 		}
 	}
 	return s

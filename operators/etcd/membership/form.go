@@ -1,14 +1,14 @@
-package cluster
+package membership
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/restoring"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -19,27 +19,27 @@ import (
 // status counts a founder before its gate is removed is what tells one that never ran from one
 // that was lost.
 
-// form takes a cluster that has no ID yet one step on.
-func form(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// Form takes a cluster that has no ID yet one step on.
+func Form(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if ec.Status.ClusterID != "" {
 		return s
 	}
-	s.activity, s.doing = v1beta2.ConditionScaling, "the cluster is being created"
-	s.remember(ec).QuorumLoss = nil
+	s.Activity, s.Doing = v1beta2.ConditionScaling, "the cluster is being created"
+	s.Remember(ec).QuorumLoss = nil
 	switch {
 	case len(ec.Status.Founders) > 0:
 	case len(v.Present) > 0:
 		takeIn(ec, v, &s)
-		return s.last()
+		return s.Last()
 	default:
 		nameFounders(ec, v, &s)
-		return s.last()
+		return s.Last()
 	}
 	s.Do(removeOthers(ec, v)...)
 	if id := formedBy(v, ec); id != 0 {
-		s.remember(ec).ClusterID = id.String()
-		s.claim("cluster")
-		return s.last()
+		s.Remember(ec).ClusterID = id.String()
+		s.Claim = "cluster"
+		return s.Last()
 	}
 	writes, lost := createFounders(ec, v)
 	s.Do(writes...)
@@ -49,29 +49,18 @@ func form(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 			startAnew(ec, v, &s, loss)
 		}
 		s.Do(startAll(ec, v)...)
-		return s.last()
+		return s.Last()
 	}
 	s.Do(mend(ec, v)...)
-	s.soon()
-	return s.last()
+	s.Soon()
+	return s.Last()
 }
 
 // nameFounders names the founders. Nothing is created before they are stored.
-func nameFounders(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
-	after := s.remember(ec)
-	after.Founders, after.MemberNamesUsed = newNames(ec, v, int(ec.Spec.Size))
-	s.claim("founders")
-}
-
-// newNames are names that no member has had or, if status was emptied, that none has, and how many are used then.
-func newNames(ec *v1beta2.EtcdCluster, v *view.View, n int) (names []string, used int64) {
-	for used = ec.Status.MemberNamesUsed; len(names) < n; {
-		used++
-		if name := objects.MemberName(ec, used); v.Named[name] == nil {
-			names = append(names, name)
-		}
-	}
-	return names, used
+func nameFounders(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
+	after := s.Remember(ec)
+	after.Founders, after.MemberNamesUsed = step.NewNames(ec, v, int(ec.Spec.Size))
+	s.Claim = "founders"
 }
 
 // createFounders creates those that are not there yet, and lets those go that status counts. It
@@ -82,32 +71,18 @@ func createFounders(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write,
 		counted := m.Was.DataUID
 		switch {
 		case m.Pod != nil && objects.IsOver(m.Pod):
-			writes = append(writes, removed(m.Pod, "it has ended"))
+			writes = append(writes, step.Removed(m.Pod, "it has ended"))
 		case m.Pod != nil && objects.IsEnding(m.Pod):
 			// what becomes of it is seen when it is gone
 		case counted != "" && counted != m.Data:
 			lost = append(lost, name)
 		case m.Pod != nil && pods.IsGated(m.Pod, objects.Gate) && counted != "":
-			writes = append(writes, letGo(m.Pod))
+			writes = append(writes, step.LetGo(m.Pod))
 		case m.Pod == nil || m.Data == "":
-			writes = append(writes, created(ec, v, m, v.Wanted, foundingOf(ec))...)
+			writes = append(writes, step.Created(ec, v, m, v.Wanted, step.FoundingOf(ec))...)
 		}
 	}
 	return writes, lost
-}
-
-// foundingOf is how a founder starts.
-func foundingOf(ec *v1beta2.EtcdCluster) objects.Start {
-	s := objects.Start{IsNew: true, Token: string(ec.UID) + "-" + ec.Status.Founders[0]}
-	for _, name := range ec.Status.Founders {
-		s.Initial = append(s.Initial, objects.Founder{Name: name, PeerURL: objects.PeerURLOf(ec, name)})
-	}
-	return s
-}
-
-// letGo removes the scheduling gate.
-func letGo(pod *corev1.Pod) loop.Write {
-	return loop.Patch{Object: pod, Part: "gate", Spec: pods.Ungated(objects.Gate)} // the UID says enough
 }
 
 // formedBy is the ID of the cluster that a majority of the founders is; 0 if there is none yet.
@@ -134,29 +109,24 @@ func removeOthers(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 			continue
 		}
 		if m.Pod != nil && !objects.IsEnding(m.Pod) {
-			writes = append(writes, removed(m.Pod, "it is no member of the cluster"))
+			writes = append(writes, step.Removed(m.Pod, "it is no member of the cluster"))
 		}
-		if m.Claim != nil && !objects.IsEnding(m.Claim) && !isKept(ec, m.PodName) {
-			writes = append(writes, dropped(m.Claim, "its member is no member of the cluster"))
+		if m.Claim != nil && !objects.IsEnding(m.Claim) && !restoring.IsKept(ec, m.PodName) {
+			writes = append(writes, step.Dropped(m.Claim, "its member is no member of the cluster"))
 		}
 	}
 	return writes
 }
 
-// dropped deletes the volume of one that is no member. It may have been set aside meanwhile.
-func dropped(claim *corev1.PersistentVolumeClaim, why string) loop.Write {
-	return loop.Delete{Object: claim, Why: why, IfCurrent: true, IfSame: true}
-}
-
 // startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user
 // has accepted that.
-func startAnew(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) {
-	after := s.remember(ec)
+func startAnew(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta2.QuorumLoss) {
+	after := s.Remember(ec)
 	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.DataPreparedFor = "", "", "", ""
-	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Time: timeOf(v.Now)}
+	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Time: step.TimeOf(v.Now)}
 	after.QuorumLoss = nil
 	nameFounders(ec, v, s)
-	s.claim("anew")
+	s.Claim = "anew"
 }
 
 // mend changes the image of founders that cannot start, and creates those anew that cannot be
@@ -168,9 +138,9 @@ func mend(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 		switch pod := m.Pod; {
 		case pod == nil || objects.IsEnding(pod) || m.HasAnswered():
 		case objects.ImageIn(pod) != image:
-			writes = append(writes, imageChange(ec, pod, "image", "spec requests "+image, v.Wanted))
+			writes = append(writes, step.ImageChange(ec, pod, "image", "spec requests "+image, v.Wanted))
 		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec):
-			writes = append(writes, removed(pod, "it could not be scheduled, and spec.pod has changed"))
+			writes = append(writes, step.Removed(pod, "it could not be scheduled, and spec.pod has changed"))
 		}
 	}
 	return writes

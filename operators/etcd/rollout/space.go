@@ -1,4 +1,4 @@
-package cluster
+package rollout
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -24,11 +25,11 @@ import (
 // If the history was not what filled the database, the alarm comes back with the next writes. Then there is
 // nothing left to do: it is reported. It is tried again when there is another revision, or after some minutes.
 
-// emptyAgain is when it is tried again to make room in a database that is full again without another write.
-const emptyAgain = 10 * time.Minute
+// EmptyAgain is when it is tried again to make room in a database that is full again without another write.
+const EmptyAgain = 10 * time.Minute
 
-// makeSpace resolves a full database.
-func makeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// MakeSpace resolves a full database.
+func MakeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	leader := v.Leading()
 	if leader == nil || !v.IsCurrent {
 		return s
@@ -36,7 +37,7 @@ func makeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 	alarms, revision, full := v.Alarms(members.NoSpace), leader.Answer.Status.Revision, ec.Status.FullDatabase
 	if len(alarms) == 0 {
 		if left := leftOf(ec, v, revision); left != full {
-			s.remember(ec).FullDatabase = left
+			s.Remember(ec).FullDatabase = left
 		}
 		return s
 	}
@@ -45,24 +46,24 @@ func makeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		return s
 	}
 	isFresh := full != nil && (full.ResolvedTime == nil ||
-		full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(emptyAgain)))
+		full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(EmptyAgain)))
 	next := nextToDefragment(ec, v)
 	switch {
 	case !isFresh:
-		s.remember(ec).FullDatabase = nil
+		s.Remember(ec).FullDatabase = nil
 		maintain(ec, v, &s, v1beta2.Maintenance{Type: v1beta2.MaintenanceCompaction, Member: leader.PodName, Revision: revision},
 			members.CompactPatience(revision, leader.Answer.Status.DBSize))
 	case next != nil:
 		defragment(ec, v, &s, next)
 	case full.ResolvedTime != nil:
-		s.Wake(full.ResolvedTime.Add(emptyAgain))
-		s.stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		s.Wake(full.ResolvedTime.Add(EmptyAgain))
+		s.Stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return s
 	default:
-		s.request = askedLeader(ec, v, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
-		s.soon()
+		s.Request = step.AskedLeader(ec, v, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
+		s.Soon()
 	}
-	return s.last()
+	return s.Last()
 }
 
 // leftOf is what status has of a full database when no alarm is raised any more: nil if nothing of it is left to do.
@@ -72,8 +73,8 @@ func leftOf(ec *v1beta2.EtcdCluster, v *view.View, revision int64) *v1beta2.Full
 	case full == nil:
 	case full.ResolvedTime == nil:
 		full = full.DeepCopy()
-		full.ResolvedTime = timeOf(v.Now)
-	case full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(emptyAgain)):
+		full.ResolvedTime = step.TimeOf(v.Now)
+	case full.CompactedRevision == revision && v.Now.Before(full.ResolvedTime.Add(EmptyAgain)):
 		// The next write says whether there is room.
 	case v.Find(func(m *view.Member) bool {
 		return !isDefragmented(ec, m) && (!m.Follows || missedDefragmentation(ec, v, m))
@@ -113,21 +114,22 @@ const (
 	// looked at before it can be full, but not sooner than after shortestWake. An empty one of etcd's quota is
 	// left alone for restingWake all the same. Faster disks fill it sooner (BenchmarkGreatDatabase of package
 	// members): that is seen later.
-	fillsAtMost  = 64 << 20
-	shortestWake = 4 * time.Second
+	fillsAtMost = 64 << 20
+	// ShortestWake is for how long one at rest is left alone at least.
+	ShortestWake = 4 * time.Second
 )
 
-// rests is for how long a cluster at rest is left alone. Nothing says that a database is full: it is seen
+// Rests is for how long a cluster at rest is left alone. Nothing says that a database is full: it is seen
 // by asking.
-func rests(v *view.View) time.Duration {
-	rest := restingWake
+func Rests(v *view.View) time.Duration {
+	rest := step.RestingWake
 	for _, m := range v.Members {
 		if !m.HasAnswered() {
 			continue
 		}
 		if quota := m.Quota(); quota > 0 {
 			free := max(quota-m.Answer.Status.DBSize, 0)
-			rest = min(rest, max(shortestWake, time.Duration(free/fillsAtMost)*time.Second))
+			rest = min(rest, max(ShortestWake, time.Duration(free/fillsAtMost)*time.Second))
 		}
 	}
 	return rest

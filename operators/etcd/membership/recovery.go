@@ -1,12 +1,9 @@
-package cluster
+package membership
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
@@ -14,6 +11,8 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/restoring"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -32,14 +31,14 @@ import (
 //
 // With spec.recoverFrom it is started again from a backup instead, see restoring.go.
 
-// recoverQuorum takes a cluster whose quorum is lost one step on.
-func recoverQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// RecoverQuorum takes a cluster whose quorum is lost one step on.
+func RecoverQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if loss := ec.Status.QuorumLoss; loss != nil && loss.From != "" {
 		startFrom(ec, v, &s, loss)
-		return s.last()
+		return s.Last()
 	}
 	if ec.Status.QuorumLoss != nil {
-		s.remember(ec).QuorumLoss = nil
+		s.Remember(ec).QuorumLoss = nil
 	}
 	if v.HasQuorum {
 		return s
@@ -49,29 +48,29 @@ func recoverQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		return s
 	}
 	loss := reportLoss(ec, &s, lost, surviving)
-	s.Do(restore(ec, v).Writes...) // what survives is needed, and may know more
+	s.Do(Restore(ec, v).Writes...) // what survives is needed, and may know more
 	if ec.Spec.AcceptDataLoss != loss.ID {
-		s.later()
-		return s.last()
+		s.Later()
+		return s.Last()
 	}
 	if recoverFrom(ec, v, &s, loss) {
-		return s.last()
+		return s.Last()
 	}
-	s.soon()
-	s.activity, s.doing = v1beta2.ConditionRecovering, "starting again from what survives"
+	s.Soon()
+	s.Activity, s.Doing = v1beta2.ConditionRecovering, "starting again from what survives"
 	if len(surviving) == 0 {
 		startAnew(ec, v, &s, loss)
-		return s.last()
+		return s.Last()
 	}
 	for _, m := range surviving {
 		if !m.HasAnswered() {
-			s.report(reason.QuorumLost, "Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.PodName)
-			return s.last()
+			s.Report(reason.QuorumLost, "Waiting for member %s, which survives, to say how far it got. If it cannot, delete its pod and its volume: then it counts as lost", m.PodName)
+			return s.Last()
 		}
 	}
 	loss.Accepted, loss.From = true, surviving[0].PodName
-	s.claim("survivor")
-	return s.last()
+	s.Claim = "survivor"
+	return s.Last()
 }
 
 // survivors are the voters whose data is lost and those whose data is not, as far as the operator runs them, and the
@@ -92,36 +91,36 @@ func survivors(v *view.View) (lost []string, surviving []*view.Member, voters in
 }
 
 // recoverFrom answers the loss of quorum with a backup, if the user wants that: it is restored as
-// by an EtcdRestore (restoring.go).
-func recoverFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) bool {
+// by an EtcdRestore (package restoring).
+func recoverFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta2.QuorumLoss) bool {
 	if ec.Spec.RecoverFrom == nil {
 		return false
 	}
 	if ec.Status.Restoring == nil {
 		r := v1beta2.Restoring{ID: loss.ID, Source: *ec.Spec.RecoverFrom.DeepCopy(), KeepOld: true}
-		begin(ec, v, s, r)
-		s.underWay = restoreUnderWay(s.after.Restoring)
+		restoring.Begin(ec, v, s, r)
+		s.UnderWay = restoring.RestoreUnderWay(s.After.Restoring)
 	}
-	s.later()
+	s.Later()
 	return true
 }
 
 // reportLoss reports the loss of quorum, and returns what status has of it. Its ID is that of what is lost: if more
 // is, it is another loss.
-func reportLoss(ec *v1beta2.EtcdCluster, s *step, lost []string, surviving []*view.Member) *v1beta2.QuorumLoss {
+func reportLoss(ec *v1beta2.EtcdCluster, s *step.Step, lost []string, surviving []*view.Member) *v1beta2.QuorumLoss {
 	slices.Sort(lost)
 	slices.SortStableFunc(surviving, func(a, b *view.Member) int { return -compareProgress(a, b) })
 	loss := &v1beta2.QuorumLoss{Lost: lost, ID: names.Hash(string(ec.UID) + "/" + strings.Join(lost, ","))}
 	for _, m := range surviving {
 		loss.Surviving = append(loss.Surviving, m.PodName)
 	}
-	s.remember(ec).QuorumLoss = loss
-	s.activity, s.doing = "", ""
+	s.Remember(ec).QuorumLoss = loss
+	s.Activity, s.Doing = "", ""
 	if len(surviving) == 0 {
-		s.stall(reason.QuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
+		s.Stall(reason.QuorumLost, "The data of all members is lost: %s. To start an empty cluster, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well", strings.Join(lost, ", "), loss.ID)
 		return loss
 	}
-	s.stall(reason.QuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
+	s.Stall(reason.QuorumLost, "Quorum is lost: the data of %s is lost, %s survives. If more volumes can be brought back, do that. To start again from what survives, without the writes that only the lost members had, set spec.acceptDataLoss to %q; to start from a backup, set spec.recoverFrom as well",
 		strings.Join(lost, ", "), strings.Join(loss.Surviving, ", "), loss.ID)
 	return loss
 }
@@ -138,15 +137,15 @@ func compareProgress(a, b *view.Member) int {
 }
 
 // startFrom starts the cluster again from the survivor that was named.
-func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.QuorumLoss) {
-	s.activity, s.doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
-	s.soon()
+func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta2.QuorumLoss) {
+	s.Activity, s.Doing = v1beta2.ConditionRecovering, fmt.Sprintf("starting again from member %s", loss.From)
+	s.Soon()
 	m := v.Of(loss.From)
 	message := fmt.Sprintf("Starting again from member %s, whose data survives", loss.From)
 	if m.Pod != nil && !m.HasAnswered() {
 		message += "; " + m.Problem.Words
 	}
-	s.report(reason.Recovering, "%s", message)
+	s.Report(reason.Recovering, "%s", message)
 	others := false
 	for _, other := range v.Present {
 		if other == m || other.Pod == nil {
@@ -154,14 +153,14 @@ func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.Quo
 		}
 		others = true
 		if !objects.IsEnding(other.Pod) {
-			s.Do(removed(other.Pod, "the cluster starts again from member "+loss.From))
+			s.Do(step.Removed(other.Pod, "the cluster starts again from member "+loss.From))
 		}
 	}
 	switch {
 	case m.Data == "":
-		s.remember(ec).QuorumLoss = nil // it is lost as well: what is left is looked at anew
+		s.Remember(ec).QuorumLoss = nil // it is lost as well: what is left is looked at anew
 	case m.Pod == nil:
-		s.Do(created(ec, v, m, v.VersionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})...)
+		s.Do(step.Created(ec, v, m, v.VersionFor(ec, m), objects.Start{Force: true, Token: string(ec.UID), IsSealed: true})...)
 	case others || objects.IsEnding(m.Pod):
 		// they must not vote
 	case m.LeadsAlone():
@@ -169,24 +168,19 @@ func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step, loss *v1beta2.Quo
 	case annotation.Of(m.Pod, annotation.ForceNewCluster) != "true":
 		s.Do(objects.Stopping(m.Pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod):
-		s.Do(imageChange(ec, m.Pod, "image", "", v.VersionFor(ec, m)))
+		s.Do(step.ImageChange(ec, m.Pod, "image", "", v.VersionFor(ec, m)))
 	}
 }
 
 // recovered ends a recovery: from the next start on the member is one like any other.
-func recovered(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member, loss *v1beta2.QuorumLoss) {
+func recovered(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member, loss *v1beta2.QuorumLoss) {
 	if annotation.Of(m.Pod, annotation.ForceNewCluster) == "true" {
 		s.Do(loop.Patch{Object: m.Pod, Part: "force", IfCurrent: true,
 			Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.ForceNewCluster: "false"})}})
 		return
 	}
-	after := s.remember(ec)
+	after := s.Remember(ec)
 	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.QuorumLoss = m.Answer.Status.ClusterID.String(), "", "", nil
-	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.Answer.Status.Revision, Time: timeOf(v.Now)}
-	s.claim("recovered")
-}
-
-func timeOf(now time.Time) *metav1.Time {
-	t := metav1.NewTime(now.Truncate(time.Second))
-	return &t
+	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Member: loss.From, Revision: m.Answer.Status.Revision, Time: step.TimeOf(v.Now)}
+	s.Claim = "recovered"
 }

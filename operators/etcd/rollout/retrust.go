@@ -1,4 +1,4 @@
-package cluster
+package rollout
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -26,16 +27,16 @@ import (
 //	                          a time is enough
 
 const (
-	// distrustLasts is for how long nobody has named a leader when members are restarted to trust others:
+	// DistrustLasts is for how long nobody has named a leader when members are restarted to trust others:
 	// by then whoever replaces Secrets has replaced all of them, and an election is over.
-	distrustLasts = 15 * time.Second
-	// joinsWithin is within what time a member that has started finds the others, if it can.
-	joinsWithin = 10 * time.Second
+	DistrustLasts = 15 * time.Second
+	// JoinsWithin is within what time a member that has started finds the others, if it can.
+	JoinsWithin = 10 * time.Second
 )
 
-// retrust restarts members that have started with other CAs than there are now, and that nobody can
+// Retrust restarts members that have started with other CAs than there are now, and that nobody can
 // talk to any more. There is no quorum to wait for.
-func retrust(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
+func Retrust(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
 	var cutOff []*view.Member
 	renewed, proven, isLed := 0, 0, false
 	for _, m := range v.Members {
@@ -48,7 +49,7 @@ func retrust(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
 			}
 			continue
 		}
-		runs := objects.ImageIn(m.Pod) != objects.NoImage && runsFor(m.Pod, v.Now) >= joinsWithin
+		runs := objects.ImageIn(m.Pod) != objects.NoImage && runsFor(m.Pod, v.Now) >= JoinsWithin
 		switch {
 		case m.Answer.Err == nil:
 			renewed, proven = renewed+1, proven+1
@@ -64,18 +65,18 @@ func retrust(ec *v1beta2.EtcdCluster, v *view.View, s *step) {
 	if len(cutOff) == 0 {
 		return
 	}
-	s.report(reason.NotTrusted, "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: "+
+	s.Report(reason.NotTrusted, "The members started with other CAs than the Secrets have now, and no quorum of them can be reached: "+
 		"they are restarted in their pods, with their data, which is an outage of seconds")
 	switch {
 	case renewed > 0 && (proven == 0 || isLed && proven < renewed):
 		return // until those that were restarted are back
-	case !isLed && (v.Leaderless.IsZero() || v.Now.Before(v.Leaderless.Add(distrustLasts))):
+	case !isLed && (v.Leaderless.IsZero() || v.Now.Before(v.Leaderless.Add(DistrustLasts))):
 		return
 	case renewed == 0 || isLed:
 		cutOff = cutOff[:1]
 	}
 	for _, m := range cutOff {
-		s.Do(restarted(v, m, "to trust another CA: nobody can talk to it"))
+		s.Do(step.Restarted(v, m, "to trust another CA: nobody can talk to it"))
 	}
 }
 

@@ -1,15 +1,14 @@
-package cluster
+package rollout
 
 import (
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -19,57 +18,57 @@ import (
 // election. The image is changed in the pod, so that a member keeps its data also where it has
 // no volume; other changes of a pod need another pod.
 
-// rollOut takes the members to the version and the pods that the spec requests.
-func rollOut(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// RollOut takes the members to the version and the pods that the spec requests.
+func RollOut(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsCurrent {
 		return s
 	}
 	to, err := stepTo(v, &s)
 	if err != nil {
-		s.stall(reason.VersionRefused, "%v", err)
+		s.Stall(reason.VersionRefused, "%v", err)
 		to = v.Lowest()
 	}
 	isUpgrade := to != v.Lowest() || to != v.Highest()
 	if isUpgrade && prepare(ec, v, &s, to) || changeOne(ec, v, &s, to) || settleDowngrade(ec, v, &s, to) {
-		return s.last()
+		return s.Last()
 	}
 	return s
 }
 
 // changeOne changes the next member that is not as it is to be. Which one that is, status remembers
 // before: no other is changed until it is complete, whatever late caches show of its pod.
-func changeOne(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+func changeOne(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Version) bool {
 	updating := ec.Status.MemberBeingUpdated
 	if m := v.Of(updating); updating != "" && (!m.IsMember || isAsWanted(m, ec, to)) {
-		updating, s.remember(ec).MemberBeingUpdated = "", ""
+		updating, s.Remember(ec).MemberBeingUpdated = "", ""
 	}
 	next := nextToChange(ec, v, updating, to)
 	if next == nil {
 		return awaitChanged(v, s, updating, to)
 	}
 	if wasEdited(next) {
-		s.later() // a webhook may make the same of it again
+		s.Later() // a webhook may make the same of it again
 	} else {
-		s.soon()
+		s.Soon()
 	}
-	s.rollout = fmt.Sprintf("now %s: %s", next.PodName, whyChanged(next, objects.ImageOf(ec, to.String())))
+	s.Rollout = fmt.Sprintf("now %s: %s", next.PodName, whyChanged(next, objects.ImageOf(ec, to.String())))
 	others := v.Find(func(m *view.Member) bool { return m.ID != next.ID && !m.IsForeign() && !m.IsSettled() })
 	if others != nil {
 		if others.NeedsRestart && isCutOff(ec, others) { // it is missed already, and this brings it back
-			s.Do(restarted(v, others, "to trust another CA: nobody can talk to it"))
+			s.Do(step.Restarted(v, others, "to trust another CA: nobody can talk to it"))
 			return true
 		}
-		s.doing += fmt.Sprintf(", waiting for member %s", others.PodName)
+		s.Doing += fmt.Sprintf(", waiting for member %s", others.PodName)
 		return true
 	}
 	if updating == "" {
-		s.remember(ec).MemberBeingUpdated = next.PodName
-		s.claim("change")
+		s.Remember(ec).MemberBeingUpdated = next.PodName
+		s.Claim = "change"
 		return true
 	}
 	if next.ID == v.Leader {
-		if s.request = handOver(ec, v); s.request != nil {
-			s.soon()
+		if s.Request = step.HandOver(ec, v); s.Request != nil {
+			s.Soon()
 			return true
 		}
 	}
@@ -84,17 +83,17 @@ func changed(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, to versions.
 	isSame := m.Version == to
 	switch image := objects.ImageOf(ec, to.String()); {
 	case m.NeedsRestart:
-		return restarted(v, m, "to trust another CA")
+		return step.Restarted(v, m, "to trust another CA")
 	case wasEdited(m):
-		return imageChange(ec, m.Pod, "image", "", to)
+		return step.ImageChange(ec, m.Pod, "image", "", to)
 	case objects.ImageIn(m.Pod) == image:
-		return removed(m.Pod, "spec.pod has changed")
+		return step.Removed(m.Pod, "spec.pod has changed")
 	case isSame && objects.ImageIn(m.Pod) != objects.NoImage:
-		return restarted(v, m, "with image "+image) // that it has would not tell when it runs
+		return step.Restarted(v, m, "with image "+image) // that it has would not tell when it runs
 	case isSame:
-		return imageChange(ec, m.Pod, "image", "", to)
+		return step.ImageChange(ec, m.Pod, "image", "", to)
 	}
-	return imageChange(ec, m.Pod, "image", fmt.Sprintf("member %s changed from %s to %s", m.PodName, m.Version, to), to)
+	return step.ImageChange(ec, m.Pod, "image", fmt.Sprintf("member %s changed from %s to %s", m.PodName, m.Version, to), to)
 }
 
 // nextToChange is the member that is being changed or, if none is, the next that is not as it is to
@@ -142,43 +141,24 @@ func wasEdited(m *view.Member) bool {
 	return objects.ImageOfContainer(m.Pod) != objects.ImageIn(m.Pod) && (objects.LacksImage(m.Pod) || m.Follows && m.Version.String() != annotation.Of(m.Pod, annotation.Version))
 }
 
-// restarted restarts the container of a member: it stops it here, and the next step has it start.
-func restarted(v *view.View, m *view.Member, why string) loop.Write {
-	annotations := map[string]any{}
-	if v.Certs.CaHash != "" {
-		annotations[annotation.CA] = v.Certs.CaHash
-	}
-	return objects.Stopping(m.Pod, "restart", fmt.Sprintf("member %s is restarted, %s", m.PodName, why), annotations)
-}
-
 // awaitChanged waits for the member that was changed last.
-func awaitChanged(v *view.View, s *step, updating string, to versions.Version) bool {
+func awaitChanged(v *view.View, s *step.Step, updating string, to versions.Version) bool {
 	switch {
 	case updating != "":
-		s.rollout = "waiting for " + updating
+		s.Rollout = "waiting for " + updating
 	case v.Find(func(m *view.Member) bool { return !m.IsForeign() && m.Version != to }) == nil:
 		return false
 	}
-	s.soon()
+	s.Soon()
 	return true
 }
 
-// imageChange changes the image in a pod. Its kubelet then restarts the container, and nothing else.
-func imageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
-	image := objects.ImageOf(ec, version.String())
-	annotations := map[string]any{annotation.Version: version.String(), annotation.Image: image}
-	if loss := ec.Status.QuorumLoss; annotation.Of(pod, annotation.ForceNewCluster) == "true" && (loss == nil || loss.From != pod.Name) {
-		annotations[annotation.ForceNewCluster] = "false" // it would forget all other members
-	}
-	return objects.WithImage(pod, part, why, image, annotations)
-}
-
-// repairImage gives a member that does not start the image that the others have.
-func repairImage(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member) {
+// RepairImage gives a member that does not start the image that the others have.
+func RepairImage(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member) {
 	lowest := v.Lowest()
 	if lowest.IsZero() || objects.ImageIn(m.Pod) == objects.ImageOf(ec, lowest.String()) {
-		s.later()
+		s.Later()
 		return
 	}
-	s.Do(imageChange(ec, m.Pod, "image", fmt.Sprintf("member %s takes the version of the others", m.PodName), lowest))
+	s.Do(step.ImageChange(ec, m.Pod, "image", fmt.Sprintf("member %s takes the version of the others", m.PodName), lowest))
 }

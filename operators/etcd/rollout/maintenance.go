@@ -1,4 +1,4 @@
-package cluster
+package rollout
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -18,8 +19,8 @@ import (
 // othersFirst is for how long maintenance that has failed leaves the members to everything else.
 const othersFirst = 10 * time.Second
 
-// awaitMaintenance makes the request for the maintenance that status has, and waits until it is over.
-func awaitMaintenance(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// AwaitMaintenance makes the request for the maintenance that status has, and waits until it is over.
+func AwaitMaintenance(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	claim := ec.Status.Maintenance
 	if claim == nil {
 		return s
@@ -31,42 +32,42 @@ func awaitMaintenance(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		what := map[v1beta2.MaintenanceType]members.What{
 			v1beta2.MaintenanceCompaction: members.Compact, v1beta2.MaintenanceDefragmentation: members.Defragment,
 		}[claim.Type]
-		s.request = asked(fmt.Sprintf("%s of member %s done", what, m.PodName), members.Request{
+		s.Request = step.Asked(fmt.Sprintf("%s of member %s done", what, m.PodName), members.Request{
 			What: what, At: objects.EndpointOf(ec, m.Pod), Revision: claim.Revision, Patience: claim.Deadline.Sub(v.Now),
 		})
-		s.soon()
+		s.Soon()
 	case session.UnderWay:
-		s.later()
+		s.Later()
 		if v.Now.Before(claim.StartTime.Add(session.BeginsWithin)) {
-			s.soon() // most are short
+			s.Soon() // most are short
 		}
 	case session.Done, session.NotDone:
-		s.remember(ec).Maintenance = nil
-		s.claim("maintenance")
-		s.soon()
+		s.Remember(ec).Maintenance = nil
+		s.Claim = "maintenance"
+		s.Soon()
 		if is == session.Done {
-			s.remember(ec).FullDatabase = maintained(ec.Status.FullDatabase, claim)
+			s.Remember(ec).FullDatabase = maintained(ec.Status.FullDatabase, claim)
 		}
 		return s
 	}
 	if full := ec.Status.FullDatabase; claim.Type == v1beta2.MaintenanceCompaction {
-		s.report(reason.NoSpace, "The database is full, and takes no writes: its history is being dropped")
+		s.Report(reason.NoSpace, "The database is full, and takes no writes: its history is being dropped")
 	} else if full != nil && full.ResolvedTime == nil {
-		s.report(reason.NoSpace, "The database is full, and takes no writes: member %s is being defragmented", m.PodName)
+		s.Report(reason.NoSpace, "The database is full, and takes no writes: member %s is being defragmented", m.PodName)
 	}
-	return s.last()
+	return s.Last()
 }
 
 // maintain decides on maintenance. The request for it is made once status has it.
-func maintain(ec *v1beta2.EtcdCluster, v *view.View, s *step, what v1beta2.Maintenance, patience time.Duration) {
-	what.StartTime, what.Deadline = *timeOf(v.Now), *timeOf(v.Now.Add(patience))
-	s.remember(ec).Maintenance = &what
-	s.claim("maintenance")
-	s.soon()
+func maintain(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, what v1beta2.Maintenance, patience time.Duration) {
+	what.StartTime, what.Deadline = *step.TimeOf(v.Now), *step.TimeOf(v.Now.Add(patience))
+	s.Remember(ec).Maintenance = &what
+	s.Claim = "maintenance"
+	s.Soon()
 }
 
 // defragment decides on the defragmentation of a member.
-func defragment(ec *v1beta2.EtcdCluster, v *view.View, s *step, m *view.Member) {
+func defragment(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member) {
 	maintain(ec, v, s, v1beta2.Maintenance{Type: v1beta2.MaintenanceDefragmentation, Member: m.PodName}, members.DefragmentPatience(m.Answer.Status.DBSize))
 }
 

@@ -1,4 +1,4 @@
-package cluster
+package rollout
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -14,14 +15,14 @@ import (
 // the first of them has it.
 
 // stepTo is the version that members are changed to next.
-func stepTo(v *view.View, s *step) (versions.Version, error) {
+func stepTo(v *view.View, s *step.Step) (versions.Version, error) {
 	lowest, highest := v.Lowest(), v.Highest()
 	if lowest.IsZero() {
 		return v.Wanted, nil
 	}
 	if highest != v.Wanted || lowest != v.Wanted {
-		s.target = v.Wanted.String()
-		s.activity, s.doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
+		s.Target = v.Wanted.String()
+		s.Activity, s.Doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
 	}
 	from := lowest
 	if v.Wanted.Less(highest) {
@@ -36,7 +37,7 @@ func stepTo(v *view.View, s *step) (versions.Version, error) {
 
 // prepare does what etcd needs before the first member has the next version: a downgrade is
 // enabled, and before 3.7 the data is written out once as 3.6 does.
-func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Version) bool {
 	highest := v.Highest()
 	switch {
 	case v.Leading() == nil:
@@ -53,13 +54,13 @@ func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version
 
 // enableDowngrade has etcd accept members of an earlier minor version. The first of them starts
 // once all members have the data in that version's format.
-func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Version) bool {
 	minor := to.MinorString()
-	s.soon()
+	s.Soon()
 	if v.Downgrading() != minor {
 		// Etcd refuses it until the cluster has the version of its members, which the format shows.
 		if v.IsWhole() && v.IsStoredAs(v.Highest().MinorString()) {
-			s.request = downgrade(ec, v, minor)
+			s.Request = Downgrade(ec, v, minor)
 		}
 		return true
 	}
@@ -69,48 +70,48 @@ func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything
 // in their logs that 3.5 wrote, which 3.7 would refuse to start with. To enable a downgrade to 3.5
 // makes them write out all their data, and to cancel it does so again.
-func writeOut(ec *v1beta2.EtcdCluster, v *view.View, s *step) bool {
+func writeOut(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
 	if !v.IsWhole() {
-		s.soon()
+		s.Soon()
 		return true
 	}
-	s.doing += ", whose data is written out first"
+	s.Doing += ", whose data is written out first"
 	switch downgrading, isPrepared := v.Downgrading(), ec.Status.DataPreparedFor == "3.7"; {
 	case isPrepared && downgrading == "" && v.IsStoredAs("3.6"):
 		return false
 	case downgrading != "" && (isPrepared || downgrading != "3.5"):
-		s.request = downgrade(ec, v, "")
+		s.Request = Downgrade(ec, v, "")
 	case isPrepared:
 		// the format is being changed back
 	case downgrading == "" && v.IsStoredAs("3.6"):
-		s.request = downgrade(ec, v, "3.5")
+		s.Request = Downgrade(ec, v, "3.5")
 	case downgrading == "3.5" && v.IsStoredAs("3.5"):
-		s.remember(ec).DataPreparedFor = "3.7"
-		s.claim("prepared")
+		s.Remember(ec).DataPreparedFor = "3.7"
+		s.Claim = "prepared"
 	}
-	s.soon()
+	s.Soon()
 	return true
 }
 
 // settleDowngrade cancels a downgrade that is enabled and not requested any more.
-func settleDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step, to versions.Version) bool {
+func settleDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Version) bool {
 	if ec.Status.DataPreparedFor != "" && v.Lowest().MinorString() == ec.Status.DataPreparedFor {
-		s.remember(ec).DataPreparedFor = ""
+		s.Remember(ec).DataPreparedFor = ""
 	}
 	enabled, err := versions.ParseMinor(v.Downgrading())
 	if err != nil || to.Minor() <= enabled || !v.IsWhole() || v.Lowest() != to {
 		return false
 	}
-	s.request = downgrade(ec, v, "")
-	s.soon()
+	s.Request = Downgrade(ec, v, "")
+	s.Soon()
 	return true
 }
 
-// downgrade is the request to enable a downgrade to a minor version, or to cancel one.
-func downgrade(ec *v1beta2.EtcdCluster, v *view.View, to string) *session.Request {
+// Downgrade is the request to enable a downgrade to a minor version, or to cancel one.
+func Downgrade(ec *v1beta2.EtcdCluster, v *view.View, to string) *session.Request {
 	why := "downgrade to " + to + " enabled"
 	if to == "" {
 		why = "downgrade canceled"
 	}
-	return askedLeader(ec, v, why, members.Request{What: members.Downgrade, Version: to})
+	return step.AskedLeader(ec, v, why, members.Request{What: members.Downgrade, Version: to})
 }

@@ -1,4 +1,4 @@
-package cluster
+package restoring
 
 import (
 	"reflect"
@@ -12,12 +12,13 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
 // createSeed creates the seed, and lets it go once status has recorded what has its data: one that is
 // created again by somebody who does not know that does not run.
-func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Restoring) {
+func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Restoring) {
 	m := v.Seed
 	version, pod := v.VersionFor(ec, m).String(), m.Pod
 	if m.IsOnVolume && m.Claim == nil {
@@ -33,15 +34,15 @@ func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step, r *v1beta2.Resto
 		s.Do(loop.Create{Object: made, IfCurrent: true})
 	case objects.IsEnding(pod) || m.Data == "":
 	case objects.IsOver(pod):
-		s.Do(removed(pod, "it has ended"))
+		s.Do(step.Removed(pod, "it has ended"))
 	case r.SeedDataUID == "":
 		r.SeedDataUID = m.Data
-		s.claim("seeded")
+		s.Claim = "seeded"
 	case pods.IsGated(pod, objects.Gate):
-		s.Do(letGo(pod))
+		s.Do(step.LetGo(pod))
 	case !m.HasAnswered() && (pod.Spec.NodeName == "" || objects.LacksImage(pod)) &&
 		(objects.ImageIn(pod) != objects.ImageOf(ec, version) || annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec)):
-		s.Do(removed(pod, "it could not be started, and the spec has changed"))
+		s.Do(step.Removed(pod, "it could not be started, and the spec has changed"))
 	}
 }
 
@@ -57,7 +58,7 @@ func removeSeeds(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 		m := v.Of(name)
 		isNamed := st.Restoring != nil && st.Restoring.Seed == name || m.IsMember || m.Was.Name != ""
 		if !isNamed && !objects.IsEnding(obj) {
-			writes = append(writes, removed(obj, "it is the seed of a restore that is over"))
+			writes = append(writes, step.Removed(obj, "it is the seed of a restore that is over"))
 		}
 	}
 	return writes
@@ -71,9 +72,9 @@ func sameSource(a, b v1beta2.RestoreSource) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// hiddenSeed are the seed's pod and volume, as far as they have lost the label by which the cache shows
+// HiddenSeed are the seed's pod and volume, as far as they have lost the label by which the cache shows
 // them.
-func hiddenSeed(v *view.View) []client.Object {
+func HiddenSeed(v *view.View) []client.Object {
 	var all []client.Object
 	if v.Seed == nil {
 		return nil
@@ -87,8 +88,8 @@ func hiddenSeed(v *view.View) []client.Object {
 	return all
 }
 
-// haveStopped says whether no replaced member runs, or can be started again.
-func haveStopped(v *view.View, ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
+// HaveStopped says whether no replaced member runs, or can be started again.
+func HaveStopped(v *view.View, ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	for _, m := range v.Present {
 		isOld := slices.Contains(r.Replaced, m.PodName) || m.Was.Name == "" && m.PodName != ec.Status.MemberBeingAdded
 		if m.Pod == nil || !isOld || objects.IsOver(m.Pod) {

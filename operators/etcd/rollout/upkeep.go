@@ -1,4 +1,4 @@
-package cluster
+package rollout
 
 import (
 	"fmt"
@@ -10,20 +10,21 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
 const (
-	// worthFreeing is how much of a database file has to be unused, in bytes and as a part of the
+	// WorthFreeing is how much of a database file has to be unused, in bytes and as a part of the
 	// file, for a defragmentation to pay: the member does not serve meanwhile, some seconds for
 	// each GiB that is in use.
-	worthFreeing     = 100 << 20
+	WorthFreeing     = 100 << 20
 	worthFreeingPart = 2 // one half
 )
 
-// keepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
+// KeepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
 // member at a time, the leader last, which hands over before.
-func keepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+func KeepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsWhole() || v.Leading() == nil {
 		return s
 	}
@@ -44,39 +45,39 @@ func keepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
 		return s
 	}
 	if next.ID == v.Leader {
-		s.request = handOver(ec, v)
+		s.Request = step.HandOver(ec, v)
 	}
-	if s.request == nil {
+	if s.Request == nil {
 		defragment(ec, v, &s, next)
 	}
-	s.soon()
-	return s.last()
+	s.Soon()
+	return s.Last()
 }
 
 // paysToDefragment says whether it is worth to make a database file smaller.
 func paysToDefragment(s members.Status) bool {
 	free := s.DBSize - s.DBSizeInUse
-	return s.DBSizeInUse > 0 && free >= worthFreeing && free >= s.DBSize/worthFreeingPart
+	return s.DBSizeInUse > 0 && free >= WorthFreeing && free >= s.DBSize/worthFreeingPart
 }
 
-// disarmOld ends the alarms of members that are none any more: nobody can write or read until then.
-func disarmOld(ec *v1beta2.EtcdCluster, v *view.View) (s step) {
+// DisarmOld ends the alarms of members that are none any more: nobody can write or read until then.
+func DisarmOld(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsCurrent {
 		return s
 	}
 	for _, alarm := range v.Alarms(members.Corrupt) {
 		if v.Find(func(m *view.Member) bool { return m.ID == alarm.Member }) == nil {
-			s.soon()
-			s.request = askedLeader(ec, v, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
-			return s.last()
+			s.Soon()
+			s.Request = step.AskedLeader(ec, v, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
+			return s.Last()
 		}
 	}
 	return s
 }
 
-// growVolumes requests more storage for volumes that have less than the spec requests. Whether
+// GrowVolumes requests more storage for volumes that have less than the spec requests. Whether
 // that is possible is up to the storage class, and the API server says so.
-func growVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
+func GrowVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	if !objects.HasVolumes(ec) {
 		return nil
 	}
@@ -99,9 +100,9 @@ func growVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	return writes
 }
 
-// rounded is a size that changes only when it changes by an eighth, so that status is not
+// Rounded is a size that changes only when it changes by an eighth, so that status is not
 // written for every few keys.
-func rounded(size int64) *resource.Quantity {
+func Rounded(size int64) *resource.Quantity {
 	step := int64(1 << 20)
 	for step*16 <= size {
 		step *= 2
