@@ -5,6 +5,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -52,13 +53,19 @@ func ready(t testing.TB, namespace string) {
 // write begins a load of 200 operations a second on the EtcdCluster, through the first node.
 func write(t testing.TB, namespace string) *load.Running {
 	t.Helper()
-	address := e2e.Kubectl(t, "get", "node", firstNode, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`) + ":" +
-		e2e.Kubectl(t, "get", "service", "outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}")
+	address := outside(t, namespace)
 	l, err := load.Start(t.Context(), load.Config{Endpoints: func() []string { return []string{address} }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// outside is where clients on this machine reach the EtcdCluster: through the first node.
+func outside(t testing.TB, namespace string) string {
+	t.Helper()
+	return net.JoinHostPort(e2e.Kubectl(t, "get", "node", firstNode, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`),
+		e2e.Kubectl(t, "get", "service", "outside", "-n", namespace, "-o", "jsonpath={.spec.ports[0].nodePort}"))
 }
 
 // checked ends a load, and fails the test if an acknowledged write was lost.
@@ -77,12 +84,25 @@ func checked(t testing.TB, l *load.Running) load.Report {
 }
 
 // TestDrain drains every node in turn, under load.
-func TestDrain(t *testing.T) {
+func TestDrain(t *testing.T) { drainAll(t, objects, 2) }
+
+// TestDrainWithVolumes is the same with members whose volumes any node can mount.
+func TestDrainWithVolumes(t *testing.T) { drainAll(t, withVolumes("shared"), 3) }
+
+// withVolumes are the objects with a volume of a class for each member.
+func withVolumes(class string) string {
+	return strings.Replace(objects, "version: 3.6.16", "version: 3.6.16, pod: {persistentVolumeClaimSpec: {storageClassName: "+class+
+		", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}", 1)
+}
+
+// drainAll drains every node in turn, and there are never fewer voting members than that.
+func drainAll(t *testing.T, objects string, leastVoters int) {
 	nodes := threeNodes(t)
 	managerTo(t, nodes)
 	namespace := e2e.NewNamespace(t)
 	e2e.Apply(t, namespace, objects)
 	ready(t, namespace)
+	fewest := countMembers(t, namespace)
 	web, one, writes := request(t, namespace, "web"), request(t, namespace, "one"), write(t, namespace)
 	time.Sleep(5 * time.Second) // undisturbed, as a measure
 	type window struct {
@@ -95,6 +115,11 @@ func TestDrain(t *testing.T) {
 		drain(t, namespace, node)
 		w.to = time.Now()
 		windows = append(windows, w)
+	}
+	voters, serving := fewest()
+	t.Logf("there were at least %d voting members, and at least %d ready pods", voters, serving)
+	if voters < leastVoters || serving < 2 {
+		t.Errorf("want at least %d voting members, and 2 ready pods", leastVoters)
 	}
 	report := checked(t, writes)
 	for _, w := range windows {

@@ -34,7 +34,7 @@ func TestZoneOff(t *testing.T) {
 	writes := write(t, namespace)
 	time.Sleep(5 * time.Second)
 	began := time.Now()
-	localcluster(t, off, "off")
+	localcluster(t, "node", off, "off")
 	time.Sleep(watched)
 	report := checked(t, writes)
 	gap := report.Gap(began, began.Add(watched))
@@ -43,7 +43,7 @@ func TestZoneOff(t *testing.T) {
 		t.Errorf("no write was acknowledged for %v, want at most %v", gap, servesWithin)
 	}
 	named(t, namespace, off, began)
-	localcluster(t, off, "on")
+	localcluster(t, "node", off, "on")
 	ready(t, namespace)
 	t.Logf("all is as requested %v after the power failed", time.Since(began).Round(time.Second))
 }
@@ -57,7 +57,7 @@ func TestOutOfService(t *testing.T) {
 	ready(t, namespace)
 	runs(t, namespace, off)
 	began := time.Now()
-	localcluster(t, off, "off")
+	localcluster(t, "node", off, "off")
 	named(t, namespace, off, began)
 	e2e.Kubectl(t, "wait", "-n", namespace, e2e.Patience, "--for=jsonpath={.status.reason}=NodeNotResponding", "at/on-"+off)
 	const taint = "node.kubernetes.io/out-of-service"
@@ -67,7 +67,7 @@ func TestOutOfService(t *testing.T) {
 	e2e.Kubectl(t, "wait", "-n", namespace, e2e.Patience, "--for=jsonpath={.status.phase}=FAILED", "at/on-"+off)
 	t.Logf("all is as requested %v after the taint; the run: %s", time.Since(began).Round(time.Second),
 		e2e.Kubectl(t, "get", "at/on-"+off, "-n", namespace, "-o", "jsonpath={.status.reason}, {.status.attempts}"))
-	localcluster(t, off, "on")
+	localcluster(t, "node", off, "on")
 	e2e.Kubectl(t, "taint", "node", off, taint+"-")
 }
 
@@ -101,8 +101,8 @@ func leads(t testing.TB, namespace, node string) {
 	e2e.Kubectl(t, "exec", "-n", namespace, leader, "--", "etcdctl", "move-leader", get(`{.status.memberList[?(@.name=="`+next+`")].id}`))
 }
 
-// localcluster switches a node off or on.
-func localcluster(t testing.TB, node, what string) {
+// localcluster runs a command of the local cluster.
+func localcluster(t testing.TB, command string, args ...string) {
 	t.Helper()
-	run(t, "bin/localcluster", "node", "--dir", os.Getenv("LOCALCLUSTER_DIR"), node, what)
+	run(t, "bin/localcluster", append([]string{command, "--dir", os.Getenv("LOCALCLUSTER_DIR")}, args...)...)
 }

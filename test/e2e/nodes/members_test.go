@@ -1,0 +1,74 @@
+//go:build e2e
+
+package nodes
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/test/e2e"
+)
+
+// countMembers counts the EtcdCluster's voting members, as these have them, and its pods that are ready, five times a second.
+// What it returns ends that, and returns the fewest of each.
+func countMembers(t testing.TB, namespace string) func() (voters, serving int) {
+	t.Helper()
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{outside(t, namespace)}, Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	voters, serving, counted := 3, 3, 0
+	go func() {
+		defer close(done)
+		defer func() { _ = etcd.Close() }()
+		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+			var pods corev1.PodList
+			if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"etcd_cluster": "db"}); err == nil {
+				serving = min(serving, len(slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !isReady(p) })))
+			}
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			if list, err := etcd.MemberList(ctx); err == nil {
+				counted++
+				voters = min(voters, len(slices.DeleteFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.IsLearner })))
+			}
+			cancel()
+		}
+	}()
+	return func() (int, int) {
+		stop()
+		<-done
+		if counted < 50 {
+			t.Errorf("the members were counted only %d times", counted)
+		}
+		return voters, serving
+	}
+}
+
+func isReady(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// members are those of etcd with their IDs, and their pods with how often each has been started.
+func members(t testing.TB, namespace string) string {
+	t.Helper()
+	return ids(t, namespace) + "\n" + e2e.Kubectl(t, "get", "pods", "-n", namespace, "-l", "etcd_cluster=db", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`)
+}
+
+// ids are the members of etcd by their names.
+func ids(t testing.TB, namespace string) string {
+	t.Helper()
+	return e2e.Kubectl(t, "get", "etcd/db", "-n", namespace, "-o", `jsonpath={range .status.memberList[*]}{.name} {.id}{"\n"}{end}`)
+}
