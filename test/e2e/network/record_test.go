@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"net"
 	"net/netip"
 	"os"
@@ -87,7 +88,7 @@ func record(t *testing.T) *recorder {
 		t.Fatal("the pods cannot be watched")
 	}
 	var packets int
-	packets, r.node, err = listen(nodeProcess(t), filterFor(r.service.Addr()))
+	packets, r.node, err = listen(nodeProcess(t), r.service.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,19 +147,19 @@ func nodeProcess(t *testing.T) int {
 }
 
 // listen opens a socket that gets what comes to the node from pods and from this machine. The process is one in the
-// network namespace of the node, whose addresses are returned as well.
-func listen(pid int, filter []unix.SockFilter) (socket int, addresses []netip.Addr, err error) {
+// network namespace of the node, whose addresses are returned as well, and a Service's address says which family's packets.
+func listen(pid int, service netip.Addr) (socket int, addresses []netip.Addr, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for good: the thread is in the other namespace, and ends with this function
-		socket, addresses, err = listenIn(fmt.Sprintf("/proc/%d/ns/net", pid), filter)
+		socket, addresses, err = listenIn(fmt.Sprintf("/proc/%d/ns/net", pid), service)
 	}()
 	<-done
 	return socket, addresses, err
 }
 
-func listenIn(namespace string, filter []unix.SockFilter) (int, []netip.Addr, error) {
+func listenIn(namespace string, service netip.Addr) (int, []netip.Addr, error) {
 	file, err := os.Open(namespace)
 	if err != nil {
 		return 0, nil, err
@@ -175,8 +176,8 @@ func listenIn(namespace string, filter []unix.SockFilter) (int, []netip.Addr, er
 	for _, a := range all {
 		addresses = append(addresses, netip.MustParsePrefix(a.String()).Addr())
 	}
-	const ipv4 = unix.ETH_P_IP >> 8 // in the order of the network
-	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, ipv4)
+	h, filter := headerOf(service), filterFor(service)
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(bits.ReverseBytes16(h.family))) // in the order of the network
 	if err != nil {
 		return 0, nil, err
 	}
@@ -185,21 +186,47 @@ func listenIn(namespace string, filter []unix.SockFilter) (int, []netip.Addr, er
 		unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
 }
 
+// header is where the packets of a family have what.
+type header struct {
+	family                uint16
+	protocol, source, end uint32 // end is of the addresses: the destination's follows the source's
+	// length puts the header's length into the filter's index register.
+	length unix.SockFilter
+}
+
+var (
+	ipv4 = header{unix.ETH_P_IP, 9, 12, 20, unix.SockFilter{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: 0}}
+	ipv6 = header{unix.ETH_P_IPV6, 6, 8, 40, unix.SockFilter{Code: unix.BPF_LDX | unix.BPF_IMM, K: 40}} // without extensions
+)
+
+func headerOf(address netip.Addr) header {
+	if address.Is4() {
+		return ipv4
+	}
+	return ipv6
+}
+
 // filterFor lets the kernel keep most packets to itself: what is left is UDP, TCP with SYN, and all to a Service.
 func filterFor(service netip.Addr) []unix.SockFilter {
-	address := service.As4()
-	return []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // the destination
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: binary.BigEndian.Uint32(address[:]), Jt: 6},
-		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 9}, // the protocol
+	h, address := headerOf(service), service.AsSlice()
+	destination, words := h.end-uint32(len(address)), len(address)/4
+	var filter []unix.SockFilter
+	for i := range words {
+		filter = append(filter,
+			unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: destination + uint32(4*i)},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: binary.BigEndian.Uint32(address[4*i:]), Jf: uint8(2*(words-1-i) + 1)})
+	}
+	return append(filter, []unix.SockFilter{
+		{Code: unix.BPF_RET | unix.BPF_K, K: 128},
+		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: h.protocol},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.IPPROTO_UDP, Jt: 4},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.IPPROTO_TCP, Jf: 4},
-		{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: 0}, // the length of the header
+		h.length,
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_IND, K: 13}, // the flags
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: syn, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 128},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
-	}
+	}...)
 }
 
 const syn, ack = 0x02, 0x10
@@ -208,16 +235,22 @@ const syn, ack = 0x02, 0x10
 // come by here, and those of this machine come to the node: of these, what pods send is seen. Managers have been connected
 // to the API server for long, so that each packet counts.
 func (r *recorder) receive(packet []byte) {
-	header := int(packet[0]&0xf) * 4
-	if len(packet) < header+14 {
+	h := headerOf(r.service.Addr())
+	length := int(h.end)
+	if h == ipv4 {
+		length = int(packet[0]&0xf) * 4
+	}
+	if len(packet) < length+14 {
 		return
 	}
-	at := func(address, port int) netip.AddrPort {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(packet[address:address+4])), binary.BigEndian.Uint16(packet[header+port:]))
+	size := (h.end - h.source) / 2
+	at := func(address uint32, port int) netip.AddrPort {
+		ip, _ := netip.AddrFromSlice(packet[address : address+size])
+		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(packet[length+port:]))
 	}
-	source, destination := at(12, 0), at(16, 2)
+	source, destination := at(h.source, 0), at(h.source+size, 2)
 	f := flow{from: destination.Addr(), to: source, protocol: corev1.ProtocolTCP, tens: time.Now().Unix() / 10}
-	switch isTCP, flags := packet[9] == unix.IPPROTO_TCP, packet[header+13]; {
+	switch isTCP, flags := packet[h.protocol] == unix.IPPROTO_TCP, packet[length+13]; {
 	case isTCP && destination == r.service:
 		f.from, f.to = source.Addr(), r.server
 	case isTCP && destination.Addr() == r.machine && flags&ack == 0:
