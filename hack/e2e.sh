@@ -46,8 +46,9 @@ done
 # What takes very long has a target of its own.
 alone='^TestAlone' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
-# The alerts and the network are about all of them.
+# The alerts and the network are about all of them. Moving in takes minutes, beside the tests of etcd.
 [[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts ./test/e2e/network"
+[[ $operators != *etcd* ]] || packages+=" ./test/e2e/moving"
 # run FLAG...: they mostly wait, so there are as many packages at a time as there are processors.
 # shellcheck disable=SC2086 # $packages is a list
 run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }

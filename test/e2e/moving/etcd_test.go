@@ -1,6 +1,8 @@
 //go:build e2e
 
-package etcd
+// Package moving is the end-to-end tests of the pages that move an etcd in. They take minutes, so they are not in the
+// package of the operator, whose tests take longest.
+package moving
 
 import (
 	"bytes"
@@ -14,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,9 @@ import (
 
 // moved is an etcd that is moved in as docs/moving/etcd.md has it, word for word but for names.
 type moved struct {
-	etcd
-	names *strings.Replacer
+	t         testing.TB
+	namespace string
+	names     *strings.Replacer
 	// acknowledged has the keys that etcd has acknowledged to the application that stops.
 	acknowledged func() []string
 	stopped      time.Time
@@ -75,16 +77,16 @@ func moveChartSecurely(t *testing.T) {
 	m.guide("If authentication is on", 1)
 	before := m.keys("my-etcd-0", "--dial-timeout=30s", "--user=root:"+chartPassword)
 	m.guide("If authentication is on", 2)
-	m.ready()
+	m.kubectl("wait", "--for=condition=Ready", "etcd/example", "--timeout=5m")
 	as := func(user string, args ...string) (string, error) {
-		return m.asMember(append([]string{"--dial-timeout=30s", "--command-timeout=30s", "--user=" + user}, args...)...)
+		return m.etcdctl(append([]string{"--dial-timeout=30s", "--user=" + user}, args...)...)
 	}
 	out, err := as("root:"+chartPassword, "get", "", "--prefix", "-w", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.same(before, parse(t, out))
-	if out, err := m.asMember("get", "/kept"); err == nil {
+	if out, err := m.etcdctl("get", "/kept"); err == nil {
 		t.Errorf("without a user the new cluster answers %s", out)
 	}
 	if out, err := as("reader:r", "get", "/application", "--prefix", "--limit=1"); err != nil || !strings.Contains(out, "/application") {
@@ -108,7 +110,7 @@ func moveFromOperator(t *testing.T) {
 }
 
 func moveFromHand(t *testing.T) {
-	m := stand(t, "by-hand.yaml", "my-etcd", "kv", "size: 3", "size: 1", "version: 3.6.15", "version: "+older)
+	m := stand(t, "by-hand.yaml", "my-etcd", "kv", "size: 3", "size: 1", "version: 3.6.15", "version: 3.5.35")
 	m.guide("1. Rehearse", 0)
 	m.guide("From a StatefulSet made by hand", 0)
 	m.moves("kv-0")
@@ -127,37 +129,15 @@ func (m *moved) moves(pod string) store {
 	return before
 }
 
-// TestLeaveEtcd: without its EtcdCluster the members run on, and another EtcdCluster takes them in again.
-func TestLeaveEtcd(t *testing.T) {
-	e := create(t, "size: 3", "version: "+current, volumes)
-	e.put("/key", "kept")
-	members := e.members()
-	e2e.LeavesByGuide(t, e.namespace, "From an EtcdCluster", "pods,pvc,services,poddisruptionbudgets", 9)
-	e.wantValue("/key", "kept")
-	e.put("/key", "written alone")
-	before := e.pods()
-	e2e.RunGuide(t, e.namespace, e2e.GuideCommands(t, "moving/leaving.md", "Come back with an EtcdCluster", 1)[0])
-	e.ready()
-	if after := e.members(); !slices.Equal(members, after) {
-		t.Errorf("the members were %v and are %v", members, after)
-	}
-	for name, pod := range e.pods() {
-		if before[name].UID != pod.UID || pod.Status.ContainerStatuses[0].RestartCount > 0 {
-			t.Errorf("pod %s is not as it was", name)
-		}
-	}
-	e.wantValue("/key", "written alone")
-}
-
 const chartPassword = "the chart's password"
 
 // stand makes the old cluster, with keys, and an application that writes to it.
 func stand(t *testing.T, manifest string, names ...string) *moved {
 	t.Helper()
-	m := &moved{etcd: etcd{t, e2e.NewNamespace(t, restricted)}, names: strings.NewReplacer(names...)}
+	m := &moved{t: t, namespace: e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted"), names: strings.NewReplacer(names...)}
 	isChart := manifest == "chart.yaml"
 	if isChart {
-		m.secretOf("my-etcd-jwt-token", map[string]string{"jwt-token.pem": privateKey(t)})
+		m.kubectl("create", "secret", "generic", "my-etcd-jwt-token", "--from-literal=jwt-token.pem="+privateKey(t))
 	}
 	m.applyFile(manifest)
 	old := m.names.Replace("my-etcd")
@@ -187,6 +167,27 @@ func stand(t *testing.T, manifest string, names ...string) *moved {
 	m.acknowledged = m.follow()
 	time.Sleep(2 * time.Second) // it writes
 	return m
+}
+
+func (m *moved) kubectl(args ...string) string {
+	m.t.Helper()
+	return e2e.Kubectl(m.t, append([]string{"-n", m.namespace}, args...)...)
+}
+
+// etcdctl runs etcdctl in a pod of the new cluster, with the member's certificate if it has one.
+func (m *moved) etcdctl(args ...string) (string, error) {
+	m.t.Helper()
+	pod, _, _ := strings.Cut(m.kubectl("get", "pods", "-l", "etcd_cluster=example", "-o", "name"), "\n")
+	command := []string{"exec", "-n", m.namespace, pod, "-c", "etcd", "--", "etcdctl", "--command-timeout=30s"}
+	files := map[string]string{}
+	for line := range strings.Lines(m.kubectl("get", pod, "-o", `jsonpath={range .spec.containers[0].env[*]}{.name}={.value}{"\n"}{end}`)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		files[name] = value
+	}
+	if ca := files["ETCD_TRUSTED_CA_FILE"]; ca != "" {
+		command = append(command, "--endpoints=https://127.0.0.1:2379", "--cacert="+ca, "--cert="+files["ETCD_CERT_FILE"], "--key="+files["ETCD_KEY_FILE"])
+	}
+	return e2e.TryKubectl("", append(command, args...)...)
 }
 
 func (m *moved) applyFile(name string) {
