@@ -6,7 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"text/template"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -69,19 +69,19 @@ func configOf(operator string) string {
 
 // overlay goes over a folder of the source, with what depends on the release: the image, in the manager's container and
 // in the variable that it knows its own by, and the version on every object. It says of which part of an install some are.
-var overlay = template.Must(template.New("kustomization.yaml").Parse(`
-resources: ["{{.Folder}}"]
+const overlay = `
+resources: ["$folder"]
 transformers:
   - |-
     apiVersion: builtin
     kind: ImageTagTransformer
     metadata: {name: image}
-    imageTag: {name: fairlead, newName: "{{.Repository}}", newTag: "{{.Tag}}"}
+    imageTag: {name: fairlead, newName: "$repository", newTag: "$tag"}
     fieldSpecs:
       - {kind: Deployment, path: "spec/template/spec/containers[]/image"}
       - {kind: Deployment, path: "spec/template/spec/containers[]/env[]/value"}
 labels:
-  - pairs: {` + versionLabel + `: "{{.Version}}"}
+  - pairs: {` + versionLabel + `: "$version"}
 patches:
   - target: {kind: CustomResourceDefinition}
     patch: |-
@@ -90,7 +90,7 @@ patches:
       metadata:
         name: any
         labels: {` + componentLabel + `: crds}
-        annotations: {` + versionAnnotation + `: "{{.Version}}"}
+        annotations: {` + versionAnnotation + `: "$version"}
   - target: {kind: ClusterRole, name: .*-(editor|viewer)-role}
     patch: |-
       apiVersion: any
@@ -98,7 +98,7 @@ patches:
       metadata:
         name: any
         labels: {` + componentLabel + `: users}
-`))
+`
 
 // build runs kustomize on a folder of the source, with the overlay and the manager's image.
 func (r *release) build(folder, image string) ([]*unstructured.Unstructured, error) {
@@ -111,14 +111,9 @@ func (r *release) build(folder, image string) ([]*unstructured.Unstructured, err
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
 	repository, tag := splitImage(image)
-	if err := overlay.Execute(&text, map[string]string{
-		"Folder": filepath.ToSlash(below), "Repository": repository, "Tag": tag, "Version": r.version,
-	}); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(root, "kustomization.yaml"), text.Bytes(), 0o600); err != nil {
+	fill := strings.NewReplacer("$folder", filepath.ToSlash(below), "$repository", repository, "$tag", tag, "$version", r.version)
+	if err := os.WriteFile(filepath.Join(root, "kustomization.yaml"), []byte(fill.Replace(overlay)), 0o600); err != nil {
 		return nil, err
 	}
 	options := krusty.MakeDefaultOptions()
