@@ -93,24 +93,14 @@ func observeBudgets(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 
 // observeMembers reads the pods and volumes.
 func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
-	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.InNamespace(ec.Namespace), client.MatchingLabels{objects.ClusterLabel: ec.Name}); err != nil {
+	of, err := podsAndClaims(ctx, r, client.InNamespace(ec.Namespace), client.MatchingLabels{objects.ClusterLabel: ec.Name})
+	if err != nil {
 		return err
 	}
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; objects.IsOwned(ec, pod) {
-			seen.Pods[pod.Name] = pod
-			seen.NoteOrphan(ec, pod)
-		}
-	}
-	var claims corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &claims, client.InNamespace(ec.Namespace), client.MatchingLabels{objects.ClusterLabel: ec.Name}); err != nil {
-		return err
-	}
-	for i := range claims.Items {
-		if claim := &claims.Items[i]; objects.IsOwned(ec, claim) {
-			seen.Claims[claim.Name] = claim
-			seen.NoteOrphan(ec, claim)
+	for _, obj := range of {
+		if objects.IsOwned(ec, obj) {
+			take(seen, obj)
+			seen.NoteOrphan(ec, obj)
 		}
 	}
 	if err := observeReplaced(ctx, r, ec, seen); err != nil {
@@ -121,25 +111,57 @@ func observeMembers(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster
 	}
 	recorded := remembered(ec)
 	for _, name := range slices.Concat(recorded, ec.Status.Founders) {
-		isRecorded := slices.Contains(recorded, name)
-		if seen.Pods[name] == nil {
-			pod := &corev1.Pod{}
-			if found, err := observeHidden(ctx, r, ec, name, isRecorded, pod, seen); err != nil {
+		for _, obj := range missing(ec, seen, name) {
+			found, err := observeHidden(ctx, r, ec, name, slices.Contains(recorded, name), obj, seen)
+			if err != nil {
 				return err
 			} else if found {
-				seen.Pods[name] = pod
-			}
-		}
-		if seen.Claims[name] == nil && objects.HasVolumes(ec) {
-			claim := &corev1.PersistentVolumeClaim{}
-			if found, err := observeHidden(ctx, r, ec, name, isRecorded, claim, seen); err != nil {
-				return err
-			} else if found {
-				seen.Claims[name] = claim
+				take(seen, obj)
 			}
 		}
 	}
 	return nil
+}
+
+// podsAndClaims lists both.
+func podsAndClaims(ctx context.Context, from client.Reader, in ...client.ListOption) ([]client.Object, error) {
+	var pods corev1.PodList
+	if err := from.List(ctx, &pods, in...); err != nil {
+		return nil, err
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &claims, in...); err != nil {
+		return nil, err
+	}
+	var all []client.Object
+	for i := range pods.Items {
+		all = append(all, &pods.Items[i])
+	}
+	for i := range claims.Items {
+		all = append(all, &claims.Items[i])
+	}
+	return all, nil
+}
+
+// take notes a pod or a claim as one of the cluster.
+func take(seen *view.Observation, obj client.Object) {
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		seen.Pods[obj.Name] = obj
+	case *corev1.PersistentVolumeClaim:
+		seen.Claims[obj.Name] = obj
+	}
+}
+
+// missing are the kinds of objects that a member has, and that were not seen of it.
+func missing(ec *v1beta2.EtcdCluster, seen *view.Observation, name string) (all []client.Object) {
+	if seen.Pods[name] == nil {
+		all = append(all, &corev1.Pod{})
+	}
+	if seen.Claims[name] == nil && objects.HasVolumes(ec) {
+		all = append(all, &corev1.PersistentVolumeClaim{})
+	}
+	return all
 }
 
 // observeHidden reads an object that the list of the cache does not show. One that was just created

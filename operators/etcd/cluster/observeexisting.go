@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -19,31 +18,20 @@ func observeExisting(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 	if ec.Spec.Paused || ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || ec.Status.Restoring != nil {
 		return nil
 	}
-	place := func(obj client.Object, isKnown bool, take func()) {
+	there, err := podsAndClaims(ctx, r.Live, client.InNamespace(ec.Namespace))
+	if err != nil {
+		return err
+	}
+	for _, obj := range there {
+		name, isClaim := obj.GetName(), membership.IsClaim(obj)
 		switch {
-		case isKnown || !membership.MayBeOf(ec, obj):
+		case isClaim && seen.Claims[name] != nil, !isClaim && seen.Pods[name] != nil, !membership.MayBeOf(ec, obj):
 		case objects.IsOwned(ec, obj):
-			take()
+			take(seen, obj)
 			seen.Unmarked = append(seen.Unmarked, obj)
-		case !membership.IsClaim(obj) || !objects.IsEnding(obj): // a claim that ends brings its data to nobody
+		case !isClaim || !objects.IsEnding(obj): // a claim that ends brings its data to nobody
 			seen.Existing = append(seen.Existing, obj)
 		}
-	}
-	var pods corev1.PodList
-	if err := r.Live.List(ctx, &pods, client.InNamespace(ec.Namespace)); err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		place(pod, seen.Pods[pod.Name] != nil, func() { seen.Pods[pod.Name] = pod })
-	}
-	var claims corev1.PersistentVolumeClaimList
-	if err := r.Live.List(ctx, &claims, client.InNamespace(ec.Namespace)); err != nil {
-		return err
-	}
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		place(claim, seen.Claims[claim.Name] != nil, func() { seen.Claims[claim.Name] = claim })
 	}
 	return nil
 }

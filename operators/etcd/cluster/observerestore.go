@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,41 +106,26 @@ func isRestoreDone(er *v1beta2.EtcdRestore) bool {
 
 // observeSeed finds the seed, and those that are left of others.
 func observeSeed(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
-	in := []client.ListOption{client.InNamespace(ec.Namespace), client.MatchingLabels(objects.SeedSelector(ec))}
-	var pods corev1.PodList
-	if err := r.List(ctx, &pods, in...); err != nil {
+	seeds, err := podsAndClaims(ctx, r, client.InNamespace(ec.Namespace), client.MatchingLabels(objects.SeedSelector(ec)))
+	if err != nil {
 		return err
 	}
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; objects.IsOwned(ec, pod) {
-			seen.Seeds = append(seen.Seeds, pod)
-		}
-	}
-	var claims corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &claims, in...); err != nil {
-		return err
-	}
-	for i := range claims.Items {
-		if c := &claims.Items[i]; objects.IsOwned(ec, c) {
-			seen.Seeds = append(seen.Seeds, c)
+	for _, obj := range seeds {
+		if objects.IsOwned(ec, obj) {
+			seen.Seeds = append(seen.Seeds, obj)
 		}
 	}
 	under := ec.Status.Restoring
 	if under == nil || under.Phase == v1beta2.RestoreCompleting {
 		return nil // there is none, or it is a member
 	}
-	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
-	if found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", pod, seen); err != nil {
-		return err
-	} else if found {
-		seen.Pods[under.Seed] = pod
+	for _, obj := range missing(ec, seen, under.Seed) {
+		found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", obj, seen)
+		if err != nil {
+			return err
+		} else if found {
+			take(seen, obj)
+		}
 	}
-	if !objects.HasVolumes(ec) {
-		return nil
-	}
-	found, err := observeNamed(ctx, r, ec, under.Seed, under.SeedDataUID != "", claim, seen)
-	if found {
-		seen.Claims[under.Seed] = claim
-	}
-	return err
+	return nil
 }
