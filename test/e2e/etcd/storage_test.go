@@ -75,7 +75,8 @@ func (e etcd) gcs() storage {
 	host := e2e.Host(e.t)
 	port := e2e.FreePort(e.t, host)
 	address := net.JoinHostPort(host, port)
-	e2e.Serve(e.t, address, program("fake-gcs-server"), "-scheme", "http", "-host", host, "-port", port,
+	inBrackets := strings.TrimSuffix(address, ":"+port) // if it is of IPv6: the server puts the two together as they are
+	e2e.Serve(e.t, address, program("fake-gcs-server"), "-scheme", "http", "-host", inBrackets, "-port", port,
 		"-backend", "filesystem", "-filesystem-root", e.t.TempDir(), "-external-url", "http://"+address, "-public-host", address)
 	resp, err := http.Post("http://"+address+"/storage/v1/b?project=test", "application/json", bytes.NewBufferString(`{"name":"backups"}`))
 	if err != nil {

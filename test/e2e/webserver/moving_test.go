@@ -4,6 +4,7 @@ package webserver
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ func TestAloneMoveWebServer(t *testing.T) {
 		return e2e.Kubectl(t, "get", object, "-n", ns, "-o", "jsonpath="+path)
 	}
 	run(0)
-	url := "http://" + get("pods", "{.items[0].status.hostIP}") + ":" + get("service/web", "{.spec.ports[0].nodePort}")
+	url := "http://" + net.JoinHostPort(get("pods", "{.items[0].status.hostIP}"), get("service/web", "{.spec.ports[0].nodePort}"))
 	pods := func() string {
 		return get("pods", `{range .items[*]}{.metadata.name} {.status.containerStatuses[0].restartCount} {end}`)
 	}
