@@ -25,6 +25,11 @@ get() (
 	exec 3<>"/dev/tcp/${host%:*}/${host#*:}" && printf 'GET / HTTP/1.0\r\n\r\n' >&3 && timeout 5 cat <&3
 )
 page() { get | tr -d '\r' | sed '1,/^$/d'; }
+# The node's rules may be a moment behind the Service's addresses.
+for _ in $(seq 50); do
+	page >/dev/null 2>&1 && break
+	sleep 0.1
+done
 page || fail "the page cannot be had"
 [[ $(page) == *"Hello from a WebServer"* ]] || fail "the page is not the one that was given"
 echo
