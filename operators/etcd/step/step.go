@@ -15,7 +15,7 @@ import (
 const (
 	// RestingWake is for one that is as it should be.
 	RestingWake = 30 * time.Second
-	// BusyWake is for one in which something is under way, and waitingWake for one that waits for
+	// BusyWake is for one in which something is under way, and WaitingWake for one that waits for
 	// something that may take long.
 	BusyWake    = 250 * time.Millisecond
 	WaitingWake = 2 * time.Second
@@ -34,13 +34,13 @@ type Step struct {
 	Again time.Duration
 	// After is status after the step; nil if it is as before. It is stored before anything is done that depends on it.
 	After *v1beta2.EtcdClusterStatus
-	// Problem is what keeps the cluster from being as requested, and rollout what is changed of the members: that is
+	// Problem is what keeps the cluster from being as requested, and Rollout what is changed of the members: that is
 	// reported if nothing else is under way.
 	Problem *status.Problem
 	Rollout string
 	// Activity is what is under way: the type of a condition and, in words, what.
 	Activity, Doing string
-	// UnderWay reports the restore that is under way, and only is the one member of a cluster that has
+	// UnderWay reports the restore that is under way, and Only is the one member of a cluster that has
 	// just been restored.
 	UnderWay *status.Problem
 	Only     *v1beta2.MemberStatus
