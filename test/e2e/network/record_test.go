@@ -37,6 +37,8 @@ type recorder struct {
 	seen map[flow]time.Time
 	// pods are those that have had an address, the latest last.
 	pods map[netip.Addr][]version
+	// killed are those that were deleted before their address was reported, as tests beside this one do to managers.
+	killed []version
 	// node are the addresses of the node.
 	node []netip.Addr
 	// service and server are those of the API.
@@ -272,7 +274,15 @@ func (r *recorder) note(obj any, isOver bool) {
 		obj = last.Obj
 	}
 	pod, is := obj.(*corev1.Pod)
-	if !is || pod.Status.PodIP == "" || pod.Spec.HostNetwork {
+	if !is || pod.Spec.HostNetwork {
+		return
+	}
+	if pod.Status.PodIP == "" {
+		if isOver {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.killed = append(r.killed, version{since: pod.CreationTimestamp.Time, until: time.Now(), pod: pod})
+		}
 		return
 	}
 	address := netip.MustParseAddr(pod.Status.PodIP)
@@ -298,6 +308,9 @@ func (r *recorder) endOf(address netip.Addr, at time.Time) end {
 	for i+1 < len(known) && (isOver(known[i]) || known[i+1].since.Before(at)) {
 		i++
 	}
+	if len(known) == 0 {
+		i, known = 0, r.killedAt(at)
+	}
 	if i == len(known) || isOver(known[i]) {
 		return end{name: address.String(), isNode: slices.Contains(r.node, address)}
 	}
@@ -309,6 +322,17 @@ func (r *recorder) endOf(address netip.Addr, at time.Time) end {
 		}
 	}
 	return e
+}
+
+// killedAt are the pods that were there then and whose address nobody reported. What they sent last may have come a
+// moment later.
+func (r *recorder) killedAt(at time.Time) (there []version) {
+	for _, v := range r.killed {
+		if v.since.Before(at) && at.Before(v.until.Add(10*time.Second)) {
+			there = append(there, version{since: v.since, pod: v.pod})
+		}
+	}
+	return there
 }
 
 // connections are those that were seen until now.
