@@ -63,16 +63,16 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 	@$(DOCTOR) --quiet test
 	@PROGRAMS='$(PROGRAMS)' hack/ahead.sh test $(MAKE) --no-print-directory first-tests walkthroughs
 
-# What mostly waits goes side by side with something else. What judges time, or that no request is
-# lost, runs with nothing beside it.
-TOGETHER = $(MAKE) --no-print-directory -j2 --output-sync=target
+# What mostly waits goes side by side with something else: local clusters, and tests of programs. What judges
+# time, or that no request is lost, runs with nothing beside it.
+TOGETHER = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: ci
 ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep, end-to-end, install and OLM tests
 	@$(DOCTOR) --quiet ci
-	$(TOGETHER) programs-test static
+	$(TOGETHER) -j3 localcluster-test programs-test static
 	$(MAKE) --no-print-directory sweep
-	$(TOGETHER) e2e install-test walkthroughs NETWORK='--family ipv6 --domain example.internal' SKIP='Walkthrough|^TestAlone'
+	$(TOGETHER) -j2 e2e install-test walkthroughs NETWORK='--family ipv6 --domain example.internal' SKIP='Walkthrough|^TestAlone'
 	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
 
 .PHONY: static
@@ -80,7 +80,7 @@ static: verify lint rules-test dist-test
 
 # Those for which make test has no time, and the race detector is worth it.
 .PHONY: programs-test
-programs-test: assets etcd-versions $(STORAGE) localcluster-test
+programs-test: assets etcd-versions $(STORAGE)
 	$(RACE_TEST) $(NEED_PROGRAMS)
 
 ##@ The local cluster
