@@ -1,7 +1,7 @@
 # For whoever has Docker; `make docker-build` needs none. The same programs, and
 # nothing else: no shell, not root.
 #
-#   docker build --build-arg VERSION=0.0.2 --build-arg COMMIT=$(git rev-parse HEAD) -t registry.example.com/you/fairlead:v0.0.2 .
+#   docker build --build-arg VERSION=0.1.0 --build-arg COMMIT=$(git rev-parse HEAD) -t registry.example.com/you/fairlead:v0.1.0 .
 ARG GO_VERSION=1.26
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
 WORKDIR /src

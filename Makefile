@@ -12,7 +12,7 @@ export GOFLAGS := $(GOFLAGS) -vet=off
 
 OPERATOR ?= all
 # The version being worked on. Released ones are in hack/releases.
-VERSION ?= 0.0.2
+VERSION ?= 0.1.0
 # What images are called: a place in a registry of yours. Without one they stay
 # on this machine, and the local cluster's is fairlead:dev.
 IMAGE_TAG_BASE ?= fairlead
@@ -326,6 +326,12 @@ undeploy: ## Remove what deploy installed, and with the CRDs all objects of thei
 	$(KUBECTL) delete --ignore-not-found -k $(CONFIG)/$(OVERLAY)
 
 ##@ To publish, under $IMAGE_TAG_BASE; everything goes to dist/
+
+# The Go that builds what is published, which the go command fetches: another patch release has other bytes, and a library
+# with other vulnerabilities.
+RELEASE_GO ?= go1.26.11
+release build-installer charts docker-build docker-push bundle bundle-push catalog-build catalog-push plugins vex vulncheck sign verify-release: \
+	export GOTOOLCHAIN = $(RELEASE_GO)
 
 .PHONY: release
 release: build-dist ## All of it for $VERSION, with changelog and checksums
