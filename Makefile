@@ -217,6 +217,7 @@ LONGEST = $(addprefix ./operators/,etcd/cluster webserver memcached etcd/backup 
 TESTED = $(if $(filter all,$(OPERATOR)),$(LONGEST) ./internal/... ./operators/...,./operators/$(OPERATOR)/...)
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
+MOST = $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
 # RACE=yes has first-tests find data races, which takes CI less than the same tests once more.
 RACE ?=
 
@@ -232,10 +233,17 @@ sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, an
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
 	go test $(NEED_PROGRAMS)
-	$(if $(RACE),go test -timeout 60m -run '$(SIMULATED)' $(LONGEST) ./internal/... ./operators/...)
-	$(if $(RACE),$(RACE_TEST),$(APISERVER_TEST) -skip '$(LONG)') $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
+	$(if $(RACE),$(TOGETHER) -j2 simulated race-test,$(APISERVER_TEST) -skip '$(LONG)' $(MOST))
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
+
+.PHONY: simulated
+simulated:
+	go test -timeout 60m -run '$(SIMULATED)' $(LONGEST) ./internal/... ./operators/...
+
+.PHONY: race-test
+race-test:
+	$(RACE_TEST) $(MOST)
 
 .PHONY: walkthroughs
 walkthroughs: build ## The guides of all kinds, word for word, on a local cluster of its own; NETWORK='--family ipv6' is another one
