@@ -76,7 +76,7 @@ ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep,
 	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
 
 .PHONY: static
-static: verify lint rules-test dist-test
+static: verify lint rules-test dist-test judge-test
 
 # Those for which make test has no time, and the race detector is worth it.
 .PHONY: programs-test
@@ -145,7 +145,7 @@ generators:
 ##@ Tests
 
 .PHONY: check
-check: verify unit dist-test lint ## The quick answer: generated files, format, lint and unit tests of all modules
+check: verify unit dist-test judge-test lint ## The quick answer: generated files, format, lint and unit tests of all modules
 
 .PHONY: unit
 unit: ## Tests that need nothing running
@@ -156,6 +156,10 @@ unit: ## Tests that need nothing running
 .PHONY: dist-test
 dist-test: build-cosign # images for all platforms, charts, bundles and catalog, made twice
 	go test -C tools/dist -timeout 60m ./...
+
+.PHONY: judge-test
+judge-test: # what the judge of make torture accepts, and what it refuses
+	go test -C test/torture .
 
 .PHONY: rules-test
 rules-test: build-prometheus ## What alerts, and what does not: the tests of the alert rules
@@ -191,6 +195,7 @@ lint: generators ## go vet, golangci-lint, kube-api-linter over api, and actionl
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/olm && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/dashboards && $(BIN)/golangci-lint run --config ../../.golangci.yml
+	cd test/torture && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
 .PHONY: shellcheck
@@ -271,6 +276,15 @@ e2e: build build-dist $(if $(filter command,$(origin KUBECONFIG)),,$(STORAGE) $(
 .PHONY: soak
 soak: build build-dist ## 20 minutes of etcd under load while members and the operator are killed; SEED=... repeats one
 	RUN='^TestSoak$$' SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) $(LOCALCLUSTER) run --images all -- hack/e2e.sh etcd
+
+# For how long rounds of make torture are begun.
+TORTURE = 15m
+
+.PHONY: torture
+torture: build ## Etcd on three nodes, under each fault there is for TORTURE=15m, judged by etcd's own validators; SEED=... repeats an order of faults
+	go build -C test/torture -o $(BIN)/ .
+	$(LOCALCLUSTER) run --images quay.io/coreos/etcd:v3.6.16,quay.io/coreos/etcd:v3.7.3 --nodes 3 --zones a,b,c -- \
+		sh -c 'hack/deploy.sh etcd && bin/torture -duration $(TORTURE) $(if $(filter file,$(origin SEED)),,-seed $(SEED))'
 
 .PHONY: install-test
 install-test: build build-dist ## Install, upgrade and uninstall in every way, on a local cluster of its own
