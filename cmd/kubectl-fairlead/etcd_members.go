@@ -56,7 +56,17 @@ func (c *cli) reach(ctx context.Context, name string) (*etcd, error) {
 			return nil, fmt.Errorf("the Secret %s: %w", secret, err)
 		}
 	}
-	e.ask = members.DialDirect(config)
+	var as members.User
+	if auth := e.Spec.Auth; auth != nil {
+		found, err := e.pods.core.Secrets(e.Namespace).Get(ctx, auth.RootSecret, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if as, err = members.UserOf(found.Data); err != nil {
+			return nil, fmt.Errorf("the Secret %s: %w", auth.RootSecret, err)
+		}
+	}
+	e.ask = members.DialDirect(config, as)
 	for _, at := range objects.ClientURLs(e.EtcdCluster) {
 		parsed, err := url.Parse(at)
 		if err != nil {

@@ -46,6 +46,7 @@ type EtcdBackupList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.etcdCluster) != (has(self.etcdEndpoints) && self.etcdEndpoints.size() > 0)",message="set either etcdCluster, the name of an EtcdCluster in this namespace, or etcdEndpoints"
 // +kubebuilder:validation:XValidation:rule="!has(self.etcdCluster) || !has(self.clientTLSSecret)",fieldPath=".clientTLSSecret",message="is for etcdEndpoints: of an EtcdCluster it is known"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcdCluster) || !has(self.clientUserSecret)",fieldPath=".clientUserSecret",message="is for etcdEndpoints: an EtcdCluster has spec.auth"
 // +kubebuilder:validation:XValidation:rule="has(self.s3) == (self.storageType == 'S3') && has(self.gcs) == (self.storageType == 'GCS') && has(self.abs) == (self.storageType == 'ABS') && has(self.persistentVolumeClaim) == (self.storageType == 'PersistentVolumeClaim')",fieldPath=".storageType",message="set exactly the field that belongs to storageType: s3 for S3, gcs for GCS, abs for ABS, persistentVolumeClaim for PersistentVolumeClaim"
 type BackupSpec struct {
 	// etcdCluster is the name of an EtcdCluster in the same namespace. Its members and its client
@@ -71,6 +72,13 @@ type BackupSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
+
+	// clientUserSecret is the name of a Secret with a user of etcdEndpoints that has the role root, where authentication
+	// is on: with the keys `username`, which defaults to root, and `password` or, for root, `etcd-root-password`.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClientUserSecret string `json:"clientUserSecret,omitempty"`
 
 	// storageType is where to: S3, GCS, ABS or PersistentVolumeClaim.
 	// +required

@@ -101,6 +101,12 @@ type EtcdClusterSpec struct {
 	// +optional
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
+	// auth turns etcd's authentication on, once the cluster serves: from then on etcd refuses every client that is not
+	// one of its users. Without it the operator leaves authentication as it is. Taking it away does not turn
+	// authentication off: that is for `etcdctl auth disable`, afterwards.
+	// +optional
+	Auth *AuthPolicy `json:"auth,omitempty"`
+
 	// disruption is about the PodDisruptionBudget `<name>`, by which drains leave a quorum.
 	// +optional
 	Disruption *DisruptionPolicy `json:"disruption,omitempty"`
@@ -267,6 +273,18 @@ type DisruptionPolicy struct {
 	// that the cluster does not serve, and a cluster without volumes can lose its data. Defaults to true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// AuthPolicy is about etcd's authentication.
+type AuthPolicy struct {
+	// rootSecret is the name of a Secret with root's password, by which the operator works, under the key `password` or
+	// `etcd-root-password`. A `username` has to be root. If etcd has a user root before authentication is on, it gets
+	// this password. Later, under TLS.generated, the operator changes root's password in etcd when the Secret changes;
+	// otherwise change it in etcd first, with `etcdctl user passwd root`.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	RootSecret string `json:"rootSecret"`
 }
 
 // TLSPolicy says where certificates are from.

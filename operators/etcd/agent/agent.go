@@ -24,9 +24,9 @@ const mostMessage = 4096
 
 // agent does tasks.
 type agent struct {
-	// secretDir, volumeDir and certificateDir are where the storage's Secret, or claim, and the client's
-	// certificate are mounted.
-	secretDir, volumeDir, certificateDir string
+	// secretDir, volumeDir, certificateDir and userDir are where the storage's Secret, or claim, the client's certificate
+	// and etcd's user are mounted.
+	secretDir, volumeDir, certificateDir, userDir string
 	// member is the value of [task.MemberVariable].
 	member string
 
@@ -39,7 +39,7 @@ type agent struct {
 func Main(ctx context.Context, args []string) int {
 	limitMemory()
 	a := &agent{
-		secretDir: task.SecretDir, volumeDir: task.VolumeDir, certificateDir: task.CertificateDir,
+		secretDir: task.SecretDir, volumeDir: task.VolumeDir, certificateDir: task.CertificateDir, userDir: task.UserDir,
 		member: os.Getenv(task.MemberVariable), now: time.Now, log: os.Stdout,
 	}
 	result := a.main(ctx, args)

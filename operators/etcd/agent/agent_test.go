@@ -161,9 +161,10 @@ func TestBadTasks(t *testing.T) {
 		"no URL":         {[]string{todo(func(t *task.Task) { t.Endpoints = []string{"::"} })}, task.ReasonEtcdUnreachable},
 		"dead":           {[]string{todo(func(*task.Task) {})}, task.ReasonEtcdUnreachable},
 		"no certificate": {[]string{todo(func(t *task.Task) { t.TLS = true })}, task.ReasonCertificateInvalid},
+		"no user":        {[]string{todo(func(t *task.Task) { t.User = true })}, task.ReasonUserInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &agent{certificateDir: t.TempDir(), volumeDir: t.TempDir(), now: time.Now, log: t.Output()}
+			a := &agent{certificateDir: t.TempDir(), userDir: t.TempDir(), volumeDir: t.TempDir(), now: time.Now, log: t.Output()}
 			if got := a.main(t.Context(), tc.args); got.Problem == nil || got.Problem.Reason != tc.reason || got.Problem.Message == "" {
 				t.Errorf("%+v, want %s", got.Problem, tc.reason)
 			}
@@ -184,7 +185,7 @@ func hanging(t *testing.T) string {
 
 func TestHangingEndpoint(t *testing.T) {
 	began := time.Now()
-	asked, err := status(t.Context(), []string{hanging(t), hanging(t), hanging(t)}, nil)
+	asked, err := status(t.Context(), []string{hanging(t), hanging(t), hanging(t)}, nil, members.User{})
 	if err != nil || len(asked) != 3 || asked[0].err == nil {
 		t.Errorf("%+v: %v", asked, err)
 	}

@@ -32,8 +32,8 @@ type member struct {
 
 // ask asks all endpoints at once for their status. If only the leader answers, the other members
 // that it knows are asked, too: what was given may be a Service.
-func (a *agent) ask(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {
-	asked, err := status(ctx, urls, config)
+func (a *agent) ask(ctx context.Context, urls []string, config *tls.Config, as members.User) ([]member, error) {
+	asked, err := status(ctx, urls, config, as)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func (a *agent) ask(ctx context.Context, urls []string, config *tls.Config) ([]m
 	if leader < 0 || !isAlone {
 		return asked, nil
 	}
-	return append(asked, others(ctx, asked[leader], urls, config)...), nil
+	return append(asked, others(ctx, asked[leader], urls, config, as)...), nil
 }
 
 // others are the members that one knows of and that answer, but for those that were asked. It is no
 // problem if there are none: the leader is better than nobody.
-func others(ctx context.Context, m member, asked []string, config *tls.Config) []member {
+func others(ctx context.Context, m member, asked []string, config *tls.Config, as members.User) []member {
 	list, err := m.client.List(ctx, m.at)
 	if err != nil {
 		return nil
@@ -59,23 +59,23 @@ func others(ctx context.Context, m member, asked []string, config *tls.Config) [
 		}
 	}
 	urls = slices.DeleteFunc(urls, func(u string) bool { return slices.Contains(asked, u) })
-	more, err := status(ctx, urls, config)
+	more, err := status(ctx, urls, config, as)
 	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(more, func(m member) bool { return m.err != nil })
 }
 
-func status(ctx context.Context, urls []string, config *tls.Config) ([]member, error) {
+func status(ctx context.Context, urls []string, config *tls.Config, as members.User) ([]member, error) {
 	asked := make([]member, len(urls))
 	for i, u := range urls {
 		at, isSecure, err := endpointOf(u)
 		if err != nil {
 			return nil, err
 		}
-		asked[i] = member{url: u, at: at, client: members.DialDirect(nil)}
+		asked[i] = member{url: u, at: at, client: members.DialDirect(nil, as)}
 		if isSecure {
-			asked[i].client = members.DialDirect(config)
+			asked[i].client = members.DialDirect(config, as)
 		}
 	}
 	var all sync.WaitGroup
@@ -102,18 +102,9 @@ func (a *agent) clientConfig(t task.Task) (*tls.Config, error) {
 	if !t.TLS {
 		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
 	}
-	data := map[string][]byte{}
-	files, err := os.ReadDir(a.certificateDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := secretIn(a.certificateDir)
+	if err != nil {
 		return nil, err
-	}
-	for _, file := range files {
-		if strings.HasPrefix(file.Name(), "..") { // what the kubelet keeps the files in
-			continue
-		}
-		if data[file.Name()], err = os.ReadFile(filepath.Join(a.certificateDir, file.Name())); err != nil {
-			return nil, err
-		}
 	}
 	if len(data) == 0 {
 		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Passes: true}
@@ -123,6 +114,43 @@ func (a *agent) clientConfig(t task.Task) (*tls.Config, error) {
 		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Passes: true}
 	}
 	return config, nil
+}
+
+// user is who asks; nobody where no Secret says it.
+func (a *agent) user(t task.Task) (members.User, error) {
+	if !t.User {
+		return members.User{}, nil
+	}
+	data, err := secretIn(a.userDir)
+	if err != nil {
+		return members.User{}, err
+	}
+	if len(data) == 0 {
+		return members.User{}, &task.Problem{Reason: task.ReasonUserInvalid, Message: "The Secret with etcd's user does not exist, or is empty: create it", Passes: true}
+	}
+	as, err := members.UserOf(data)
+	if err != nil {
+		return as, &task.Problem{Reason: task.ReasonUserInvalid, Message: fmt.Sprintf("The Secret with etcd's user: %v", err), Passes: true}
+	}
+	return as, nil
+}
+
+// secretIn is the content of a Secret that is mounted; empty if there is none.
+func secretIn(dir string) (map[string][]byte, error) {
+	data := map[string][]byte{}
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), "..") { // what the kubelet keeps the files in
+			continue
+		}
+		if data[file.Name()], err = os.ReadFile(filepath.Join(dir, file.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
 }
 
 // order are the members that a snapshot may be taken from, the best one first.
@@ -170,7 +198,7 @@ func order(asked []member) ([]member, error) {
 	return nil, &task.Problem{Reason: task.ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Passes: true}
 }
 
-const refusal = "etcd has users, and refuses a snapshot: the client certificate's common name has to be a user with the role root"
+const refusal = "etcd has users, and refuses a snapshot: the user, or without one the common name of the client's certificate, has to be one with the role root, and the password right"
 
 // compareBool has false first.
 func compareBool(a, b bool) int {

@@ -79,7 +79,7 @@ type world struct {
 func aWorld(t *testing.T, n int, version string, secure bool) *world {
 	t.Helper()
 	w := &world{t: t, volume: t.TempDir(), now: noon, members: etcdtest.NewCluster(t, n, version)}
-	w.agent = &agent{volumeDir: w.volume, certificateDir: t.TempDir(), log: t.Output(), now: func() time.Time { return w.now }}
+	w.agent = &agent{volumeDir: w.volume, certificateDir: t.TempDir(), userDir: t.TempDir(), log: t.Output(), now: func() time.Time { return w.now }}
 	if secure {
 		w.secure()
 	}

@@ -37,7 +37,7 @@ func (a *agent) prove(ctx context.Context, t task.Task) (*v1beta2.BackupProof, e
 	if err != nil {
 		return nil, err
 	}
-	c := members.DialDirect(nil)
+	c := members.DialDirect(nil, members.User{})
 	defer func() { _ = c.Close() }() // nothing is under way
 	serves, err := a.serves(ctx, c, at, max(t.Timeout, servePatience))
 	if err != nil {

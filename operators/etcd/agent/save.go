@@ -35,7 +35,11 @@ func (a *agent) save(ctx context.Context, t task.Task) (*v1beta2.StoredBackup, e
 	if err != nil {
 		return nil, err
 	}
-	asked, err := a.ask(ctx, t.Endpoints, config)
+	as, err := a.user(t)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := a.ask(ctx, t.Endpoints, config, as)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -331,4 +332,38 @@ func TestUsers(t *testing.T) {
 	if r.Problem != nil && !strings.Contains(r.Problem.Message, "role root") {
 		t.Errorf("it says %q", r.Problem.Message)
 	}
+}
+
+// TestPassword: where authentication is on, and there is no certificate, a user with the role root may take a snapshot.
+func TestPassword(t *testing.T) {
+	w := aWorld(t, 3, version, false)
+	ctx := t.Context()
+	_, err := w.client.UserAdd(ctx, "keeper", "secret")
+	must(t, err)
+	_, err = w.client.UserGrantRole(ctx, "keeper", "root")
+	must(t, err)
+	_, err = w.client.UserAdd(ctx, "root", "another")
+	must(t, err)
+	_, err = w.client.UserGrantRole(ctx, "root", "root")
+	must(t, err)
+	w.put(5)
+	_, err = w.client.AuthEnable(ctx)
+	must(t, err)
+	asUser := func(todo *task.Task) { todo.User = true }
+	for name, content := range map[string]string{"username": "keeper", "password": "secret"} {
+		must(t, os.WriteFile(filepath.Join(w.userDir, name), []byte(content), 0o600))
+	}
+	saved := w.mustSave(asUser)
+	prove(t, w, saved, "")
+
+	wantProblem(t, "nobody", w.save(), task.ReasonEtcdRefuses)
+	must(t, os.WriteFile(filepath.Join(w.userDir, "password"), []byte("wrong"), 0o600))
+	wantProblem(t, "another password", w.save(asUser), task.ReasonEtcdRefuses)
+	must(t, os.WriteFile(filepath.Join(w.userDir, "password"), nil, 0o600))
+	wantProblem(t, "no password", w.save(asUser), task.ReasonUserInvalid)
+
+	// As Bitnami's chart has it.
+	must(t, os.Remove(filepath.Join(w.userDir, "username")))
+	must(t, os.WriteFile(filepath.Join(w.userDir, "etcd-root-password"), []byte("another"), 0o600))
+	w.mustSave(asUser)
 }

@@ -32,6 +32,7 @@ func TestValidation(t *testing.T) {
 	testkit.CheckSpecs(t, map[string]testkit.SpecCase{
 		"the guide's":               {Spec: "etcdEndpoints: [<etcd-cluster-endpoints>], " + place, Want: "should match"},
 		"the guide's, filled in":    {Spec: one},
+		"with a user":               {Spec: "etcdEndpoints: ['http://example-client:2379'], clientUserSecret: etcd-root, " + place},
 		"the guide's, with TLS":     {Spec: "etcdEndpoints: ['https://example-client:2379'], clientTLSSecret: etcd-client-tls, " + place},
 		"the guide's, periodic":     {Spec: one + ", backupPolicy: {backupIntervalInSecond: 125, maxBackups: 4}"},
 		"the guide's, with timeout": {Spec: one + ", backupPolicy: {timeoutInSecond: 300}"},
@@ -55,6 +56,7 @@ func TestValidation(t *testing.T) {
 		"nothing to back up":             {Spec: place, Want: either},
 		"no endpoint":                    {Spec: "etcdEndpoints: [], " + place, Want: either},
 		"two things to back up":          {Spec: "etcdCluster: example, " + one, Want: either},
+		"the user of a cluster":          {Spec: "etcdCluster: example, clientUserSecret: x, " + place, Want: "is for etcdEndpoints: an EtcdCluster has spec.auth"},
 		"an endpoint without a scheme":   {Spec: "etcdEndpoints: ['example-client:2379'], " + place, Want: "should match"},
 		"an endpoint with a path":        {Spec: "etcdEndpoints: ['http://example-client:2379/a'], " + place, Want: "should match"},
 		"the certificate of a cluster":   {Spec: "etcdCluster: example, clientTLSSecret: x, " + place, Want: "is for etcdEndpoints: of an EtcdCluster it is known"},

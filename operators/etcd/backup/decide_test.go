@@ -249,6 +249,7 @@ func TestMessages(t *testing.T) {
 		"proving":            {b: aBackup(byRestore, made(1, noon)), want: "Proving: Proving the backup etcd.backup_v000001 by restoring it"},
 		"no Secret":          {b: aBackup(withSecret), seen: observation{absent: []string{"aws"}}, want: `SecretNotFound: Secret "aws", which spec.s3.awsSecret names, does not exist: create it in namespace "default"`},
 		"no client's Secret": {b: aBackup(func(b *v1beta2.EtcdBackup) { b.Spec.ClientTLSSecret = "tls" }), seen: observation{absent: []string{"tls"}}, want: `SecretNotFound: Secret "tls", which spec.clientTLSSecret names, does not exist: create it in namespace "default"`},
+		"no user's Secret":   {b: aBackup(func(b *v1beta2.EtcdBackup) { b.Spec.ClientUserSecret = "root" }), seen: observation{absent: []string{"root"}}, want: `SecretNotFound: Secret "root", which spec.clientUserSecret names, does not exist: create it in namespace "default"`},
 		"a cluster's Secret": {b: aBackup(ofCluster), seen: observation{cluster: aCluster(), absent: []string{"example-client-tls"}}, want: `SecretNotFound: Waiting for Secret "example-client-tls" of EtcdCluster "example"`},
 		"no cluster":         {b: aBackup(ofCluster), want: `ClusterNotFound: There is no EtcdCluster "example" in namespace "default": create it, or name another one in spec.etcdCluster`},
 		"a quota":            {b: aBackup(), failure: refusal, want: `Refused: The API server refuses what this EtcdBackup needs: pods "p" is forbidden: exceeded quota`},

@@ -39,6 +39,8 @@ func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.Bac
 	case v1beta2.BackupSave:
 		want.ClientSecret = clientSecret(b, seen)
 		want.Task.TLS, want.Task.Endpoints = want.ClientSecret != "", endpoints(b, seen)
+		want.UserSecret = userSecret(b, seen)
+		want.Task.User = want.UserSecret != ""
 		want.Task.Hash = isProved(b)
 	case v1beta2.BackupProve:
 		want.Task.Saved, want.EtcdImage = b.Status.LastBackup.DeepCopy(), etcdImage(b, seen)
@@ -76,6 +78,14 @@ func clientSecret(b *v1beta2.EtcdBackup, seen observation) string {
 		return clusterSecret(seen.cluster)
 	}
 	return b.Spec.ClientTLSSecret
+}
+
+// userSecret is the Secret with etcd's user; empty if there is none.
+func userSecret(b *v1beta2.EtcdBackup, seen observation) string {
+	if seen.cluster == nil {
+		return b.Spec.ClientUserSecret
+	}
+	return rootSecret(seen.cluster)
 }
 
 // etcdImage is the image of the throw-away etcd of a proof: of the version that the backup is from.

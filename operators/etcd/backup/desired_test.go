@@ -45,6 +45,13 @@ func TestTasks(t *testing.T) {
 	if !todo.Periodic || !todo.TLS || !todo.Hash || !slices.Equal(todo.Endpoints, members) {
 		t.Errorf("a backup of a cluster with TLS: %+v", todo)
 	}
+	todo = taskFor(t, aBackup(ofCluster), observation{cluster: aCluster(func(ec *v1beta2.EtcdCluster) { ec.Spec.Auth = &v1beta2.AuthPolicy{RootSecret: "root"} })}, save)
+	if !todo.User || todo.TLS {
+		t.Errorf("a backup of a cluster with authentication: %+v", todo)
+	}
+	if todo = taskFor(t, aBackup(func(b *v1beta2.EtcdBackup) { b.Spec.ClientUserSecret = "root" }), observation{}, save); !todo.User {
+		t.Errorf("a backup as a user: %+v", todo)
+	}
 	week := policy(func(p *v1beta2.BackupPolicy) {
 		p.MaxAge, p.TimeoutInSecond = &metav1.Duration{Duration: 168 * time.Hour}, 5
 	})

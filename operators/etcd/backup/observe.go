@@ -64,7 +64,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdB
 // observeSecrets looks for the Secrets. What is in them only the pods read.
 func observeSecrets(ctx context.Context, r *loop.Reader, b *v1beta2.EtcdBackup, seen *observation) error {
 	versions := ""
-	for _, name := range append(secretsOf(b), clusterSecret(seen.cluster)) {
+	for _, name := range append(secretsOf(b), clusterSecret(seen.cluster), rootSecret(seen.cluster)) {
 		if name == "" {
 			continue
 		}
@@ -170,8 +170,10 @@ func secretsOf(b *v1beta2.EtcdBackup) []string {
 	if name, _ := storageSecret(b); name != "" {
 		all = append(all, name)
 	}
-	if b.Spec.ClientTLSSecret != "" {
-		all = append(all, b.Spec.ClientTLSSecret)
+	for _, name := range []string{b.Spec.ClientTLSSecret, b.Spec.ClientUserSecret} {
+		if name != "" {
+			all = append(all, name)
+		}
 	}
 	return all
 }
@@ -195,4 +197,12 @@ func clusterSecret(ec *v1beta2.EtcdCluster) string {
 		return ""
 	}
 	return objects.ClientSecret(ec)
+}
+
+// rootSecret is the Secret with the EtcdCluster's root; empty if it has none.
+func rootSecret(ec *v1beta2.EtcdCluster) string {
+	if ec == nil || ec.Spec.Auth == nil {
+		return ""
+	}
+	return ec.Spec.Auth.RootSecret
 }

@@ -66,6 +66,8 @@ func absent(b *v1beta2.EtcdBackup, seen observation, step v1beta2.BackupStep) *s
 	case storage:
 	case b.Spec.ClientTLSSecret:
 		field = "spec.clientTLSSecret"
+	case b.Spec.ClientUserSecret:
+		field = "spec.clientUserSecret"
 	default:
 		return &status.Problem{Reason: reasonNoSecret, Retriable: true, Message: fmt.Sprintf("Waiting for Secret %q of EtcdCluster %q", secret, b.Spec.EtcdCluster)}
 	}

@@ -43,6 +43,7 @@ var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
 	membership.SettleLearner,
 	membership.RemoveLost,
 	rollout.DisarmOld,
+	rollout.Authenticate,
 	membership.RemoveSurplus,
 	membership.AddMissing,
 	rollout.RollOut,

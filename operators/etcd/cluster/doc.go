@@ -57,6 +57,7 @@
 //	membership.SettleLearner   promote a learner that has caught up, or remove one whose data is lost
 //	membership.RemoveLost      remove a member whose data is lost, if the rest has quorum
 //	rollout.DisarmOld          end the alarm of one that was removed: nobody can write until then
+//	rollout.Authenticate       turn authentication on, if that is requested
 //	membership.RemoveSurplus   remove one if there are too many: one that is down first, the leader never, it hands
 //	                           over before
 //	membership.AddMissing      add one if there are too few, as a learner, when all members are there, and no downgrade

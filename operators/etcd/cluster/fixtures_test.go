@@ -18,12 +18,17 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/view"
 )
+
+// rootUser is who users are with authentication on, and the operator.
+var rootUser = members.User{Name: members.Root, Password: "secret"}
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -130,6 +135,20 @@ func (w *world) answer(n int64, change func(*session.Answer)) {
 	change(&a)
 	w.seen.Answers[w.name(n)] = a
 	w.seen.Reached[w.seen.Pods[w.name(n)].UID] = true
+}
+
+func withAuth(ec *v1beta2.EtcdCluster) { ec.Spec.Auth = &v1beta2.AuthPolicy{RootSecret: "root"} }
+
+// logsIn is what etcd says to the operator's user.
+func (w *world) logsIn(says error) *world {
+	w.seen.Auth.LoggedIn = says
+	return w
+}
+
+// hasNoSecret has root's Secret be missing.
+func (w *world) hasNoSecret() *world {
+	w.seen.Auth.Problem = &status.Problem{Reason: reason.NoSecret, Message: "Secret \"root\" does not exist"}
+	return w
 }
 
 // loses takes a member's pod away, with what it says, and its volume.

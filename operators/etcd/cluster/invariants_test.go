@@ -181,7 +181,7 @@ func (n *modelNodes) canDoWithout(pod *corev1.Pod) error {
 	if p == nil || !p.runs {
 		return nil
 	}
-	c, _ := n.model.Connect(nil)
+	c, _ := n.model.Connect(nil, rootUser)
 	status := func(p *modelPod) (members.Status, members.List) {
 		s, err := c.Status(context.Background(), members.Endpoint{Address: p.ip + ":2379"})
 		if err != nil {

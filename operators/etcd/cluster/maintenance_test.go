@@ -38,9 +38,9 @@ func (s *slow) Close() error { return nil }
 func TestBackground(t *testing.T) {
 	w := healthy(anEtcd(), 1, 2, 3).alarms(noSpace).compacts(50)
 	of, s := objects.Key(w.ec), &slow{asked: make(chan members.Request), answer: make(chan error)}
-	o := &observer{asker: session.New(func(*tls.Config) (members.Client, error) { return s, nil }, func() time.Time { return noon })}
+	o := &observer{asker: session.New(func(*tls.Config, members.User) (members.Client, error) { return s, nil }, func() time.Time { return noon })}
 	a := o.asker
-	if err := a.Renew(w.ec, objects.Certificates{}); err != nil {
+	if err := a.Renew(w.ec, objects.Certificates{}, members.User{}); err != nil {
 		t.Fatal(err)
 	}
 	look := func() *plan {
@@ -101,7 +101,7 @@ func TestBackground(t *testing.T) {
 	}
 	<-s.asked
 	a.Forget(of)
-	if err := a.Renew(w.ec, objects.Certificates{}); err != nil {
+	if err := a.Renew(w.ec, objects.Certificates{}, members.User{}); err != nil {
 		t.Fatal(err)
 	}
 	s.answer <- nil

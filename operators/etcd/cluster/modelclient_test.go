@@ -13,12 +13,17 @@ import (
 type nodesKey struct{}
 
 // routed is a client of whichever model the world of a request has.
-type routed struct{}
+type routed struct {
+	config *tls.Config
+	as     members.User
+}
 
-func route(*tls.Config) (members.Client, error) { return routed{}, nil }
+func route(config *tls.Config, as members.User) (members.Client, error) {
+	return routed{config, as}, nil
+}
 
-func to(ctx context.Context) members.Client {
-	c, _ := ctx.Value(nodesKey{}).(*modelNodes).model.Connect(nil)
+func (r routed) to(ctx context.Context) members.Client {
+	c, _ := ctx.Value(nodesKey{}).(*modelNodes).model.Connect(r.config, r.as)
 	return c
 }
 
@@ -30,22 +35,27 @@ func requireOne(ctx context.Context, changed members.ID) {
 	}
 }
 
-func (routed) Status(ctx context.Context, at members.Endpoint) (members.Status, error) {
-	s, err := to(ctx).Status(ctx, at)
+func (c routed) Status(ctx context.Context, at members.Endpoint) (members.Status, error) {
+	s, err := c.to(ctx).Status(ctx, at)
 	if err == nil && s.ID == s.Leader && s.ID != 0 {
 		ctx.Value(nodesKey{}).(*modelNodes).noteLeader(at.Address)
 	}
 	return s, err
 }
-func (routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
-	return to(ctx).List(ctx, at)
+func (c routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
+	return c.to(ctx).List(ctx, at)
 }
-func (routed) Serves(ctx context.Context, at members.Endpoint) error { return to(ctx).Serves(ctx, at) }
-func (routed) Send(ctx context.Context, r members.Request) error {
+func (c routed) Serves(ctx context.Context, at members.Endpoint) error {
+	return c.to(ctx).Serves(ctx, at)
+}
+func (c routed) LogIn(ctx context.Context, at members.Endpoint) error {
+	return c.to(ctx).LogIn(ctx, at)
+}
+func (c routed) Send(ctx context.Context, r members.Request) error {
 	if r.What == members.Add || r.What == members.Remove {
 		requireOne(ctx, r.ID)
 	}
-	err := to(ctx).Send(ctx, r)
+	err := c.to(ctx).Send(ctx, r)
 	if is, ok := errors.AsType[model.PendingError](err); ok {
 		err = await(ctx, is, r.Patience)
 	}

@@ -103,7 +103,7 @@ func (n *modelNodes) loseImages(*testkit.Run) error {
 }
 
 func (n *modelNodes) byHand(*testkit.Run) (c members.Client, at members.Endpoint, err error) {
-	c, err = n.model.Connect(nil)
+	c, err = n.model.Connect(nil, rootUser)
 	for _, p := range n.inOrder() {
 		if p.runs && err == nil {
 			here := members.Endpoint{Address: p.ip + ":2379"}

@@ -27,12 +27,14 @@ type observer struct {
 	certificates *certificates.Reader
 	agentImage   string
 	now          func() time.Time
+	users        users
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
 func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.Forget(ec)
 	o.certificates.Forget(ec)
+	o.users.forget(ec)
 	figures.Forget(ec)
 }
 
@@ -68,12 +70,17 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	}
 	seen.Waiting = o.asker.Before(objects.Key(ec)).Waiting
 	if ec.Spec.TLS == nil || seen.Certs.Client != nil {
-		if err = o.asker.Renew(ec, seen.Certs); err != nil {
+		as, wrong, err := o.user(ctx, r, ec)
+		if err != nil {
+			return seen, err
+		}
+		if err = o.asker.Renew(ec, seen.Certs, as); err != nil {
 			return seen, err
 		}
 		answered := o.asker.Ask(ctx, ec, seen.Pods, seen.Now)
 		seen.Revision, seen.Led, seen.Leaderless = answered.Revision, answered.Led, answered.Leaderless
 		seen.Answers, seen.Maintenance = answered.Answers, answered.Maintenance
+		seen.Auth = view.Auth{Problem: wrong, LoggedIn: answered.LoggedIn}
 	}
 	return seen, nil
 }

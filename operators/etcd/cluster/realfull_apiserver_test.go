@@ -54,11 +54,11 @@ func resolveReal(t testing.TB, bytes int64) map[string]time.Duration {
 	fullMember(t, ec, w.name(1), ip, bytes)
 
 	a := session.New(members.Dial, time.Now)
-	if err := a.Renew(ec, objects.Certificates{}); err != nil {
+	if err := a.Renew(ec, objects.Certificates{}, members.User{}); err != nil {
 		t.Fatal(err)
 	}
 	defer a.Forget(objects.Key(ec))
-	client, err := members.Dial(nil)
+	client, err := members.Dial(nil, members.User{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func fullMember(t testing.TB, ec *v1beta2.EtcdCluster, name, ip string, bytes in
 	m.Env = []string{"ETCD_INITIAL_CLUSTER=" + name + "=" + objects.PeerURLOf(ec, name), "ETCD_INITIAL_CLUSTER_STATE=new"}
 	m.Flags = []string{"--initial-advertise-peer-urls=" + objects.PeerURLOf(ec, name), "--log-level=error"}
 	m.Start(t)
-	c, err := members.Dial(nil)
+	c, err := members.Dial(nil, members.User{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func (n *realNodes) fill(*testkit.Run) error {
 }
 
 func (n *realNodes) byHand(*testkit.Run) (members.Client, members.Endpoint, error) {
-	c, err := members.Dial(nil)
+	c, err := members.Dial(nil, members.User{})
 	if err != nil {
 		return nil, members.Endpoint{}, err
 	}

@@ -121,15 +121,15 @@ func TestStatus(t *testing.T) {
 		},
 		"users are on": {
 			healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3),
-			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available True Serving",
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on. Set spec.auth.rootSecret to the name of a Secret that has root's password under the key password; Available True Serving",
 		},
 		"users are on, and no pod is ready": {
 			healthy(anEtcd(), 1, 2, 3).refuses(1, 2, 3).unready(1, 2, 3),
-			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available Unknown AuthenticationRequired",
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on. Set spec.auth.rootSecret to the name of a Secret that has root's password under the key password; Available Unknown AuthenticationRequired",
 		},
 		"users are on, with a probe that only connects": {
 			healthy(anEtcd(version("3.2.32")), 1, 2, 3).podsOf("3.2.32").refuses(1, 2, 3),
-			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root; Available Unknown AuthenticationRequired",
+			"Running; Ready False AuthenticationRequired: Etcd refuses the operator: authentication is on. Set spec.auth.rootSecret to the name of a Secret that has root's password under the key password; Available Unknown AuthenticationRequired",
 		},
 		"the data of a member is lost": {
 			healthy(anEtcd(), 1, 2, 3).loses(3),

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -277,4 +278,36 @@ func meddling() []testkit.Step {
 		{Name: "takes the label of a pod", Do: first(&corev1.Pod{}, func(*testkit.Run) string { return noLabel })},
 		{Name: "takes the label of a volume", Do: first(&corev1.PersistentVolumeClaim{}, func(*testkit.Run) string { return noLabel })},
 	}
+}
+
+// makeRoot makes the Secret with root's password, or changes it.
+func makeRoot(password string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "root"}}
+		if err := client.IgnoreAlreadyExists(r.Client.Create(ctx, secret)); err != nil {
+			return err
+		}
+		return r.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"password":%q}}`, base64.StdEncoding.EncodeToString([]byte(password)))))
+	}
+}
+
+// enableByHand is `etcdctl auth enable`.
+func enableByHand(ctx context.Context, r *testkit.Run) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	return c.Send(ctx, members.Request{What: members.EnableAuth, At: at})
+}
+
+// needsPassword is nil when the cluster is as its spec requests, and etcd knows root by the password, and nobody else.
+func needsPassword(ctx context.Context, r *testkit.Run) error {
+	if err := ready(ctx, r); err != nil {
+		return err
+	}
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	return c.LogIn(ctx, at)
 }

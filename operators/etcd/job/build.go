@@ -22,6 +22,7 @@ const (
 	secretVolume      = "storage-secret"
 	claimVolume       = "storage"
 	certificateVolume = "client-tls"
+	userVolume        = "user"
 	proofVolume       = "proof"
 )
 
@@ -85,6 +86,10 @@ func (p Pod) run(spec *corev1.PodSpec) {
 	if p.Task.TLS {
 		spec.Volumes = append(spec.Volumes, secretVolumeOf(certificateVolume, p.ClientSecret, mode))
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: certificateVolume, MountPath: task.CertificateDir, ReadOnly: true})
+	}
+	if p.Task.User {
+		spec.Volumes = append(spec.Volumes, secretVolumeOf(userVolume, p.UserSecret, mode))
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: userVolume, MountPath: task.UserDir, ReadOnly: true})
 	}
 	spec.Containers = []corev1.Container{c}
 }

@@ -37,6 +37,8 @@ func aPod(action task.Action, change ...func(*Pod)) Pod {
 
 func withTLS(p *Pod) { p.Task.TLS, p.ClientSecret = true, "client" }
 
+func withUser(p *Pod) { p.Task.User, p.UserSecret = true, "root" }
+
 // taskOf is what a container is told to do.
 func taskOf(t *testing.T, c corev1.Container) task.Task {
 	t.Helper()
@@ -51,7 +53,7 @@ func taskOf(t *testing.T, c corev1.Container) task.Task {
 }
 
 func TestSavePod(t *testing.T) {
-	p := aPod(task.Save, withTLS)
+	p := aPod(task.Save, withTLS, withUser)
 	pod := New(p)
 	if diff := cmp.Diff(p.Task, taskOf(t, pod.Spec.Containers[0])); diff != "" {
 		t.Errorf("the task (-want +got):\n%s", diff)
@@ -73,7 +75,7 @@ func TestSavePod(t *testing.T) {
 		}
 		secrets[v.Secret.SecretName] = mounts[v.Name]
 	}
-	if want := map[string]string{"aws": task.SecretDir, "client": task.CertificateDir}; !maps.Equal(secrets, want) {
+	if want := map[string]string{"aws": task.SecretDir, "client": task.CertificateDir, "root": task.UserDir}; !maps.Equal(secrets, want) {
 		t.Errorf("Secrets are at %v, want %v", secrets, want)
 	}
 }
@@ -129,7 +131,7 @@ func TestEveryPod(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]Pod{
-		"save": aPod(task.Save, withTLS), "prove": aPod(task.Prove), "prune": aPod(task.Prune),
+		"save": aPod(task.Save, withTLS, withUser), "prove": aPod(task.Prove), "prune": aPod(task.Prune),
 		"with settings": aPod(task.Prove, settings),
 		"a long name":   aPod(task.Save, func(p *Pod) { p.Instance = strings.Repeat("n", 200) }),
 		"in a claim":    aPod(task.Save, func(p *Pod) { p.Source = inClaim }),

@@ -64,6 +64,8 @@ type Pod struct {
 	Source v1beta2.BackupSource
 	// ClientSecret is the name of the Secret with a client's certificate. For Task.TLS.
 	ClientSecret string
+	// UserSecret is the name of the Secret with etcd's user. For Task.User.
+	UserSecret string
 	// EtcdImage is the image of the throw-away etcd. For Prove.
 	EtcdImage string
 	// Settings are spec.pod of the EtcdBackup, or nil.

@@ -20,20 +20,21 @@ import (
 // idleAfter is how long a connection is kept that nobody uses. Pods come and go.
 const idleAfter = 5 * time.Minute
 
-// Dial makes a client that reaches members by network, with TLS if there is a configuration.
+// Dial makes a client that reaches members by network, with TLS if there is a configuration, and logs in as a user if
+// there is one and etcd refuses it otherwise.
 //
 // It uses etcd's gRPC services directly rather than etcd's client: that one balances, repeats and
 // logs. A connection is made by the first request that needs it, and never by itself again.
-func Dial(config *tls.Config) (Client, error) {
-	return &client{tls: config, now: time.Now, connections: map[Endpoint]*connection{}}, nil
-}
+func Dial(config *tls.Config, as User) (Client, error) { return DialDirect(config, as), nil }
 
 // client has a connection to each member.
 type client struct {
 	tls *tls.Config
+	as  User
 	now func() time.Time
 
 	mu          sync.Mutex
+	login       login
 	isClosed    bool
 	connections map[Endpoint]*connection
 }
@@ -158,8 +159,13 @@ func (c *connection) awaitReady(ctx context.Context, within time.Duration) error
 	}
 }
 
-// do sends a request, once. Whatever fails before that is [ErrUnreachable].
+// do sends a request, and once more if it was refused because the client has to log in.
 func (c *client) do(ctx context.Context, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
+	return c.logsIn(ctx, at, func(ctx context.Context) error { return c.once(ctx, at, patience, request) })
+}
+
+// once sends a request, once. Whatever fails before that is [ErrUnreachable].
+func (c *client) once(ctx context.Context, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
 	conn, err := c.acquire(at)
 	if err != nil {
 		return err
@@ -170,9 +176,7 @@ func (c *client) do(ctx context.Context, at Endpoint, patience time.Duration, re
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err = translate(ctx, patience, request(ctx, conn)); c.tls == nil && errors.Is(err, ErrAuth) {
-		err = errAuthInPlain
-	}
+	err = translate(ctx, patience, request(ctx, conn))
 	c.release(at, conn, !isTransport(err))
 	return err
 }

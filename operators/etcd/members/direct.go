@@ -16,8 +16,8 @@ type Direct interface {
 }
 
 // DialDirect is [Dial].
-func DialDirect(config *tls.Config) Direct {
-	return &client{tls: config, now: time.Now, connections: map[Endpoint]*connection{}}
+func DialDirect(config *tls.Config, as User) Direct {
+	return &client{tls: config, as: as, now: time.Now, connections: map[Endpoint]*connection{}}
 }
 
 // Do makes requests as the client's own are made.

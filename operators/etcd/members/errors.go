@@ -38,11 +38,14 @@ var (
 	ErrUnsupported = errors.New("this version of etcd cannot do that")
 	// ErrIsLearner says that a learner was asked for what only voters answer.
 	ErrIsLearner = errors.New("the member is a learner, and answers only for its status")
-	// ErrAuth says that the members have users, and the operator is none of them.
-	ErrAuth = errors.New("etcd refuses the operator: authentication is on, and the client certificate's common name is no user with the role root")
-
-	// errAuthInPlain is ErrAuth where there are no certificates.
-	errAuthInPlain = also{errors.New("etcd refuses the operator: authentication is on, and without TLS the operator has no certificate by which etcd could know it as a user. Disable authentication with `etcdctl auth disable`, or move to an EtcdCluster with spec.TLS"), ErrAuth}
+	// ErrAuth says that authentication is on, and that the client is no user with the role root.
+	ErrAuth = errors.New("etcd refuses the client: authentication is on, and it is no user with the role root")
+	// ErrPassword says, besides ErrAuth, that the client's user has another password, or is none.
+	ErrPassword error = also{errors.New("etcd refuses the client: authentication is on, and its user has another password"), ErrAuth}
+	// ErrAuthOff says that authentication is off.
+	ErrAuthOff = errors.New("authentication is off")
+	// ErrUserExists says that a user that was to be added is there.
+	ErrUserExists = errors.New("there is a user of that name")
 )
 
 // also is an error that means another one as well, which its text leaves out.

@@ -40,7 +40,7 @@ func BenchmarkGreatDatabase(b *testing.B) {
 
 func greatDatabase(b *testing.B, n, size int) {
 	ctx := b.Context()
-	c, err := members.Dial(nil)
+	c, err := members.Dial(nil, members.User{})
 	if err != nil {
 		b.Fatal(err)
 	}

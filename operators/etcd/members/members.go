@@ -108,6 +108,10 @@ type Client interface {
 	// Serves asks for a linearizable read: it succeeds only if the member is part of a quorum.
 	Serves(ctx context.Context, at Endpoint) error
 
+	// LogIn says whether authentication is on, and the client's user is one: ErrAuthOff if it is off, ErrPassword if
+	// the user's password is another. Other requests log in by themselves.
+	LogIn(ctx context.Context, at Endpoint) error
+
 	// Send makes a request that changes something. It does not look at the request's Listed and NoDowngrade.
 	Send(ctx context.Context, r Request) error
 
@@ -115,9 +119,9 @@ type Client interface {
 	Close() error
 }
 
-// Connect makes the client of a cluster, with TLS where the cluster has it. Tests give another
-// than [Dial].
-type Connect func(config *tls.Config) (Client, error)
+// Connect makes the client of a cluster, with TLS where the cluster has it, and as a user where it has authentication.
+// Tests give another than [Dial].
+type Connect func(config *tls.Config, as User) (Client, error)
 
 // The timeouts of requests.
 const (

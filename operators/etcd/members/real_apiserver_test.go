@@ -29,7 +29,7 @@ func at(m *etcdtest.Member) members.Endpoint { return members.Endpoint{Address: 
 
 func dialed(t *testing.T) members.Client {
 	t.Helper()
-	c, err := members.Dial(nil)
+	c, err := members.Dial(nil, members.User{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func secured(t *testing.T, dir string, all []*etcdtest.Member) members.Client {
 	}
 	config, err := pki.ClientConfig(data)
 	must(err)
-	c, err := members.Dial(config)
+	c, err := members.Dial(config, members.User{})
 	must(err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -355,27 +355,83 @@ func TestRealReplacedCA(t *testing.T) {
 	}
 }
 
-// TestRealUsers: with authentication on, a member tells nothing to who has no certificate.
+// TestRealUsers: with authentication on, a member tells nothing to who has no certificate and is no user, and all to root:
+// also members that have started anew, or are learners, and know none of the tokens.
 func TestRealUsers(t *testing.T) {
-	ctx, c := t.Context(), dialed(t)
+	ctx, nobody := t.Context(), dialed(t)
 	for _, v := range []string{version, "v3.5.35", "v3.7.3"} {
-		m := etcdtest.NewCluster(t, 1, v)[0]
-		m.Start(t)
-		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
-		conn, err := grpc.NewClient(m.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
+		root := members.DialDirect(nil, members.User{Name: members.Root, Password: "secret"})
+		other := members.DialDirect(nil, members.User{Name: members.Root, Password: "other"})
+		t.Cleanup(func() { _, _ = root.Close(), other.Close() })
+		all := etcdtest.NewCluster(t, 3, v)
+		for _, m := range all {
+			m.Start(t)
 		}
-		users := pb.NewAuthClient(conn)
-		_, added := users.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "root", Password: "secret"})
-		_, granted := users.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"})
-		_, enabled := users.AuthEnable(ctx, &pb.AuthEnableRequest{})
-		if err := errors.Join(added, granted, enabled, conn.Close()); err != nil {
-			t.Fatal(err)
+		for _, m := range all {
+			etcdtest.Eventually(t, time.Minute, "serves", func() error { return root.Serves(ctx, at(m)) })
 		}
-		_, err = c.Status(ctx, at(m))
-		wants(t, "the status with "+v, err, members.ErrAuth)
-		_, err = c.List(ctx, at(m))
-		wants(t, "the list with "+v, err, members.ErrAuth)
+		wants(t, "a user before authentication is on", root.LogIn(ctx, at(all[0])), members.ErrAuthOff)
+		for range 2 {
+			if err := root.Send(ctx, members.Request{What: members.EnableAuth, At: at(all[0])}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := nobody.Status(ctx, at(all[0]))
+		wants(t, "nobody's status with "+v, err, members.ErrAuth)
+		_, err = nobody.List(ctx, at(all[0]))
+		wants(t, "nobody's list with "+v, err, members.ErrAuth)
+		wants(t, "another password with "+v, other.LogIn(ctx, at(all[0])), members.ErrPassword)
+		wants(t, "another password's request with "+v, other.Send(ctx, members.Request{What: members.SetPassword, At: at(all[0])}), members.ErrPassword)
+		knowsRoot(t, root, all...)
+
+		all[1].Stop(t)
+		all[1].Start(t)
+		etcdtest.Eventually(t, time.Minute, "serves again", func() error { return root.Serves(ctx, at(all[1])) })
+		knowsRoot(t, root, all...)
+		if err := root.Send(ctx, members.Request{What: members.Defragment, At: at(all[1])}); err != nil {
+			t.Errorf("a defragmentation with %s: %v", v, err)
+		}
+		joinsAsLearner(t, root, all, v)
+
+		if err := root.Send(ctx, members.Request{What: members.SetPassword, At: at(all[2])}); err != nil {
+			t.Errorf("the password with %s: %v", v, err)
+		}
+		knowsRoot(t, root, all...)
 	}
+}
+
+// knowsRoot requires that all members tell the client all.
+func knowsRoot(t *testing.T, c members.Client, all ...*etcdtest.Member) {
+	t.Helper()
+	for _, m := range all {
+		s, err := c.Status(t.Context(), at(m))
+		if list, listed := c.List(t.Context(), at(m)); err != nil || listed != nil || s.ID != list.By {
+			t.Errorf("%s of %s tells %+v, %+v (%v, %v)", m.Name, m.Version, s, list, err, listed)
+		}
+	}
+}
+
+// joinsAsLearner has a learner join that starts anew, and be promoted.
+func joinsAsLearner(t *testing.T, c members.Client, all []*etcdtest.Member, v string) {
+	t.Helper()
+	ctx, extra := t.Context(), etcdtest.New(t, "x", v)
+	etcdtest.Eventually(t, 30*time.Second, "add a learner", func() error {
+		return c.Send(ctx, members.Request{What: members.Add, At: at(all[0]), PeerURLs: []string{extra.PeerURL()}, Learner: true})
+	})
+	extra.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(append(all, extra)...), "ETCD_INITIAL_CLUSTER_STATE=existing"}
+	var learner members.Status
+	for range 2 {
+		extra.Start(t)
+		etcdtest.Eventually(t, time.Minute, "the learner's status", func() (err error) {
+			learner, err = c.Status(ctx, at(extra))
+			return err
+		})
+		extra.Stop(t)
+	}
+	extra.Start(t)
+	etcdtest.Eventually(t, time.Minute, "promote", func() error {
+		return c.Send(ctx, members.Request{What: members.Promote, At: at(all[0]), ID: learner.ID})
+	})
+	etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(extra)) })
+	knowsRoot(t, c, append(all, extra)...)
 }

@@ -28,6 +28,11 @@ const (
 	// Downgrade enables a downgrade to a minor version such as 3.5, or with an empty one cancels it.
 	// ErrDowngradeRefused with etcd's reason, ErrNoDowngrade if there is none to cancel.
 	Downgrade What = "downgrade"
+	// EnableAuth turns authentication on, with the client's user as root: it adds the user or, if there is one, gives
+	// it the client's password, then the role root, and then enables authentication.
+	EnableAuth What = "enable authentication"
+	// SetPassword gives the client's user the client's password.
+	SetPassword What = "set password"
 )
 
 // Request is a request to a member that changes something, as a value.

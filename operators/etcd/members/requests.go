@@ -112,6 +112,12 @@ func (c *client) Send(ctx context.Context, r Request) error {
 			return ErrNoDowngrade
 		}
 	}
+	if r.What == EnableAuth {
+		return c.enableAuth(ctx, r.At)
+	}
+	if r.What == SetPassword {
+		return c.setPassword(ctx, r.At)
+	}
 	verb, about, _ := strings.Cut(string(r.What), " ")
 	return c.call(ctx, verb, cmp.Or(about, "members"), r.At, cmp.Or(r.Patience, ChangePatience), func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
 		switch cluster, maintenance := pb.NewClusterClient(conn), pb.NewMaintenanceClient(conn); {

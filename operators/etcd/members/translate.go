@@ -20,6 +20,7 @@ var meanings = func() map[string]error {
 	texts := map[string]error{
 		// What etcd sends where it forgot the error for clients.
 		"etcdserver: no space": ErrNoSpace,
+		"auth: authentication failed, password was given for no password user": ErrPassword,
 	}
 	for meaning, theirs := range map[error][]error{
 		ErrMemberNotFound:  {rpctypes.ErrGRPCMemberNotFound},
@@ -41,8 +42,11 @@ var meanings = func() map[string]error {
 		ErrIsLearner:   {rpctypes.ErrGRPCNotSupportedForLearner},
 		ErrAuth: {
 			rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken,
-			rpctypes.ErrGRPCAuthFailed, rpctypes.ErrGRPCUserNotFound, rpctypes.ErrGRPCAuthOldRevision,
+			rpctypes.ErrGRPCUserNotFound, rpctypes.ErrGRPCAuthOldRevision,
 		},
+		ErrPassword:   {rpctypes.ErrGRPCAuthFailed},
+		ErrAuthOff:    {rpctypes.ErrGRPCAuthNotEnabled},
+		ErrUserExists: {rpctypes.ErrGRPCUserAlreadyExist},
 	} {
 		for _, err := range theirs {
 			texts[status.Convert(err).Message()] = meaning

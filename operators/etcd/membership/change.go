@@ -15,7 +15,6 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
-	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/restoring"
 	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/session"
@@ -106,8 +105,8 @@ func AwaitQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if v.HasQuorum {
 		return s
 	}
-	if m := v.Find((*view.Member).Refuses); m != nil {
-		s.Stall(reason.Refused, "%s", status.Capitalized(m.Answer.Err.Error()))
+	if v.Find((*view.Member).Refuses) != nil {
+		s.Note(rollout.Refusal(ec, v))
 		s.Later()
 		return s.Last()
 	}

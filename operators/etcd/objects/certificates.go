@@ -105,11 +105,13 @@ func SecretsOf(ec *v1beta2.EtcdCluster) []use {
 }
 
 // SecretNames are the Secrets whose change is news for an EtcdCluster.
-func SecretNames(ec *v1beta2.EtcdCluster) []string {
-	if ec.Spec.TLS == nil {
-		return nil
+func SecretNames(ec *v1beta2.EtcdCluster) (all []string) {
+	if ec.Spec.Auth != nil {
+		all = append(all, ec.Spec.Auth.RootSecret)
 	}
-	var all []string
+	if ec.Spec.TLS == nil {
+		return all
+	}
 	for _, u := range SecretsOf(ec) {
 		all = append(all, u.Name)
 	}

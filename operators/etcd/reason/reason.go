@@ -24,6 +24,7 @@ const (
 	Serving        = "Serving"
 	NotTrusted     = "CertificatesReplaced"
 	Refused        = "AuthenticationRequired"
+	Authenticating = "EnablingAuthentication"
 	Restoring      = "Restoring"
 	RestoreFailed  = "RestoreFailed"
 )

@@ -81,12 +81,16 @@ type asked struct {
 	// that may be much older: it is not written for a revision alone.
 	Revision  int64
 	clusterID string
+	// LoggedIn is what etcd says to the operator's user, and at when it was asked.
+	LoggedIn   error
+	loggedInAt time.Time
 }
 
-// connection is a client, and the hash of the certificates that it was made with.
+// connection is a client, and what it was made with: the hash of the certificates, and the user.
 type connection struct {
 	client members.Client
 	hash   string
+	as     members.User
 }
 
 // New is an asker that reaches members by connect.
@@ -97,10 +101,10 @@ func New(connect members.Connect, now func() time.Time) *Asker {
 	}
 }
 
-// Renew makes the client of a cluster, unless it has one with the present certificates.
-func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err error) {
+// Renew makes the client of a cluster, unless it has one with the present certificates and as that user.
+func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates, as members.User) (err error) {
 	known, hash := a.known(objects.Key(ec)), contents.Hash(certs.Client)
-	if known.client != nil && known.hash == hash {
+	if known.client != nil && known.hash == hash && known.as == as {
 		return nil
 	}
 	var config *tls.Config
@@ -109,7 +113,7 @@ func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err 
 			return err
 		}
 	}
-	made, err := a.connect(config)
+	made, err := a.connect(config, as)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,11 @@ func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates) (err 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clients[objects.Key(ec)] = connection{made, hash}
+	a.clients[objects.Key(ec)] = connection{made, hash, as}
+	if last, ok := a.last[objects.Key(ec)]; ok {
+		last.loggedInAt = time.Time{}
+		a.last[objects.Key(ec)] = last
+	}
 	return nil
 }
 
@@ -147,8 +155,8 @@ const listsLast = 5 * time.Minute
 // Ask asks the members of all pods at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change. One that is being defragmented is not asked.
 func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	client, names, own := a.known(objects.Key(ec)).client, slices.Sorted(maps.Keys(pods)), a.decidedOn(objects.Key(ec))
-	answers := make([]Answer, len(names))
+	known, names, own := a.known(objects.Key(ec)), slices.Sorted(maps.Keys(pods)), a.decidedOn(objects.Key(ec))
+	client, answers := known.client, make([]Answer, len(names))
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]
 		switch {
@@ -186,13 +194,29 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 		})
 	}
 	if before.clusterID != ec.Status.ClusterID {
-		before.Revision, before.clusterID = 0, ec.Status.ClusterID
+		before.Revision, before.clusterID, before.loggedInAt = 0, ec.Status.ClusterID, time.Time{}
 	}
 	before.note(names, answers, now)
+	if known.as != (members.User{}) && (before.LoggedIn != nil || now.Sub(before.loggedInAt) >= listsLast) {
+		before.LoggedIn, before.loggedInAt = logIn(ctx, ec, client, pods, before.Answers), now
+	}
 	a.mu.Lock()
 	a.last[objects.Key(ec)] = before
 	a.mu.Unlock()
 	return before
+}
+
+// ErrNotAsked says that no member could be asked whether authentication is on.
+var ErrNotAsked = errors.New("no voter answers that has a leader")
+
+// logIn asks a voter whether authentication is on, and knows the client's user.
+func logIn(ctx context.Context, ec *v1beta2.EtcdCluster, client members.Client, pods map[string]*corev1.Pod, answers map[string]Answer) error {
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		if a := answers[name]; a.Err == nil && a.Status.Leader != 0 && !a.Status.IsLearner {
+			return client.LogIn(ctx, objects.EndpointOf(ec, pods[name]))
+		}
+	}
+	return ErrNotAsked
 }
 
 // note remembers what the members said.

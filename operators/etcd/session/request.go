@@ -18,7 +18,7 @@ import (
 
 // Requests counts what was requested and done.
 var Requests = metrics.Counter("fairlead_etcd_member_requests_total",
-	"Changes that were requested from members of etcd and done, by kind: add, promote, remove, move leader, downgrade, defragment, compact, disarm.",
+	"Changes that were requested from members of etcd and done, by kind: add, promote, remove, move leader, downgrade, defragment, compact, disarm, enable authentication, set password.",
 	"change")
 
 // Request is a request to a member, with what is known when it has been made.

@@ -56,6 +56,8 @@ const (
 	ReasonEtcdUnhealthy = "EtcdUnhealthy"
 	// ReasonEtcdRefuses says that etcd has users, and the client is none of them.
 	ReasonEtcdRefuses = "EtcdRefuses"
+	// ReasonUserInvalid says that the Secret with etcd's user cannot be used.
+	ReasonUserInvalid = "ClientUserInvalid"
 	// ReasonCertificateInvalid says that the client's certificate cannot be used.
 	ReasonCertificateInvalid = "ClientCertificateInvalid"
 	// ReasonSnapshotFailed says that a member's snapshot broke off, or has another hash than it says.

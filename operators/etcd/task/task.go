@@ -13,6 +13,9 @@ const Program = "/fairlead-etcd-agent"
 // etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or those of cert-manager.
 const CertificateDir = "/etc/etcdtls/operator"
 
+// UserDir is where the Secret with etcd's user is mounted, whole, see members.UserOf.
+const UserDir = "/etc/etcd-user"
+
 // MessagePath is where a result is written, as JSON.
 const MessagePath = "/dev/termination-log"
 
@@ -54,6 +57,8 @@ type Task struct {
 	// TLS says that a client's certificate is mounted at [CertificateDir]. Without it, endpoints
 	// with https are verified by the system's CAs. For Save.
 	TLS bool `json:",omitempty"`
+	// User says that etcd's user is mounted at [UserDir]. For Save.
+	User bool `json:",omitempty"`
 	// Periodic says that the place's key is what names begin with, see KeyOf in package store, and not the
 	// name itself. For Save.
 	Periodic bool `json:",omitempty"`

@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
 )
@@ -62,6 +63,16 @@ type Observation struct {
 	Maintenance session.Maintenance
 	// Certs are the certificates of a cluster with TLS.
 	Certs objects.Certificates
+	// Auth is what is known of the authentication that spec.auth requests.
+	Auth Auth
+}
+
+// Auth is what is known of authentication.
+type Auth struct {
+	// Problem is what is wrong with the Secret. The operator goes on as the user that it was.
+	Problem *status.Problem
+	// LoggedIn is what etcd says to the operator's user: nil if authentication is on and it is root.
+	LoggedIn error
 }
 
 // Budget is the operator's own PodDisruptionBudget.

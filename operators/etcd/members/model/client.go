@@ -15,10 +15,17 @@ import (
 // errCorrupt is how requests for keys are answered as long as there is an alarm CORRUPT.
 var errCorrupt = errors.New("etcdserver: corrupt cluster")
 
-type client struct{ w *World }
+type client struct {
+	w  *World
+	as members.User
+	// isRoot says that its certificate is root's.
+	isRoot bool
+}
 
-// Connect is a members.Connect to the members of the world.
-func (w *World) Connect(*tls.Config) (members.Client, error) { return client{w}, nil }
+// Connect is a members.Connect to the members of the world. A certificate is root's.
+func (w *World) Connect(config *tls.Config, as members.User) (members.Client, error) {
+	return client{w, as, config != nil}, nil
+}
 
 func (w *World) at(address string) (*Process, error) {
 	w.Tick()
@@ -44,6 +51,9 @@ func (c client) do(ctx context.Context, verb string, at members.Endpoint, needsL
 		}
 		if needsLeader && p.leader == nil {
 			return members.ErrNoLeader
+		}
+		if err := c.isAdmitted(p); err != nil {
+			return err
 		}
 		err = do(p)
 		c.w.Tick()
@@ -156,6 +166,9 @@ func (c client) Serves(ctx context.Context, at members.Endpoint) error {
 
 // Send does what etcd does with a request that changes something.
 func (c client) Send(ctx context.Context, r members.Request) error {
+	if r.What == members.EnableAuth {
+		return c.enableAuth(ctx, r.At)
+	}
 	verb, _, _ := strings.Cut(string(r.What), " ")
 	return c.do(ctx, verb, r.At, r.What != members.Defragment, func(p *Process) error {
 		switch r.What {
@@ -175,6 +188,9 @@ func (c client) Send(ctx context.Context, r members.Request) error {
 			return c.w.commit(p, &next)
 		case members.Downgrade:
 			return c.w.downgrade(p, r.Version)
+		case members.SetPassword:
+			return c.w.setPassword(p, c.as.Password)
+		case members.EnableAuth: // is several requests
 		case members.Defragment:
 			p.defragmented = c.w.now().Add(c.w.DefragmentTakes)
 			return PendingError{c.w, p}

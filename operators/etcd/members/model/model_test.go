@@ -22,7 +22,7 @@ type play struct {
 func newPlay(t *testing.T, names string) *play {
 	p := &play{T: t, clock: time.Unix(1e9, 0), disks: map[string]*Disk{}}
 	p.World = New(func() time.Time { return p.clock })
-	p.client, _ = p.Connect(nil)
+	p.client = p.as(root)
 	for _, n := range strings.Split(names, "") {
 		p.start(n, names, false, "3.6.16", "")
 	}
@@ -58,6 +58,11 @@ func (p *play) pass(d time.Duration) {
 		}
 		p.clock = next
 	}
+}
+
+func (p *play) as(who members.User) members.Client {
+	c, _ := p.Connect(nil, who)
+	return c
 }
 
 func (p *play) want(what string, got, want error) {
@@ -196,7 +201,7 @@ func BenchmarkHistory(b *testing.B) {
 			})
 		}
 		clock = clock.Add(2 * time.Second)
-		client, _ := w.Connect(nil)
+		client, _ := w.Connect(nil, members.User{})
 		for range 300 {
 			_, _ = client.Status(b.Context(), on("a"))
 			_, _ = w.Put("b:2379")

@@ -52,6 +52,8 @@ type state struct {
 	revision         int64
 	compacted        int64
 	dbTotal, dbInUse int64
+	root             string // root's password; empty if there is no such user
+	isRoot, auth     bool   // whether root has its role, and authentication is on
 }
 
 func (s *state) member(id members.ID) *members.Member {

@@ -65,7 +65,7 @@ func TestRealStarts(t *testing.T) {
 // back that has forgotten everything: that is why the operator seals members.
 func followerLast(t *testing.T, all []*etcdtest.Member) {
 	t.Helper()
-	c, err := members.Dial(nil)
+	c, err := members.Dial(nil, members.User{})
 	if err != nil {
 		t.Fatal(err)
 	}

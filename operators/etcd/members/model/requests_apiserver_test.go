@@ -26,13 +26,13 @@ func TestRealRequests(t *testing.T) {
 				all[n] = etcdtest.New(t, n, "v3.6.16")
 			}
 			time.Sleep(10 * time.Second)
-			client, err := members.Dial(nil)
-			if err != nil {
-				t.Fatal(err)
+			as := func(who members.User) members.Client {
+				client := members.DialDirect(nil, who)
+				t.Cleanup(func() { _ = client.Close() })
+				return client
 			}
-			defer func() { _ = client.Close() }()
-			err = tc.do(context.Background(), stage{
-				client: client, pass: time.Sleep,
+			err := tc.do(context.Background(), stage{
+				client: as(root), as: as, pass: time.Sleep,
 				on:   func(name string) members.Endpoint { return members.Endpoint{Address: all[name].Client} },
 				url:  func(name string) string { return all[name].PeerURL() },
 				kill: func(name string) { all[name].Kill(t) },

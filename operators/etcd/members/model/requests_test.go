@@ -12,6 +12,7 @@ import (
 // stage is where a script of requests is played: on the model, or on real members.
 type stage struct {
 	client members.Client
+	as     func(members.User) members.Client
 	on     func(name string) members.Endpoint
 	url    func(name string) string
 	kill   func(name string)
@@ -31,6 +32,12 @@ func (s stage) id(name string) members.ID {
 	}
 	return 0
 }
+
+func (s stage) enableAuth(ctx context.Context) error {
+	return s.client.Send(ctx, members.Request{What: members.EnableAuth, At: s.on("a")})
+}
+
+var root = members.User{Name: members.Root, Password: "secret"}
 
 // requests are scripts for clusters of some members that have run for ten seconds, with what they
 // end with.
@@ -83,6 +90,27 @@ var requests = map[string]struct {
 	"cancel without a downgrade": {"abc", func(ctx context.Context, s stage) error {
 		return s.client.Send(ctx, members.Request{What: members.Downgrade, At: s.on("a")})
 	}, members.ErrNoDowngrade},
+	"log in, with authentication off": {"abc", func(ctx context.Context, s stage) error { return s.client.LogIn(ctx, s.on("a")) }, members.ErrAuthOff},
+	"enable authentication twice": {"abc", func(ctx context.Context, s stage) error {
+		return errors.Join(s.enableAuth(ctx), s.enableAuth(ctx), s.client.LogIn(ctx, s.on("b")), s.add("c", "d", true))
+	}, nil},
+	"nobody, with authentication on": {"abc", func(ctx context.Context, s stage) error {
+		if err := s.enableAuth(ctx); err != nil {
+			return err
+		}
+		_, err := s.as(members.User{}).Status(ctx, s.on("b"))
+		return err
+	}, members.ErrAuth},
+	"another password": {"abc", func(ctx context.Context, s stage) error {
+		if err := s.enableAuth(ctx); err != nil {
+			return err
+		}
+		_, err := s.as(members.User{Name: members.Root, Password: "other"}).Status(ctx, s.on("b"))
+		return err
+	}, members.ErrPassword},
+	"the password is set": {"abc", func(ctx context.Context, s stage) error {
+		return errors.Join(s.enableAuth(ctx), s.client.Send(ctx, members.Request{What: members.SetPassword, At: s.on("a")}), s.add("b", "d", true))
+	}, nil},
 	"a dead member": {"abc", func(ctx context.Context, s stage) error { s.kill("c"); return s.client.Serves(ctx, s.on("c")) }, members.ErrUnreachable},
 	"reads with one of three dead": {"abc", func(ctx context.Context, s stage) error {
 		s.kill("c")
@@ -96,7 +124,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlay(t, tc.names)
 			err := tc.do(context.Background(), stage{
-				client: p.client, on: on, kill: p.Kill, pass: p.pass,
+				client: p.client, as: p.as, on: on, kill: p.Kill, pass: p.pass,
 				url: func(name string) string { return "http://" + name + ":2380" },
 			})
 			p.want("the model", err, tc.want)

@@ -101,6 +101,7 @@ type Process struct {
 	downgradeDone time.Time
 	defragmented  time.Time    // when its defragmentation will be done; zero if it is in none
 	matched       []members.ID // of a leader: who had its entries
+	hasToken      bool         // whether it knows a token of the operator's
 }
 
 // Lie is what a member says instead of the truth.
