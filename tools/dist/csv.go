@@ -104,7 +104,7 @@ func addObjects(to *v1alpha1.ClusterServiceVersionSpec, objects []*unstructured.
 			switch {
 			case strings.HasSuffix(role.Name, "manager-role"):
 				manager.Rules = append(manager.Rules, role.Rules...)
-			case strings.HasSuffix(role.Name, "metrics-auth-role"):
+			case strings.HasSuffix(role.Name, "metrics-auth-role"), strings.HasSuffix(role.Name, "nodes-role"):
 				metrics.Rules = append(metrics.Rules, role.Rules...)
 			}
 		case "CustomResourceDefinition":

@@ -37,7 +37,11 @@ func TestRightsOfBundles(t *testing.T) {
 			clusterPermissions = append(clusterPermissions, permission.Rules...)
 		}
 		sameRules(t, "permissions", permissions, rulesOf(t, yamls["ClusterRole/"+name+"manager-role"]))
-		sameRules(t, "clusterPermissions", clusterPermissions, rulesOf(t, yamls["ClusterRole/"+name+"metrics-auth-role"]))
+		always := rulesOf(t, yamls["ClusterRole/"+name+"metrics-auth-role"])
+		if role := yamls["ClusterRole/"+name+"nodes-role"]; role != nil {
+			always = append(always, rulesOf(t, role)...)
+		}
+		sameRules(t, "clusterPermissions", clusterPermissions, always)
 
 		role := name + "leader-election-role"
 		bundled := map[string]*unstructured.Unstructured{}

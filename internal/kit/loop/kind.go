@@ -90,6 +90,9 @@ type Watch[T client.Object] struct {
 	Handler func(cached client.Reader) handler.EventHandler
 	// If lets through what is news.
 	If []predicate.Predicate
+	// Without, if set, says that an install may leave out the right to see the kind, and what is not done then: whether
+	// there is the right, [Reader.Sees] says.
+	Without string
 }
 
 // Event is something to report about an object: Normal, if it has no type.
@@ -123,6 +126,7 @@ func Declare[T client.Object, S any, P Planner](static Kind[T, S, P], build func
 	}
 	for _, watch := range static.Watches {
 		switch {
+		case watch.Without != "":
 		case watch.Labelled:
 			declared.Owns = append(declared.Owns, watch.Object)
 		case !slices.ContainsFunc(declared.OwnsAmong, func(o client.Object) bool { return KindOf(o) == KindOf(watch.Object) }):
@@ -165,6 +169,7 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 		owner = handler.EnqueueRequestForOwner(parts.Scheme, parts.Mapper, kind.Empty, handler.OnlyControllerOwner())
 	}
 	var optionals []*optional
+	var unlessForbidden []func(context.Context) error
 	for _, child := range kind.Children {
 		if child.Requested == nil {
 			sources = append(sources, source(child.empty(), owner))
@@ -183,7 +188,18 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 		if w.Handler != nil {
 			wakes = w.Handler(parts.Cache)
 		}
-		sources = append(sources, source(w.Object, wakes, w.If...))
+		if w.Without == "" {
+			sources = append(sources, source(w.Object, wakes, w.If...))
+			continue
+		}
+		unlessForbidden = append(unlessForbidden, func(ctx context.Context) error {
+			sees, err := parts.Sees(ctx, w.Object, w.Without)
+			if err != nil || !sees {
+				return err
+			}
+			l.sees[KindOf(w.Object)] = true
+			return parts.Watch(source(w.Object, wakes, w.If...))
+		})
 	}
 	return &run.Controller{
 		Name:       gvk.Kind + "." + gvk.Group,
@@ -193,6 +209,11 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 			for _, o := range optionals {
 				// What was requested earlier may have to be removed now.
 				if _, err := o.served(ctx); err != nil {
+					return err
+				}
+			}
+			for _, watch := range unlessForbidden {
+				if err := watch(ctx); err != nil {
 					return err
 				}
 			}
@@ -210,7 +231,7 @@ func newLoop[T client.Object, S any, P Planner](parts run.Parts, kind Kind[T, S,
 	}
 	return &loop[T, S, P]{
 		kind: kind, gvk: gvk, client: parts.Client, cache: parts.Cache,
-		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, last: map[client.ObjectKey]report{}, now: parts.Now,
+		alarms: newAlarms(parts.Now), unread: map[client.ObjectKey]int{}, sees: map[string]bool{}, last: map[client.ObjectKey]report{}, now: parts.Now,
 		executor: &executor{
 			client: parts.Client, live: parts.Live,
 			children: apply.Children{Client: parts.Client, Live: parts.Live, Manager: manager, Settled: kind.Settled, Sound: apply.NewSound()},

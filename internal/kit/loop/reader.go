@@ -20,6 +20,8 @@ type Reader struct {
 	Live client.Reader
 	// Children are those that have a name.
 	Children Children
+	// Sees are the kinds that are watched by a right which an install may leave out, where there is that right.
+	Sees map[string]bool
 	// Missing are the kinds that the object requests, and the cluster does not have.
 	Missing []string
 

@@ -47,6 +47,7 @@ type loop[T client.Object, S any, P Planner] struct {
 	executor *executor
 	alarms   *alarms
 	now      func() time.Time
+	sees     map[string]bool // optional rights, as of the start
 
 	mu     sync.Mutex
 	unread map[client.ObjectKey]int // how often reading has failed
@@ -116,7 +117,7 @@ func (l *loop[T, S, P]) step(ctx context.Context, obj T) (seen S, plan P, did *r
 	}
 	found := map[foundKey]client.Object{}
 	for range attempts {
-		reader := &Reader{Live: l.executor.live, cache: l.cache, memory: l.executor.memory, found: found}
+		reader := &Reader{Live: l.executor.live, Sees: l.sees, cache: l.cache, memory: l.executor.memory, found: found}
 		if err = l.readChildren(ctx, reader, obj); err != nil {
 			return seen, plan, nil, err
 		}

@@ -34,6 +34,9 @@ func (k Kind[T, S, P]) Rights(scheme *runtime.Scheme) (Rights, error) {
 		objects = append(objects, child.Empty)
 	}
 	for _, watch := range k.Watches {
+		if watch.Without != "" {
+			continue // a role of its own
+		}
 		objects = append(objects, watch.Object)
 	}
 	for _, object := range objects {

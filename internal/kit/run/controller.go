@@ -39,6 +39,9 @@ type Parts struct {
 	Events func(name string) recorder.EventRecorder
 	// Served lists what the API server has of a group and version; NotFound is an error.
 	Served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+	// Sees says whether there is the right to see a kind of which the install may leave it out. If there is not, it logs
+	// what is not done without.
+	Sees func(ctx context.Context, obj client.Object, without string) (bool, error)
 	// Logs reads what the containers of a pod write.
 	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error)
 	// ClusterDomain is the domain of the Kubernetes cluster, such as cluster.local; "" if it is not known.
@@ -143,6 +146,7 @@ func partsOf(mgr ctrl.Manager) (Parts, error) {
 		},
 		Events: func(name string) recorder.EventRecorder { return mgr.GetEventRecorder(name) },
 		Served: server.ServerResourcesForGroupVersionWithContext,
+		Sees:   (&lister{live: mgr.GetAPIReader(), scheme: mgr.GetScheme(), log: mgr.GetLogger().WithName("rights")}).sees,
 		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error) {
 			return clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 		},

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,11 +141,11 @@ func canShareCaches(scheme *runtime.Scheme, operators []Operator) error {
 
 // cacheOptions keeps the caches small: of the kinds that the operators own only
 // the objects that they made, unless those of others concern them, and of all other
-// objects no managed fields, which nobody reads. It names no kind that may be missing: a
+// objects no managed fields, and of Nodes no status, which nobody reads. It names no kind that may be missing: a
 // cache with options for one cannot be made.
 func cacheOptions(namespaces []string, operators []Operator) cache.Options {
 	options := cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: bare,
 		ByObject:         map[client.Object]cache.ByObject{},
 
 		DefaultWatchErrorHandler: (&rights{log: ctrl.Log.WithName("rights")}).onWatchError,
@@ -209,6 +210,14 @@ func bareUnlessWrittenBy(operators []string) toolscache.TransformFunc {
 		}
 		return object, nil
 	}
+}
+
+// bare takes the managed fields off an object, and off a Node its status, which is most of it.
+func bare(object any) (any, error) {
+	if node, is := object.(*corev1.Node); is {
+		node.Status = corev1.NodeStatus{}
+	}
+	return cache.TransformStripManagedFields()(object)
 }
 
 // lockName is the same for all replicas that run the same operators.

@@ -7,7 +7,11 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"example.com/fairlead/internal/kit/metrics"
 )
@@ -49,4 +53,26 @@ func (r *rights) onWatchError(ctx context.Context, reflector *toolscache.Reflect
 		r.log.Error(err, "the manager may not see what it is to work for: give its service account the right, "+
 			"or say in WATCH_NAMESPACE or --namespace which namespaces its Roles are in")
 	}
+}
+
+// lister finds out about rights that an install may leave out.
+type lister struct {
+	live   client.Reader
+	scheme *runtime.Scheme
+	log    logr.Logger
+}
+
+// sees says whether objects of a kind can be listed. It is asked once: who gives the right later restarts the manager.
+func (l *lister) sees(ctx context.Context, obj client.Object, without string) (bool, error) {
+	gvk, err := apiutil.GVKForObject(obj, l.scheme)
+	if err != nil {
+		return false, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err = l.live.List(ctx, list, client.Limit(1)); apierrors.IsForbidden(err) {
+		l.log.Info("the manager works without a right that an install may leave out: "+without, "right", err.Error())
+		return false, nil
+	}
+	return err == nil, err
 }

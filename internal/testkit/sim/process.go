@@ -101,6 +101,7 @@ func (w *World) start() {
 		},
 		Events: func(string) recorder.EventRecorder { return events{process: p} },
 		Served: p.served,
+		Sees:   func(context.Context, client.Object, string) (bool, error) { return w.SeesNodes, nil },
 		Logs:   p.logs,
 		Now:    w.Now,
 	}

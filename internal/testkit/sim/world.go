@@ -99,6 +99,8 @@ type World struct {
 	// Context, if set, adds to the context of the operators: what tells those who stand in for
 	// some server outside which world a request is of.
 	Context func(context.Context) context.Context
+	// SeesNodes says that the operators have the right to see Nodes and PersistentVolumes.
+	SeesNodes bool
 	// Logs are what the containers of a pod have written, by its name.
 	Logs map[string]string
 	// Writes are those of the operators so far.

@@ -30,6 +30,9 @@ const (
 	StoppedFor = prefix + "stopped-for"
 )
 
+// Replace is set by users on the pod of a member: true has the member replaced, by one that is there before.
+const Replace = prefix + "replace"
+
 // Those of an EtcdCluster's volumes.
 const (
 	// ClusterUID has the UID of the EtcdCluster that a volume was made for.

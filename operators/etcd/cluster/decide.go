@@ -101,7 +101,7 @@ func children(ec *v1beta2.EtcdCluster, v *view.View) []loop.Write {
 	writes := []loop.Write{loop.Apply{Object: v.Peers, Want: objects.PeerService(ec)}, loop.Apply{Object: v.Clients, Want: objects.ClientService(ec)}}
 	switch b := v.Budget(); {
 	case objects.HasBudget(ec):
-		writes = append(writes, loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, v.Budgeted(ec))})
+		writes = append(writes, loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, v.LeastAvailable(ec))})
 	case objects.IsOwned(ec, b) && !objects.IsEnding(b):
 		writes = append(writes, step.Removed(b, loop.NotRequested))
 	}

@@ -58,10 +58,10 @@
 //	membership.RemoveLost      remove a member whose data is lost, if the rest has quorum
 //	rollout.DisarmOld          end the alarm of one that was removed: nobody can write until then
 //	rollout.Authenticate       turn authentication on, if that is requested
-//	membership.RemoveSurplus   remove one if there are too many: one that is down first, the leader never, it hands
-//	                           over before
-//	membership.AddMissing      add one if there are too few, as a learner, when all members are there, and no downgrade
-//	                           is enabled: nobody can join until then
+//	membership.RemoveSurplus   remove one if there are too many: one that is leaving, or that is down; the leader never,
+//	                           it hands over before
+//	membership.AddMissing      add one if there are too few, or one is leaving, as a learner, when all members are there,
+//	                           and no downgrade is enabled: nobody can join until then
 //	rollout.RollOut            change versions and pods one at a time, the leader last
 //	rollout.KeepUp             free space in files, one at a time, the leader last
 //
@@ -82,6 +82,15 @@
 // Of what members do there is no event. What is under way is looked at again in a moment, and the longer
 // the same is waited for, the later: after an eighth of that time, and at most as seldom as a cluster at rest
 // (wake.go). So one that cannot be scheduled, or has no quorum for a night, costs little.
+//
+// # Members that leave their nodes
+//
+// Where members cannot take their data to another node, as they have no volume, or one of that node only, one whose node
+// is cordoned is leaving; so is one whose pod has the annotation for that. There is to be one member more then: it is
+// added as any that is missing, the scheduler finds it another node, and when it votes, and all others serve, the one that
+// is leaving is removed as any surplus. Meanwhile, and before, the PodDisruptionBudget lets nobody go: kubectl drain
+// waits until the operator has deleted the pod. If the node is uncordoned before, the new one is the surplus. It takes
+// the right to see Nodes and PersistentVolumes (observenodes.go); what is leaving is in leaving.go of package view.
 //
 // # Changes in the pod
 //

@@ -74,6 +74,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 			Value:  func(changed client.Object) string { return changed.(*v1beta2.EtcdRestore).Spec.EtcdCluster.Name },
 			Values: func(ec *v1beta2.EtcdCluster) []string { return []string{ec.Name} },
 		},
+		nodeWatch, volumeWatch,
 	},
 	Writes: []string{
 		"apply Service", "apply PodDisruptionBudget", "apply Secret",

@@ -55,6 +55,9 @@ func (c routed) Send(ctx context.Context, r members.Request) error {
 	if r.What == members.Add || r.What == members.Remove {
 		requireOne(ctx, r.ID)
 	}
+	if n := ctx.Value(nodesKey{}).(*modelNodes); r.What == members.Remove {
+		n.world.Fail(n.keepsVoters(r.ID))
+	}
 	err := c.to(ctx).Send(ctx, r)
 	if is, ok := errors.AsType[model.PendingError](err); ok {
 		err = await(ctx, is, r.Patience)

@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
@@ -64,7 +66,7 @@ var tags = []string{"3.5.35", "3.6.15", "3.6.16", "3.7.3"}
 
 func newModelNodes(w *sim.World, r *testkit.Run) *modelNodes {
 	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}, backups: map[string]*model.Snapshot{}, led: map[string]bool{}}
-	r.Own = n
+	r.Own, w.SeesNodes = n, true
 	w.Context = func(ctx context.Context) context.Context { return context.WithValue(ctx, nodesKey{}, n) }
 	return n
 }
@@ -164,6 +166,10 @@ func (n *modelNodes) bind(pod *corev1.Pod) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
 	}
+	node := n.nodeFor()
+	if node == "" {
+		return false
+	}
 	p := &modelPod{name: pod.Name, image: objects.ImageOfContainer(pod)}
 	if volume := pod.Spec.Volumes[0].PersistentVolumeClaim; volume != nil {
 		claim, isThere := sim.Find[*corev1.PersistentVolumeClaim](n.world.Server, types.NamespacedName{Namespace: pod.Namespace, Name: volume.ClaimName})
@@ -180,8 +186,45 @@ func (n *modelNodes) bind(pod *corev1.Pod) bool {
 	n.ips++
 	p.ip = fmt.Sprintf("10.%d.%d.%d", n.ips>>16, n.ips>>8&255, n.ips&255)
 	n.pods[pod.UID] = p
-	n.world.Fail(n.world.Server.Bind(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, "pretend", "scheduler"))
+	n.world.Fail(n.world.Server.Bind(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, node, "scheduler"))
 	return true
+}
+
+// nodeFor is the node that has the fewest pods of those that take more: "pretend", if the story has none at all.
+func (n *modelNodes) nodeFor() string {
+	pods, all := map[string]int{}, false
+	sim.Each(n.world.Server, func(pod *corev1.Pod) { pods[pod.Spec.NodeName]++ })
+	best := ""
+	sim.Each(n.world.Server, func(node *corev1.Node) {
+		all = true
+		if !node.Spec.Unschedulable && (best == "" || pods[node.Name] < pods[best]) {
+			best = node.Name
+		}
+	})
+	if !all {
+		return "pretend"
+	}
+	return best
+}
+
+// keepsVoters returns an error if a member is to be removed without another one in its place, although nothing but its node
+// is to go. In stories with nodes, nothing is lost.
+func (n *modelNodes) keepsVoters(removed members.ID) error {
+	hasNodes, size := false, 0
+	sim.Each(n.world.Server, func(*corev1.Node) { hasNodes = true })
+	sim.Each(n.world.Server, func(ec *v1beta2.EtcdCluster) { size = int(ec.Spec.Size) })
+	for _, leading := range n.model.Leading() {
+		voters := 0
+		for _, m := range leading.Members() {
+			if !m.IsLearner && m.ID != removed {
+				voters++
+			}
+		}
+		if hasNodes && voters < size {
+			return fmt.Errorf("the operator removes member %s, and leaves %d voters of %d", removed, voters, size)
+		}
+	}
+	return nil
 }
 
 // start starts the container.

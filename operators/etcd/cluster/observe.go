@@ -60,7 +60,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 	if err := observeMembers(ctx, r, ec, &seen); err != nil {
 		return seen, err
 	}
-	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *view.Observation) error{observeRestores, observeBudgets, observeSeed} {
+	for _, observe := range []func(context.Context, *loop.Reader, *v1beta2.EtcdCluster, *view.Observation) error{observeRestores, observeBudgets, observeSeed, observeNodes} {
 		if err := observe(ctx, r, ec, &seen); err != nil {
 			return seen, err
 		}

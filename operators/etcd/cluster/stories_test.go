@@ -55,6 +55,8 @@ type tale struct {
 	spec    []ecOption
 	steps   []testkit.Step
 	settled func(ctx context.Context, r *testkit.Run) error
+	// nodes is how many there are; 0 for one that nobody sees.
+	nodes int
 	// lossy is a story in which the user accepts that writes are lost.
 	lossy bool
 	// accepts is one in which the user answers each loss of quorum.
@@ -133,6 +135,15 @@ func tales() []tale {
 		{name: "file-bloated", spec: []ecOption{withQuota("8589934592")}, steps: []testkit.Step{
 			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
 		}, settled: smallAgain},
+		{name: "node-cordoned", nodes: 4, steps: []testkit.Step{{Name: "cordons a node", When: ready, Do: cordon(0, true)}}, settled: moved},
+		{name: "nodes-cordoned", nodes: 6, steps: []testkit.Step{
+			{Name: "cordons a node", When: ready, Do: cordon(0, true)}, {Name: "cordons another", Do: cordon(1, true)}, {Name: "and another", Do: cordon(2, true)},
+		}, settled: moved},
+		{name: "node-uncordoned", nodes: 4, steps: []testkit.Step{
+			{Name: "cordons a node", When: ready, Do: cordon(0, true)}, {Name: "uncordons it", Do: cordon(0, false)},
+		}},
+		{name: "one-member-cordoned", nodes: 2, spec: []ecOption{size(1)}, steps: []testkit.Step{{Name: "cordons its node", When: ready, Do: cordon(0, true)}}, settled: moved},
+		{name: "replaced-by-hand", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "annotates a pod", When: ready, Do: replaceByHand}}, settled: replacedByHand},
 		{name: "removed-by-hand", steps: []testkit.Step{{Name: "removes a member by hand", When: steady, Do: removeByHand}}},
 		{name: "added-by-hand", steps: []testkit.Step{{Name: "adds a member by hand", When: steady, Do: addByHand}}},
 		{name: "status-emptied", steps: []testkit.Step{{Name: "empties status", When: ready, Do: emptyStatus}, whenReady(`{"size":4}`)}},
@@ -189,9 +200,16 @@ func (t tale) scenario() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     t.name,
 		OwnNodes: true,
-		Arrange:  func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r, t.spec...)) },
-		Steps:    t.steps,
-		Settled:  settled,
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			for i := range t.nodes {
+				if err := r.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}); err != nil {
+					return err
+				}
+			}
+			return r.Client.Create(ctx, story(r, t.spec...))
+		},
+		Steps:   t.steps,
+		Settled: settled,
 		Check: func(_ context.Context, r *testkit.Run) error {
 			if t.lossy {
 				return nil

@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
@@ -310,4 +311,46 @@ func needsPassword(ctx context.Context, r *testkit.Run) error {
 		return err
 	}
 	return c.LogIn(ctx, at)
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// cordon has a node take no more pods, or take some again.
+func cordon(i int, is bool) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
+		return r.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)))
+	}
+}
+
+// moved is nil when the cluster is as its spec requests, with no pod on a node that is cordoned.
+func moved(ctx context.Context, r *testkit.Run) error {
+	var all corev1.NodeList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return err
+	}
+	pods, err := podsOf(ctx, r)
+	for _, node := range all.Items {
+		for _, pod := range pods {
+			if node.Spec.Unschedulable && pod.Spec.NodeName == node.Name {
+				err = errors.Join(err, fmt.Errorf("%s is on %s", pod.Name, node.Name))
+			}
+		}
+	}
+	return errors.Join(err, ready(ctx, r))
+}
+
+// replaceByHand wants a member replaced.
+func replaceByHand(ctx context.Context, r *testkit.Run) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: aMember(r)}}
+	return r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotation.Replace+`":"true"}}}`)))
+}
+
+// replacedByHand is nil when the cluster is as its spec requests, with a member that was not one of the first.
+func replacedByHand(ctx context.Context, r *testkit.Run) error {
+	ec, err := currently(ctx, r)
+	if err == nil && ec.Status.MemberNamesUsed < 4 {
+		err = errors.New("no member was replaced")
+	}
+	return errors.Join(err, ready(ctx, r))
 }

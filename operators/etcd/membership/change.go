@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/restoring"
 	"example.com/fairlead/operators/etcd/rollout"
-	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -127,13 +127,13 @@ func SettleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if m == nil {
 		return s
 	}
-	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.PodName)
+	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("member %s is being added", m.PodName)+inPlaceOf(ec, v)
 	s.Soon()
 	switch {
 	case m.IsLost():
-		s.Request = removal(ec, v, m, "its data is lost")
-	case len(v.Members) > int(ec.Spec.Size):
-		s.Request = removal(ec, v, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+		remove(ec, v, &s, m, "its data is lost")
+	case len(v.Members) > v.Requested(ec):
+		remove(ec, v, &s, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.IsStarted() && v.Downgrading() != "":
 		s.Request = rollout.Downgrade(ec, v, "") // until then it cannot join: see mayBeSent
 	case m.IsLearner && m.Follows:
@@ -154,25 +154,29 @@ func RemoveLost(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	s.Activity, s.Doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.PodName)
 	s.Soon()
 	if v.SurvivesWithout(m, true) {
-		s.Request = removal(ec, v, m, "its data is lost")
+		remove(ec, v, &s, m, "its data is lost")
 	}
 	return s.Last()
 }
 
-// removal is the request to remove a member from the cluster, or what comes before; nil if it cannot be made now. Its
-// pod and its volume are deleted once the cluster does not have it any more.
-func removal(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, why string) *session.Request {
+// remove requests to remove a member from the cluster, or what comes before. Its pod and its volume are deleted once the
+// cluster does not have it any more. If it is the one that was added last, that is over before: nobody may add it again,
+// with a pod that has started.
+func remove(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member, why string) {
 	switch {
 	case !v.IsCurrent:
-		return nil
+	case m.PodName == ec.Status.MemberBeingAdded:
+		s.Remember(ec).MemberBeingAdded = ""
+		s.Claim = "member"
 	case m.ID == v.Leader:
-		return step.HandOver(ec, v)
+		s.Request = step.HandOver(ec, v)
+	default:
+		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.PodName, why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
 	}
-	return step.AskedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.PodName, why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
 }
 
-// RemoveSurplus removes a member if there are more than the spec requests: the one that is
-// missed least.
+// RemoveSurplus removes a member if there are more than the spec requests: one that is leaving, or the
+// one that is missed least.
 func RemoveSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	ours := v.Count(func(m *view.Member) bool { return !m.IsForeign() })
 	if ours <= int(ec.Spec.Size) {
@@ -180,23 +184,45 @@ func RemoveSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	}
 	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
 	s.Soon()
-	victim := v.Find(func(m *view.Member) bool { return !m.IsForeign() && !m.Follows })
-	for i := len(v.Members) - 1; i >= 0 && victim == nil; i-- {
-		if m := v.Members[i]; !m.IsForeign() && m.ID != v.Leader {
-			victim = m
-		}
-	}
-	if victim != nil && v.SurvivesWithout(victim, true) {
-		s.Request = removal(ec, v, victim, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
+	if victim := surplus(ec, v, ours); victim != nil && v.SurvivesWithout(victim, true) {
+		remove(ec, v, &s, victim, cmp.Or(victim.Leaving, fmt.Sprintf("spec.size is %d", ec.Spec.Size)))
 	}
 	return s.Last()
 }
 
-// AddMissing adds a member if there are fewer than the spec requests: as a learner, which does
+// surplus is the member that is removed if there are too many; nil if none can be now. The one that is leaving goes when
+// all others serve, the one in its place among them.
+func surplus(ec *v1beta2.EtcdCluster, v *view.View, ours int) *view.Member {
+	leaving, down := v.NextToLeave(ec), v.Find(func(m *view.Member) bool { return !m.IsForeign() && !m.Follows })
+	switch {
+	case leaving != nil && down != nil && down != leaving && ours == v.Requested(ec):
+		return nil
+	case leaving != nil && (down == nil || down == leaving):
+		return leaving
+	case down != nil:
+		return down
+	}
+	for _, m := range slices.Backward(v.Members) {
+		if !m.IsForeign() && m.ID != v.Leader {
+			return m
+		}
+	}
+	return nil
+}
+
+// inPlaceOf says for which member another one is added, if for any.
+func inPlaceOf(ec *v1beta2.EtcdCluster, v *view.View) string {
+	if m := v.NextToLeave(ec); m != nil {
+		return fmt.Sprintf(" in place of member %s: %s", m.PodName, m.Leaving)
+	}
+	return ""
+}
+
+// AddMissing adds a member if there are fewer than the spec requests, or one is leaving: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
 func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	adding, ours := ec.Status.MemberBeingAdded, v.Count(func(m *view.Member) bool { return !m.IsForeign() })
-	isMissing := ours < int(ec.Spec.Size)
+	isMissing := ours < v.Requested(ec)
 	if adding != "" && (!isMissing || v.IsCurrent && v.Of(adding).IsMember) {
 		adding, s.Remember(ec).MemberBeingAdded = "", "" // done
 	}
@@ -204,6 +230,9 @@ func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		return s
 	}
 	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members are to become %d", ours, ec.Spec.Size)
+	if ours == int(ec.Spec.Size) {
+		s.Doing = "a member is to be added" + inPlaceOf(ec, v)
+	}
 	s.Soon()
 	switch {
 	case !v.IsWhole() || !v.IsCurrent:
@@ -215,7 +244,7 @@ func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	case v.Downgrading() != "":
 		s.Request = rollout.Downgrade(ec, v, "") // it could not join: see mayBeSent
 	default:
-		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s added", adding), members.Request{
+		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s added", adding)+inPlaceOf(ec, v), members.Request{
 			What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, adding)}, Learner: v.Lowest().HasLearners(), Listed: v.IDs(),
 			NoDowngrade: v.Leading() != nil && v.Leading().Version.Minor() < 6, // before, it does not say whether one is enabled
 		})

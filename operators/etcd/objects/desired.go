@@ -76,24 +76,24 @@ func HasBudget(ec *v1beta2.EtcdCluster) bool {
 	return d == nil || d.Enabled == nil || *d.Enabled
 }
 
-// DisruptionBudget says how many members a drain may take at a time, see [evictable]. A member
-// that is not ready may be evicted only while enough others are: without a quorum none of them is
-// ready, and without volumes each of them may have the last copy of the data.
-func DisruptionBudget(ec *v1beta2.EtcdCluster, voters int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+// DisruptionBudget says how many members a drain has to leave. A member that is not ready may be
+// evicted only while enough others are: without a quorum none of them is ready, and without volumes
+// each of them may have the last copy of the data.
+func DisruptionBudget(ec *v1beta2.EtcdCluster, leastAvailable int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(ec.Name, ec.Namespace).
 		WithLabels(CommonLabels(ec)).
 		WithOwnerReferences(OwnedBy(ec)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMinAvailable(intstr.FromInt(voters - evictable(ec, voters))).
+			WithMinAvailable(intstr.FromInt(leastAvailable)).
 			WithUnhealthyPodEvictionPolicy(policyv1.IfHealthyBudget).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(ec))))
 }
 
-// evictable is how many members may be away at a time. With volumes it is as many as leave a
+// Evictable is how many members may be away at a time. With volumes it is as many as leave a
 // quorum, and one of a cluster of one or two, which does not serve until the member is back with
 // its data. Without volumes a member that is evicted is lost and has to be replaced, so it is one,
 // and none of a cluster of one or two: that blocks a drain until somebody decides.
-func evictable(ec *v1beta2.EtcdCluster, voters int) int {
+func Evictable(ec *v1beta2.EtcdCluster, voters int) int {
 	spare := voters - Majority(voters)
 	if HasVolumes(ec) {
 		return max(spare, min(voters, 1))

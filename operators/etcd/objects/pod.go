@@ -69,6 +69,7 @@ func annotations(ec *v1beta2.EtcdCluster, version string, s Start, certs Certifi
 	all := map[string]string{}
 	if ec.Spec.Pod != nil {
 		maps.Copy(all, ec.Spec.Pod.Annotations)
+		delete(all, annotation.Replace) // it is about one pod
 	}
 	all[annotation.Version], all[annotation.Template] = version, TemplateHash(ec)
 	all[annotation.Image] = ImageOf(ec, version)

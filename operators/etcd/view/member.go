@@ -49,6 +49,8 @@ type Member struct {
 	NeedsRestart bool
 	// Version is that of its etcd: what it says or, while it does not answer, said last.
 	Version versions.Version
+	// Leaving is why another member is to take its place; empty if none is.
+	Leaving string
 	// Alarms are the types of those that are raised for it.
 	Alarms []string
 	// PodProblem is what keeps its pod from running, and problem what keeps it from serving.

@@ -30,6 +30,10 @@ type Observation struct {
 	// that is under way.
 	Pods   map[string]*corev1.Pod
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// IsFixed says that members cannot take their data to another node, and that nodes can be seen. Cordoned are then
+	// the nodes of pods that take no more.
+	IsFixed  bool
+	Cordoned map[string]bool
 	// Budgets are PodDisruptionBudgets of others that select pods, too.
 	Budgets []string
 	// Unmarked are pods and claims that have lost the label by which the cache shows them, or their owner

@@ -57,7 +57,7 @@ func Of(ec *v1beta2.EtcdCluster, seen Observation) View {
 		}
 	}
 	for _, m := range v.Members {
-		m.IsMember, m.Alarms = true, v.alarmsOf(m)
+		m.IsMember, m.Alarms, m.Leaving = true, v.alarmsOf(m), v.whyLeaving(m)
 	}
 	if r := ec.Status.Restoring; r != nil && r.Phase != v1beta2.RestoreCompleting {
 		v.Seed = v.join(ec, seen, members.Member{}, r.Seed)

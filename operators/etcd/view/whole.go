@@ -82,12 +82,3 @@ func (v *View) VersionFor(ec *v1beta2.EtcdCluster, m *Member) versions.Version {
 	}
 	return v.Wanted
 }
-
-// Budgeted is the number of voters of which evictions have to leave a majority. A learner counts as
-// available for Kubernetes, and is no voter: while there is one, nobody may be evicted.
-func (v *View) Budgeted(ec *v1beta2.EtcdCluster) int {
-	if all := len(v.Members); v.voters() < all {
-		return 2*all - 1
-	}
-	return max(v.voters(), int(ec.Spec.Size))
-}

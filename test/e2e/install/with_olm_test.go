@@ -209,6 +209,11 @@ func (m mode) olmAdds(t *testing.T, operator string) rights {
 			adds[right{"*", verb, "", "namespaces", ""}] = true
 		}
 	}
+	for one := range rightsIn(t, operator, []string{"*"}) { // what is in no namespace, whatever is watched
+		if one.resource == "nodes" || one.resource == "persistentvolumes" {
+			adds[one] = true
+		}
+	}
 	if m.name == "SingleNamespace" || m.name == "MultiNamespace" { // the operator's own namespace, as if it were watched
 		maps.Copy(adds, rightsIn(t, operator, []string{own}))
 	}

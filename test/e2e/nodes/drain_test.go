@@ -84,10 +84,13 @@ func checked(t testing.TB, l *load.Running) load.Report {
 }
 
 // TestDrain drains every node in turn, under load.
-func TestDrain(t *testing.T) { drainAll(t, objects, 2) }
+func TestDrain(t *testing.T) { drainAll(t, objects) }
 
 // TestDrainWithVolumes is the same with members whose volumes any node can mount.
-func TestDrainWithVolumes(t *testing.T) { drainAll(t, withVolumes("shared"), 3) }
+func TestDrainWithVolumes(t *testing.T) { drainAll(t, withVolumes("shared")) }
+
+// TestDrainWithLocalVolumes is the same with members whose volumes only their nodes have.
+func TestDrainWithLocalVolumes(t *testing.T) { drainAll(t, withVolumes("standard")) }
 
 // withVolumes are the objects with a volume of a class for each member.
 func withVolumes(class string) string {
@@ -95,8 +98,8 @@ func withVolumes(class string) string {
 		", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}", 1)
 }
 
-// drainAll drains every node in turn, and there are never fewer voting members than that.
-func drainAll(t *testing.T, objects string, leastVoters int) {
+// drainAll drains every node in turn, and there are never fewer voting members than three.
+func drainAll(t *testing.T, objects string) {
 	nodes := threeNodes(t)
 	managerTo(t, nodes)
 	namespace := e2e.NewNamespace(t)
@@ -118,8 +121,8 @@ func drainAll(t *testing.T, objects string, leastVoters int) {
 	}
 	voters, serving := fewest()
 	t.Logf("there were at least %d voting members, and at least %d ready pods", voters, serving)
-	if voters < leastVoters || serving < 2 {
-		t.Errorf("want at least %d voting members, and 2 ready pods", leastVoters)
+	if voters < 3 || serving < 2 {
+		t.Error("want at least 3 voting members, and 2 ready pods")
 	}
 	report := checked(t, writes)
 	for _, w := range windows {

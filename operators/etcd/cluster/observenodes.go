@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
+)
+
+// This file is about nodes that take no more pods, and volumes that cannot leave theirs. The right to see them is in a
+// role of its own, which an install may leave out: config/rbac/nodes.yaml.
+
+// withoutNodes is what is not done without that right.
+const withoutNodes = "no member of etcd is replaced before a drain takes it, see docs/etcd.md"
+
+// nodeWatch wakes the clusters with a pod on a node that was cordoned or uncordoned. Nodes change every few minutes otherwise.
+var nodeWatch = loop.Watch[*v1beta2.EtcdCluster]{
+	Object: &corev1.Node{}, Without: withoutNodes,
+	If: []predicate.Predicate{predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return isCordoned(e.ObjectOld) != isCordoned(e.ObjectNew) },
+	}},
+	Handler: func(cached client.Reader) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) (woken []reconcile.Request) {
+			var all corev1.PodList
+			if cached.List(ctx, &all, client.HasLabels{objects.ClusterLabel}) != nil {
+				return nil // the cache is being filled: all are looked at anyway
+			}
+			for _, pod := range all.Items {
+				if pod.Spec.NodeName == node.GetName() {
+					woken = append(woken, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[objects.ClusterLabel]}})
+				}
+			}
+			return woken
+		})
+	},
+}
+
+// volumeWatch wakes nothing: claims do.
+var volumeWatch = loop.Watch[*v1beta2.EtcdCluster]{
+	Object: &corev1.PersistentVolume{}, Without: withoutNodes,
+	If:      []predicate.Predicate{predicate.NewPredicateFuncs(func(client.Object) bool { return false })},
+	Handler: func(client.Reader) handler.EventHandler { return handler.Funcs{} },
+}
+
+func isCordoned(obj client.Object) bool {
+	node, is := obj.(*corev1.Node)
+	return is && node.Spec.Unschedulable
+}
+
+// observeNodes finds out whether members cannot take their data to other nodes, and which of them are to leave theirs.
+func observeNodes(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) (err error) {
+	if !r.Sees[loop.KindOf(nodeWatch.Object)] || !r.Sees[loop.KindOf(volumeWatch.Object)] {
+		return nil
+	}
+	seen.IsFixed = !objects.HasVolumes(ec)
+	for _, claim := range seen.Claims {
+		volume := &corev1.PersistentVolume{}
+		if seen.IsFixed || claim.Spec.VolumeName == "" {
+			continue
+		}
+		if err := r.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		seen.IsFixed = isOfOneNode(volume)
+	}
+	seen.Cordoned = map[string]bool{}
+	for _, pod := range seen.Pods {
+		node := &corev1.Node{}
+		if !seen.IsFixed || pod.Spec.NodeName == "" {
+			continue
+		}
+		if err := r.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		seen.Cordoned[pod.Spec.NodeName] = node.Spec.Unschedulable
+	}
+	return nil
+}
+
+// isOfOneNode says whether a volume names the one node that has it: by its host name, or as drivers of local disks do, by
+// labels such as topology.topolvm.io/node.
+func isOfOneNode(volume *corev1.PersistentVolume) bool {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return false
+	}
+	terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms
+	if len(terms) != 1 {
+		return false
+	}
+	for _, is := range terms[0].MatchExpressions {
+		label := path.Base(is.Key)
+		if is.Operator == corev1.NodeSelectorOpIn && len(is.Values) == 1 && (label == "hostname" || label == "node" || label == "nodename") {
+			return true
+		}
+	}
+	return false
+}
