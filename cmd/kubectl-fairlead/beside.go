@@ -21,6 +21,7 @@ import (
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // beside is what there is to know of an object beside its status: other objects say it, and the servers
@@ -150,7 +151,11 @@ func certificateSecrets(o *etcdv1beta2.EtcdCluster) []string {
 	case tls == nil:
 		return nil
 	case tls.Generated != nil:
-		return []string{o.Name + "-server-tls", o.Name + "-peer-tls", o.Name + "-client-tls", o.Name + "-ca-tls"}
+		names := []string{o.Name + "-server-tls", o.Name + "-peer-tls", o.Name + "-client-tls", o.Name + "-ca-tls"}
+		if o.Spec.Auth != nil {
+			names = append(names, objects.ClientSecret(o))
+		}
+		return names
 	case tls.Static != nil:
 		var names []string
 		if m := tls.Static.Member; m != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +56,7 @@ type generator struct {
 	newest *x509.Certificate
 }
 
-// generate returns the data of the Secrets for peers, servers and clients, or what has to be
+// generate returns the data of the Secrets of objects.SecretsOf, or what has to be
 // written before.
 func (g *generator) generate() (data []map[string][]byte, stale []objects.StaleSecret, err error) {
 	ca, err := g.read(objects.CASecret(g.ec))
@@ -85,7 +84,7 @@ func (g *generator) generate() (data []map[string][]byte, stale []objects.StaleS
 		if err != nil {
 			return nil, nil, err
 		}
-		wanted, err := g.leaf(u.Role, secret.Data, signer, bundle)
+		wanted, err := g.leaf(u.Role, u.CommonName, secret.Data, signer, bundle)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -130,7 +129,7 @@ func (g *generator) authority(has map[string][]byte) (map[string][]byte, error) 
 }
 
 // leaf is the data of a Secret with a certificate as it is to be.
-func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPair, bundle []byte) (map[string][]byte, error) {
+func (g *generator) leaf(role pki.Role, commonName string, has map[string][]byte, signer pki.KeyPair, bundle []byte) (map[string][]byte, error) {
 	validFor := defaultValidFor
 	if d := g.ec.Spec.TLS.Generated.ValidFor; d != nil {
 		validFor = d.Duration
@@ -143,7 +142,8 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 			return nil, err
 		}
 		renewal := pki.RenewAt(checked.Cert)
-		if !mayBeSigned || g.now.Before(renewal) && signer.Signed(checked.Cert) {
+		isNamed := role.Files != pki.Client.Files || checked.Cert.Subject.CommonName == commonName
+		if !mayBeSigned || g.now.Before(renewal) && signer.Signed(checked.Cert) && isNamed {
 			g.look(renewal)
 			return wanted, nil
 		}
@@ -152,9 +152,9 @@ func (g *generator) leaf(role pki.Role, has map[string][]byte, signer pki.KeyPai
 	if g.ec.Spec.Pod != nil && g.ec.Spec.Pod.ClusterDomain != "" {
 		domain = g.ec.Spec.Pod.ClusterDomain
 	}
-	commonName, dnsNames := g.ec.Name+"-"+strings.TrimSuffix(role.Files.Cert, ".crt"), pki.Names(role, g.ec.Name, g.ec.Namespace, domain)
+	dnsNames := pki.Names(role, g.ec.Name, g.ec.Namespace, domain)
 	if role.Files == pki.Client.Files {
-		commonName, dnsNames = "root", nil // the user that etcd has with authentication on
+		dnsNames = nil
 	}
 	made, err := signer.Issue(g.random, role, commonName, dnsNames, g.now, validFor)
 	wanted[role.Files.Cert], wanted[role.Files.Key] = made.Cert, made.Key

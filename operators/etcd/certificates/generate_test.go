@@ -150,6 +150,36 @@ func TestGeneratedCA(t *testing.T) {
 	}
 }
 
+// TestGeneratedUsers: with authentication on, the operator is root by a Secret of its own, and users' clients are not. Their
+// certificate is another one only when all members trust who signs it.
+func TestGeneratedUsers(t *testing.T) {
+	v := newVault(t)
+	v.at(midday)
+	name := func(secret string) string {
+		t.Helper()
+		cert, err := pki.Parse(v.secrets[secret].Data["etcd-client.crt"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Subject.CommonName
+	}
+	if was := name("example-client-tls"); was != "root" || v.secrets["example-operator-tls"] != nil {
+		t.Errorf("without authentication, clients are %q", was)
+	}
+	v.trusted, v.ec.Spec.Auth = v.ca(corev1.TLSCertKey), &v1beta2.AuthPolicy{RootSecret: "root"}
+	before := v.writes
+	v.at(midday.Add(time.Minute))
+	if clients, operator := name("example-client-tls"), name("example-operator-tls"); clients != "example-client" || operator != "root" || v.writes != before+2 {
+		t.Errorf("with authentication, clients are %q, and the operator %q; %d Secrets were written", clients, operator, v.writes-before)
+	}
+	if got := objects.ClientSecret(v.ec); got != "example-operator-tls" {
+		t.Errorf("backups are made with %s", got)
+	}
+	if v.at(midday.Add(time.Hour)); v.writes != before+2 {
+		t.Error("certificates are made again and again")
+	}
+}
+
 // TestGeneratedCALost: without the Secret of the CA another CA is made, and signs when all members
 // trust it, also if it is valid for less long than the one before.
 func TestGeneratedCALost(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/pki"
 )
 
@@ -90,18 +91,33 @@ type use struct {
 	Name string
 	// Field is the one of the spec that names it; empty for a generated one.
 	Field string
+	// CommonName is the user that etcd takes a client for who gives no password. For a generated one.
+	CommonName string
 }
 
-// SecretsOf are the Secrets of a cluster with TLS: of the peers, the servers and the operator.
+// operators is where in [SecretsOf] the operator's Secret is.
+const operators = 2
+
+// SecretsOf are the Secrets of a cluster with TLS: of the peers, the servers and the operator, and where authentication
+// is on and the operator's is generated, of users' clients. These must not be root then; until then they have the operator's.
 func SecretsOf(ec *v1beta2.EtcdCluster) []use {
 	if s := ec.Spec.TLS.Static; s != nil {
 		return []use{
-			{pki.Peer, s.Member.PeerSecret, "spec.TLS.static.member.peerSecret"},
-			{pki.Server, s.Member.ServerSecret, "spec.TLS.static.member.serverSecret"},
-			{pki.Client, s.OperatorSecret, "spec.TLS.static.operatorSecret"},
+			{Role: pki.Peer, Name: s.Member.PeerSecret, Field: "spec.TLS.static.member.peerSecret"},
+			{Role: pki.Server, Name: s.Member.ServerSecret, Field: "spec.TLS.static.member.serverSecret"},
+			{Role: pki.Client, Name: s.OperatorSecret, Field: "spec.TLS.static.operatorSecret"},
 		}
 	}
-	return []use{{pki.Peer, ec.Name + "-peer-tls", ""}, {pki.Server, ec.Name + "-server-tls", ""}, {pki.Client, ec.Name + "-client-tls", ""}}
+	all := []use{
+		{Role: pki.Peer, Name: ec.Name + "-peer-tls", CommonName: ec.Name + "-peer"},
+		{Role: pki.Server, Name: ec.Name + "-server-tls", CommonName: ec.Name + "-server"},
+		{Role: pki.Client, Name: ec.Name + "-client-tls", CommonName: members.Root},
+	}
+	if ec.Spec.Auth != nil {
+		all[operators].Name = ec.Name + "-operator-tls"
+		all = append(all, use{Role: pki.Client, Name: ec.Name + "-client-tls", CommonName: ec.Name + "-client"})
+	}
+	return all
 }
 
 // SecretNames are the Secrets whose change is news for an EtcdCluster.
@@ -124,11 +140,10 @@ func SecretNames(ec *v1beta2.EtcdCluster) (all []string) {
 // CASecret is the name of the Secret with the CA of generated certificates.
 func CASecret(ec *v1beta2.EtcdCluster) string { return ec.Name + "-ca-tls" }
 
-// ClientSecret is the name of the Secret with a client's certificate; empty without TLS.
+// ClientSecret is the name of the Secret with the operator's certificate; empty without TLS.
 func ClientSecret(ec *v1beta2.EtcdCluster) string {
 	if ec.Spec.TLS == nil {
 		return ""
 	}
-	uses := SecretsOf(ec)
-	return uses[len(uses)-1].Name // the operator's own
+	return SecretsOf(ec)[operators].Name
 }
