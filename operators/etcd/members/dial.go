@@ -34,7 +34,7 @@ type client struct {
 	now func() time.Time
 
 	mu          sync.Mutex
-	login       login
+	token       string // by which members know the user
 	isClosed    bool
 	connections map[Endpoint]*connection
 }

@@ -420,7 +420,10 @@ func joinsAsLearner(t *testing.T, c members.Client, all []*etcdtest.Member, v st
 	})
 	extra.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(append(all, extra)...), "ETCD_INITIAL_CLUSTER_STATE=existing"}
 	var learner members.Status
-	for range 2 {
+	for start := range 2 {
+		if start == 1 {
+			all[1].Stop(t) // which gave the last token
+		}
 		extra.Start(t)
 		etcdtest.Eventually(t, time.Minute, "the learner's status", func() (err error) {
 			learner, err = c.Status(ctx, at(extra))
@@ -428,10 +431,13 @@ func joinsAsLearner(t *testing.T, c members.Client, all []*etcdtest.Member, v st
 		})
 		extra.Stop(t)
 	}
+	all[1].Start(t)
 	extra.Start(t)
 	etcdtest.Eventually(t, time.Minute, "promote", func() error {
 		return c.Send(ctx, members.Request{What: members.Promote, At: at(all[0]), ID: learner.ID})
 	})
-	etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(extra)) })
+	for _, m := range append(all, extra) {
+		etcdtest.Eventually(t, time.Minute, "serves", func() error { return c.Serves(ctx, at(m)) })
+	}
 	knowsRoot(t, c, append(all, extra)...)
 }

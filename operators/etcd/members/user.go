@@ -38,47 +38,56 @@ func UserOf(data map[string][]byte) (User, error) {
 	return as, nil
 }
 
-// login is what a client has logged in with. A token is one of the cluster: all members know it that run and apply
-// its entry of the log. Members forget tokens that are not used for some minutes, and when they are started.
-type login struct {
-	token string
-	// at is the voter that gave it: a learner gives none.
-	at Endpoint
-}
-
 // logsIn makes a request that etcd refuses once more after logging in. What is refused was not carried out. Etcd
-// prefers a token to a certificate, so a client has none until it is refused without one.
+// prefers a token to a certificate, so a client has none until it is refused without one. A token is one of the cluster:
+// all members know it that run and apply its entry of the log. They forget tokens that are not used for some minutes, and
+// when they are started.
 func (c *client) logsIn(ctx context.Context, at Endpoint, request func(context.Context) error) error {
 	before := c.loggedIn()
-	err := request(before.with(ctx))
+	err := request(with(ctx, before))
 	if c.as == (User{}) || !errors.Is(err, ErrAuth) {
 		return err
 	}
-	if now := c.loggedIn(); now == before { // nobody has logged in meanwhile
-		if err := c.logIn(ctx, at); errors.Is(err, ErrIsLearner) && before.at != (Endpoint{}) {
-			err = c.logIn(ctx, before.at)
-			if err != nil {
-				return err
+	if c.loggedIn() == before { // or else another request has logged in meanwhile
+		err := c.logIn(ctx, at)
+		if errors.Is(err, ErrIsLearner) { // which gives no token: any voter's is good
+			for _, other := range c.others(at) {
+				if err = c.logIn(ctx, other); err == nil {
+					break
+				}
 			}
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return request(c.loggedIn().with(ctx))
+	return request(with(ctx, c.loggedIn()))
 }
 
 // with has a request tell who makes it.
-func (s login) with(ctx context.Context) context.Context {
-	if s.token == "" {
+func with(ctx context.Context, token string) context.Context {
+	if token == "" {
 		return ctx
 	}
-	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, s.token)
+	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
 }
 
-func (c *client) loggedIn() login {
+func (c *client) loggedIn() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.login
+	return c.token
+}
+
+// others are the members that there is a connection to, but for one.
+func (c *client) others(than Endpoint) (all []Endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at := range c.connections {
+		if at != than {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // logIn has a member give a token. It needs a quorum.
@@ -91,7 +100,7 @@ func (c *client) logIn(ctx context.Context, at Endpoint) error {
 	if err == nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.login = login{got.GetToken(), at}
+		c.token = got.GetToken()
 	}
 	return err
 }
