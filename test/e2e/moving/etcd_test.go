@@ -32,6 +32,8 @@ type moved struct {
 	// acknowledged has the keys that etcd has acknowledged to the application that stops.
 	acknowledged func() []string
 	stopped      time.Time
+	// flags say who runs etcdctl, where authentication is on.
+	flags []string
 }
 
 // TestMoveEtcd: no key, no revision and no acknowledged write is lost, from each layout.
@@ -52,7 +54,7 @@ func moveChart(t *testing.T) {
 	m := stand(t, "chart.yaml")
 	m.guide("1. Rehearse", 0)
 	m.guide("2. Stop the writers", 0)
-	m.guide("If authentication is on", 0)
+	m.guide("If authentication is on", 1)
 	before := m.keys("my-etcd-0")
 	m.guide("3. Take the last snapshot", 0)
 	m.guide("4. Begin the new cluster with it", 0)
@@ -72,27 +74,25 @@ func moveChart(t *testing.T) {
 
 func moveChartSecurely(t *testing.T) {
 	m := stand(t, "chart.yaml")
+	m.flags = []string{"--dial-timeout=30s", "--user=root:" + chartPassword}
 	m.guide("1. Rehearse", 0)
+	rehearsal := e2e.GuideCommands(t, "moving/etcd.md", "1. Rehearse", 2)[1]
+	e2e.RunGuide(t, m.namespace, strings.Replace(rehearsal, "  storageType", "  clientUserSecret: my-etcd\n  storageType", 1))
 	m.guide("2. Stop the writers", 0)
-	m.guide("If authentication is on", 1)
-	before := m.keys("my-etcd-0", "--dial-timeout=30s", "--user=root:"+chartPassword)
-	m.guide("If authentication is on", 2)
-	m.kubectl("wait", "--for=condition=Ready", "etcd/example", "--timeout=5m")
-	as := func(user string, args ...string) (string, error) {
-		return m.etcdctl(append([]string{"--dial-timeout=30s", "--user=" + user}, args...)...)
-	}
-	out, err := as("root:"+chartPassword, "get", "", "--prefix", "-w", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.same(before, parse(t, out))
+	before := m.keys("my-etcd-0")
+	m.guide("If authentication is on", 0)
+	m.same(before, m.now())
+	m.guide("6. Lead the clients to it", 0)
+	m.writesOn(before)
+	m.flags = nil
 	if out, err := m.etcdctl("get", "/kept"); err == nil {
 		t.Errorf("without a user the new cluster answers %s", out)
 	}
-	if out, err := as("reader:r", "get", "/application", "--prefix", "--limit=1"); err != nil || !strings.Contains(out, "/application") {
+	m.flags = []string{"--dial-timeout=30s", "--user=reader:r"}
+	if out, err := m.etcdctl("get", "/application", "--prefix", "--limit=1"); err != nil || !strings.Contains(out, "/application") {
 		t.Errorf("a user who may read: %s (%v)", out, err)
 	}
-	if out, err := as("reader:r", "put", "/application", "x"); err == nil || !strings.Contains(err.Error(), "permission denied") {
+	if out, err := m.etcdctl("put", "/application", "x"); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("a user who may only read: %s (%v)", out, err)
 	}
 }
@@ -174,19 +174,11 @@ func (m *moved) kubectl(args ...string) string {
 	return e2e.Kubectl(m.t, append([]string{"-n", m.namespace}, args...)...)
 }
 
-// etcdctl runs etcdctl in a pod of the new cluster, with the member's certificate if it has one.
+// etcdctl runs etcdctl in a pod of the new cluster.
 func (m *moved) etcdctl(args ...string) (string, error) {
 	m.t.Helper()
 	pod, _, _ := strings.Cut(m.kubectl("get", "pods", "-l", "etcd_cluster=example", "-o", "name"), "\n")
-	command := []string{"exec", "-n", m.namespace, pod, "-c", "etcd", "--", "etcdctl", "--command-timeout=30s"}
-	files := map[string]string{}
-	for line := range strings.Lines(m.kubectl("get", pod, "-o", `jsonpath={range .spec.containers[0].env[*]}{.name}={.value}{"\n"}{end}`)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		files[name] = value
-	}
-	if ca := files["ETCD_TRUSTED_CA_FILE"]; ca != "" {
-		command = append(command, "--endpoints=https://127.0.0.1:2379", "--cacert="+ca, "--cert="+files["ETCD_CERT_FILE"], "--key="+files["ETCD_KEY_FILE"])
-	}
+	command := append([]string{"exec", "-n", m.namespace, pod, "-c", "etcd", "--", "etcdctl", "--command-timeout=30s"}, m.flags...)
 	return e2e.TryKubectl("", append(command, args...)...)
 }
 
@@ -287,9 +279,9 @@ func (s store) has(others store) string {
 }
 
 // keys is what the old cluster has once the application has stopped; each write that was acknowledged is there.
-func (m *moved) keys(pod string, flags ...string) store {
+func (m *moved) keys(pod string) store {
 	m.t.Helper()
-	all := parse(m.t, m.kubectl(append([]string{"exec", pod, "--", "etcdctl", "get", "", "--prefix", "-w", "json"}, flags...)...))
+	all := parse(m.t, m.kubectl(append([]string{"exec", pod, "--", "etcdctl", "get", "", "--prefix", "-w", "json"}, m.flags...)...))
 	acknowledged := m.acknowledged()
 	for _, key := range acknowledged {
 		if _, ok := all[key]; !ok {
