@@ -10,12 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"example.com/fairlead/internal/testkit"
@@ -37,7 +40,7 @@ func (n *realNodes) each(timeout time.Duration, do func(ctx context.Context, nam
 	return err
 }
 
-// at makes requests to a member.
+// at makes requests to a member, as root where authentication is on.
 func at(ip string, timeout time.Duration, do func(context.Context, grpc.ClientConnInterface) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -47,7 +50,14 @@ func at(ip string, timeout time.Duration, do func(context.Context, grpc.ClientCo
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	return do(ctx, conn)
+	if err = do(ctx, conn); !strings.Contains(grpcstatus.Convert(err).Message(), "user name is empty") {
+		return err
+	}
+	got, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: rootUser.Name, Password: rootUser.Password})
+	if err != nil {
+		return err
+	}
+	return do(metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, got.GetToken()), conn)
 }
 
 const keyPrefix = "acknowledged/"
@@ -182,7 +192,7 @@ func (n *realNodes) fill(*testkit.Run) error {
 }
 
 func (n *realNodes) byHand(*testkit.Run) (members.Client, members.Endpoint, error) {
-	c, err := members.Dial(nil, members.User{})
+	c, err := members.Dial(nil, rootUser)
 	if err != nil {
 		return nil, members.Endpoint{}, err
 	}

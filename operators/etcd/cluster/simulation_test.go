@@ -24,7 +24,7 @@ func TestSimulationUnderPolicies(t *testing.T) { simulation().Under(t, stories()
 // randomness, which is no part of it.
 func TestSimulationIsDeterministic(t *testing.T) {
 	withoutTLS := slices.DeleteFunc(stories(), func(sc testkit.Scenario) bool {
-		return slices.Contains([]string{"tls", "ca-replaced", "restored-with-tls"}, sc.Name)
+		return slices.Contains([]string{"tls", "ca-replaced", "restored-with-tls", "authentication-with-tls"}, sc.Name)
 	})
 	simulation().RequireSame(t, 48, withoutTLS...)
 }

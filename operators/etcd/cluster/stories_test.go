@@ -161,14 +161,14 @@ func tales() []tale {
 		{name: "paused", steps: []testkit.Step{whenReady(`{"paused":true}`), whenIs(reason.Paused, `{"size":5}`), {Name: "goes on", Do: patched(`{"paused":false,"size":3}`)}}},
 		{name: "tls", spec: []ecOption{size(2), withTLS}, steps: []testkit.Step{whenReady(`{"size":3}`)}},
 		{name: "ca-replaced", spec: []ecOption{withTLS}, steps: []testkit.Step{{Name: "deletes the CA", When: ready, Do: deleteCA}}, settled: replacedCA},
-		{name: "authentication", spec: []ecOption{withAuth}, steps: []testkit.Step{
-			{Name: "makes root's Secret", When: stalled(reason.NoSecret), Do: makeRoot("secret")},
-			{Name: "deletes a pod", When: ready, Do: deletePods(1)},
+		{name: "authentication", spec: []ecOption{size(1), withAuth}, steps: []testkit.Step{
+			{Name: "makes root's Secret", When: stalled(reason.NoSecret), Do: makeRoot("secret")}, whenReady(`{"size":2}`),
 		}, settled: needsPassword},
 		{name: "authentication-by-hand", steps: []testkit.Step{
 			{Name: "turns it on by hand", When: ready, Do: enableByHand},
 			{Name: "makes root's Secret", When: stalled(reason.Refused), Do: makeRoot("secret")},
 			{Name: "names it", Do: patched(`{"auth":{"rootSecret":"root"}}`)},
+			{Name: "deletes a pod", When: ready, Do: deletePods(1)},
 		}, settled: needsPassword},
 		{name: "authentication-with-tls", spec: []ecOption{withAuth, withTLS}, steps: []testkit.Step{
 			{Name: "makes root's Secret", When: stalled(reason.NoSecret), Do: makeRoot("first")},

@@ -33,7 +33,7 @@ func newSweep() *testkit.Sweep {
 		Scheme: standalone.Scheme(operator),
 		Kinds:  []client.Object{&v1beta2.EtcdCluster{}, &v1beta2.EtcdRestore{}},
 
-		Sometimes: []string{atOnce},
+		Sometimes: []string{atOnce, setAgain},
 		Simulated: true,
 		EachSort:  true,
 	}
@@ -68,14 +68,18 @@ func onMachine(m *machine, names ...string) []testkit.Scenario {
 	return all
 }
 
-// atOnce is made if a seed is lost while members stop for it.
-const atOnce = "patch Pod/start"
+const (
+	// atOnce is made if a seed is lost while members stop for it.
+	atOnce = "patch Pod/start"
+	// setAgain is made if the operator died when root was there, and authentication was not on.
+	setAgain = "call/etcd enable authentication: set"
+)
 
 // isLeftOut are the writes that no story of the sweep makes. All of them are made in the simulation
 // or, where certificates are needed for them, in tests of their own.
 func isLeftOut(write string) bool {
 	return slices.Contains([]string{
-		"apply Secret", "patch Pod/restart", // with TLS
+		"apply Secret", "patch Pod/restart", "call/etcd set password", // with TLS
 		"patch PersistentVolumeClaim/grow", // which needs a storage class
 		atOnce,
 	}, write)
@@ -92,7 +96,7 @@ func TestSweep(t *testing.T) {
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
 		"all-lost", "corrupt", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
-		"restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
+		"authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	) {
 		all.Go(func() { sweep.Run(t, story) })
 	}

@@ -51,6 +51,7 @@ func TestEtcdPodDeleted(t *testing.T) {
 			}
 		})
 	}
+	t.Run("with authentication", func(t *testing.T) { t.Parallel(); authenticates(t) })
 }
 
 // TestEtcdAllPodsDeleted: with volumes nothing is lost.

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,26 +91,15 @@ var requests = map[string]struct {
 	"cancel without a downgrade": {"abc", func(ctx context.Context, s stage) error {
 		return s.client.Send(ctx, members.Request{What: members.Downgrade, At: s.on("a")})
 	}, members.ErrNoDowngrade},
-	"log in, with authentication off": {"abc", func(ctx context.Context, s stage) error { return s.client.LogIn(ctx, s.on("a")) }, members.ErrAuthOff},
-	"enable authentication twice": {"abc", func(ctx context.Context, s stage) error {
-		return errors.Join(s.enableAuth(ctx), s.enableAuth(ctx), s.client.LogIn(ctx, s.on("b")), s.add("c", "d", true))
-	}, nil},
-	"nobody, with authentication on": {"abc", func(ctx context.Context, s stage) error {
-		if err := s.enableAuth(ctx); err != nil {
-			return err
+	"authentication, enabled twice": {"abc", func(ctx context.Context, s stage) error {
+		off := s.client.LogIn(ctx, s.on("a"))
+		enabled := errors.Join(s.enableAuth(ctx), s.enableAuth(ctx), s.client.LogIn(ctx, s.on("b")))
+		_, nobody := s.as(members.User{}).Status(ctx, s.on("b"))
+		_, other := s.as(members.User{Name: members.Root, Password: "other"}).Status(ctx, s.on("b"))
+		if !errors.Is(off, members.ErrAuthOff) || !errors.Is(nobody, members.ErrAuth) || errors.Is(nobody, members.ErrPassword) || !errors.Is(other, members.ErrPassword) {
+			return fmt.Errorf("before it is on: %w; nobody: %w; another password: %w", off, nobody, other)
 		}
-		_, err := s.as(members.User{}).Status(ctx, s.on("b"))
-		return err
-	}, members.ErrAuth},
-	"another password": {"abc", func(ctx context.Context, s stage) error {
-		if err := s.enableAuth(ctx); err != nil {
-			return err
-		}
-		_, err := s.as(members.User{Name: members.Root, Password: "other"}).Status(ctx, s.on("b"))
-		return err
-	}, members.ErrPassword},
-	"the password is set": {"abc", func(ctx context.Context, s stage) error {
-		return errors.Join(s.enableAuth(ctx), s.client.Send(ctx, members.Request{What: members.SetPassword, At: s.on("a")}), s.add("b", "d", true))
+		return errors.Join(enabled, s.client.Send(ctx, members.Request{What: members.SetPassword, At: s.on("a")}), s.add("b", "d", true))
 	}, nil},
 	"a dead member": {"abc", func(ctx context.Context, s stage) error { s.kill("c"); return s.client.Serves(ctx, s.on("c")) }, members.ErrUnreachable},
 	"reads with one of three dead": {"abc", func(ctx context.Context, s stage) error {
