@@ -36,6 +36,7 @@ var faults = []fault{
 	{"the leader and one member cut from each other", cutOne},
 	{"30 % of packets between members lost", lossy},
 	{"the manager killed", killManager},
+	{"the manager cut off from all members", cutManager},
 	{"resized from 3 to 5 and back", resize},
 	{"another version and back", changeVersion},
 }
@@ -175,9 +176,30 @@ func cut(ctx context.Context, cuts ...[]string) error {
 	return errors.Join(append(errs, localcluster(ctx, "heal"))...)
 }
 
+const (
+	managers      = "etcd-operator-system"
+	managerLabels = "control-plane=controller-manager"
+)
+
 func killManager(ctx context.Context, _ *cluster) error {
-	_, err := command(ctx, "", "kubectl", "delete", "pod", "-A", "-l", "control-plane=controller-manager", "--force", "--grace-period=0")
+	_, err := kubectl(ctx, "delete", "pod", "-n", managers, "-l", managerLabels, "--force", "--grace-period=0")
 	return err
+}
+
+func cutManager(ctx context.Context, c *cluster) error {
+	members, err := c.members(ctx)
+	if err != nil {
+		return err
+	}
+	manager, err := kubectl(ctx, "get", "pod", "-n", managers, "-l", managerLabels, "-o", "jsonpath={.items[0].metadata.name}")
+	if err != nil {
+		return err
+	}
+	var cuts [][]string
+	for _, m := range members {
+		cuts = append(cuts, []string{managers + "/" + manager, namespace + "/" + m.name})
+	}
+	return cut(ctx, cuts...)
 }
 
 // resize copies the logs before members leave with theirs, which may be the only ones that begin at the beginning.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/tests/v3/robustness/model"
 	"go.etcd.io/etcd/tests/v3/robustness/report"
@@ -26,6 +27,13 @@ func TestJudge(t *testing.T) {
 	}
 	if err := judgeAgainst(lg, clients, persisted); err != nil {
 		t.Fatalf("a good history is refused: %v", err)
+	}
+	dropped := withDropped(t, clients)
+	if kept := withoutDropped(dropped, persisted); len(kept[len(kept)-1].KeyValue) != 0 || count(kept).acknowledged != f.acknowledged {
+		t.Errorf("of %s, and a transaction that was dropped, is left: %s", f, count(kept))
+	}
+	if err := judgeAgainst(lg, dropped, persisted); err != nil {
+		t.Errorf("a good history with a transaction that was dropped is refused: %v", err)
 	}
 	lies := map[string]struct {
 		tell func(testing.TB, []report.ClientReport, []model.EtcdRequest) []model.EtcdRequest
@@ -52,6 +60,23 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withDropped has a transaction fail that is in no log, with the deletion of a key that somebody else deletes.
+func withDropped(t testing.TB, clients []report.ClientReport) []report.ClientReport {
+	t.Helper()
+	clients = copied(clients)
+	at := find(t, clients, func(r model.EtcdRequest, _ model.MaybeEtcdResponse) bool {
+		return r.Type == model.Txn && len(r.Txn.OperationsOnSuccess) == 1 && r.Txn.OperationsOnSuccess[0].Type == model.DeleteOperation
+	})[0]
+	deletion := clients[at.client].KeyValue[at.operation]
+	dropped, request := deletion, deletion.Input.(model.EtcdRequest)
+	request.Txn = &model.TxnRequest{OperationsOnSuccess: []model.EtcdOperation{
+		request.Txn.OperationsOnSuccess[0], {Type: model.PutOperation, Put: model.PutOptions{Key: "key1", Value: model.ToValueOrHash("dropped")}},
+	}}
+	dropped.Input, dropped.Output = request, model.MaybeEtcdResponse{Error: "raft proposal dropped"}
+	dropped.ClientId = 1 << 20 // as each that fails
+	return append(clients, report.ClientReport{ClientID: 1 << 20, KeyValue: []porcupine.Operation{dropped}})
 }
 
 // record has clients use an etcd for a while, and returns what they recorded and what is in its log.

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// profile is how much is asked of etcd: more would make the histories longer than two processors can judge.
+// profile is how much is asked of etcd: of more, the histories would be longer than two processors can judge.
 var profile = traffic.Profile{
 	KeyValue: &traffic.KeyValue{
 		MaximalQPS:                     200,
 		BurstableQPS:                   200,
 		MemberClientCount:              6,
 		ClusterClientCount:             2,
-		MaxNonUniqueRequestConcurrency: 3,
+		MaxNonUniqueRequestConcurrency: 1, // of writes whose outcome cannot be seen in a log, such as deletions
 	},
 	Watch:      &traffic.Watch{MemberClientCount: 3, ClusterClientCount: 1, RevisionOffsetRange: traffic.Range{Min: -100, Max: 100}},
 	Compaction: &traffic.Compaction{Period: 10 * time.Second},

@@ -32,8 +32,8 @@ import (
 var versions = []string{"3.6.16", "3.7.3"}
 
 const (
-	// faultsPerRound keeps a round near two minutes, and its history short enough for the validators.
-	faultsPerRound = 5
+	// faultsPerRound keeps a history short: what the validators need grows with more than its length.
+	faultsPerRound = 2
 	// undisturbed is for how long nothing happens before each fault and after the last one.
 	undisturbed = 3 * time.Second
 )
