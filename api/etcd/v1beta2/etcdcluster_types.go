@@ -267,9 +267,10 @@ type PodPolicy struct {
 // DisruptionPolicy is about the PodDisruptionBudget.
 type DisruptionPolicy struct {
 	// enabled says whether there is a PodDisruptionBudget of the operator's. It follows the number
-	// of voting members, and allows no eviction while there is a learner. false is for a budget of
-	// your own: Kubernetes refuses every eviction of a pod that has two. Yours must then keep a
-	// quorum: minAvailable of 2 for 3 members, 3 for 5. Without one, drains can stop so many members
+	// of voting members, and allows no eviction while there is a learner, or where the operator moves
+	// members off cordoned nodes itself. false is for a budget of your own: Kubernetes refuses every
+	// eviction of a pod that has two. Yours must then keep a quorum: minAvailable of 2 for 3 members,
+	// 3 for 5, and a drain does not wait for new members. Without one, drains can stop so many members
 	// that the cluster does not serve, and a cluster without volumes can lose its data. Defaults to true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`

@@ -135,7 +135,6 @@ func tales() []tale {
 		{name: "file-bloated", spec: []ecOption{withQuota("8589934592")}, steps: []testkit.Step{
 			{Name: "bloats the files", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).bloat(r) }},
 		}, settled: smallAgain},
-		{name: "node-cordoned", nodes: 4, steps: []testkit.Step{{Name: "cordons a node", When: ready, Do: cordon(0, true)}}, settled: moved},
 		{name: "nodes-cordoned", nodes: 6, steps: []testkit.Step{
 			{Name: "cordons a node", When: ready, Do: cordon(0, true)}, {Name: "cordons another", Do: cordon(1, true)}, {Name: "and another", Do: cordon(2, true)},
 		}, settled: moved},
