@@ -278,7 +278,7 @@ func (r *recorder) note(obj any, isOver bool) {
 		return
 	}
 	if pod.Status.PodIP == "" {
-		if isOver {
+		if isOver && pod.Spec.NodeName != "" { // or else it never had one
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.killed = append(r.killed, version{since: pod.CreationTimestamp.Time, until: time.Now(), pod: pod})
@@ -308,7 +308,7 @@ func (r *recorder) endOf(address netip.Addr, at time.Time) end {
 	for i+1 < len(known) && (isOver(known[i]) || known[i+1].since.Before(at)) {
 		i++
 	}
-	if len(known) == 0 {
+	if len(known) == 0 && address != r.machine && !slices.Contains(r.node, address) {
 		i, known = 0, r.killedAt(at)
 	}
 	if i == len(known) || isOver(known[i]) {
