@@ -174,7 +174,8 @@ func drain(t testing.TB, namespace, node string) {
 	}
 	e2e.Kubectl(t, "wait", "-n", namespace, e2e.Patience, "--for=jsonpath={.status.phase}=FAILED", "at/on-"+node)
 	run := e2e.Kubectl(t, "get", "at/on-"+node, "-n", namespace, "-o", "jsonpath={.status.reason} {.status.attempts}")
-	if run != "EvictionByEvictionAPI 1" {
+	// The manager that is evicted with a run may be gone before that is over: the next one finds no pod.
+	if run != "EvictionByEvictionAPI 1" && (node != firstNode || run != "ResultUnknown 1") {
 		t.Errorf("the run on %s: %s", node, run)
 	}
 	ready(t, namespace)
