@@ -124,6 +124,21 @@ func TestEtcdComesBackBare(t *testing.T) {
 	})
 }
 
+// replaces waits until a member that has lost its data is none any more, and the cluster is ready.
+func (e etcd) replaces(lost string) {
+	e.t.Helper()
+	pace.Eventually(e.t, 3*time.Minute, func() error {
+		if slices.Contains(e.members(), lost) {
+			return fmt.Errorf("member %s lost its data and is still there", lost)
+		}
+		ec, err := e.get()
+		if err != nil {
+			return err
+		}
+		return isReady(ec)
+	})
+}
+
 // TestEtcdVolumeDeleted: a member whose volume is gone is replaced.
 func TestEtcdVolumeDeleted(t *testing.T) {
 	e := create(t, "size: 3", volumes)
@@ -132,16 +147,7 @@ func TestEtcdVolumeDeleted(t *testing.T) {
 	began := time.Now()
 	e.kubectl("delete", "pvc", lost, "--wait=false")
 	e.kubectl("delete", "pod", lost, "--wait=false")
-	pace.Eventually(t, 3*time.Minute, func() error {
-		if slices.Contains(e.members(), lost) {
-			return fmt.Errorf("%s is still a member", lost)
-		}
-		ec, err := e.get()
-		if err != nil {
-			return err
-		}
-		return isReady(ec)
-	})
+	e.replaces(lost)
 	t.Logf("a member's volume was deleted; it was replaced after %.1f s", time.Since(began).Seconds())
 	e.wantValue("/key", "kept")
 }
