@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,7 +137,7 @@ func isReported(err error) bool {
 }
 
 func (r *round) send(ctx context.Context, w Write) error {
-	if w.head().ifCurrent || r.isAgain(w) {
+	if w.head().ifCurrent || r.isAgain(w) || r.takesBack(w) {
 		if err := r.ownerIsCurrent(ctx); err != nil {
 			return err
 		}
@@ -172,6 +173,14 @@ func (r *round) isAgain(w Write) bool {
 		return false
 	}
 	return r.memory.WentLately(KindOf(h.object), client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: objectName(w)})
+}
+
+// takesBack says whether a write gives a child its owner reference back. The garbage collector takes that away when the
+// owner is deleted with --cascade=orphan, which this cache may not show yet: given back, it would have the child deleted
+// with the owner.
+func (r *round) takesBack(w Write) bool {
+	a, ok := w.(Apply)
+	return ok && a.Object.GetUID() != "" && metav1.GetControllerOf(a.Object) == nil
 }
 
 func (r *round) create(ctx context.Context, w Create) error {

@@ -9,8 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/fairlead/internal/kit/apply"
 )
 
 // TestPatchIsOfTheVeryObject: a patch never changes another object of the name and, if it is said, no other version.
@@ -69,5 +74,35 @@ func TestNames(t *testing.T) {
 		if got := described(write); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestTakenBack: a child without its owner reference gets it back from the owner that the API server has, and from no
+// other. Else a child that was to stay would be deleted with its owner.
+func TestTakenBack(t *testing.T) {
+	child := configMap("s")
+	child.UID, child.ResourceVersion, child.OwnerReferences = "c", "7", nil
+	child.Labels[apply.InstanceLabel] = "s"
+	child.Annotations = map[string]string{"bench-operator/applied": "before"}
+	b := newBench(t, child)
+	b.kind.Decide = func(*corev1.Service, string) (*Plan, error) {
+		want := corev1ac.ConfigMap("s", "n").WithLabels(child.Labels).WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion("v1").WithKind("Service").WithName("s").WithUID("u").WithController(true))
+		return &Plan{Writes: []Write{Apply{Object: child, Want: want}}}, nil
+	}
+	current, ownerIsGone := b.client, fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+	for _, tc := range []struct {
+		live client.Client
+		want int
+	}{{ownerIsGone, 0}, {current, 1}} {
+		b.executor.live = tc.live
+		if _, _, err := b.reconcile(); err != nil {
+			t.Error(err)
+		}
+		var now corev1.ConfigMap
+		if err := current.Get(t.Context(), client.ObjectKeyFromObject(child), &now); err != nil || len(now.OwnerReferences) != tc.want {
+			t.Errorf("%d owners (%v), want %d", len(now.OwnerReferences), err, tc.want)
+		}
+		b.now = b.now.Add(conflictWait)
 	}
 }
