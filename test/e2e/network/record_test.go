@@ -184,6 +184,7 @@ func listenIn(namespace string, service netip.Addr) (int, []netip.Addr, error) {
 		return 0, nil, err
 	}
 	return socket, addresses, errors.Join(
+		unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20), // nothing is lost while other tests have the processors
 		unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 200_000}),
 		unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
 }
@@ -300,21 +301,12 @@ func (r *recorder) note(obj any, isOver bool) {
 	r.pods[address] = known
 }
 
-// endOf is who had an address then. The address of a new pod is known after its first connections.
+// endOf is who had an address then.
 func (r *recorder) endOf(address netip.Addr, at time.Time) end {
-	known := r.pods[address]
-	isOver := func(v version) bool { return !v.until.IsZero() && v.until.Before(at) }
-	i := 0
-	for i+1 < len(known) && (isOver(known[i]) || known[i+1].since.Before(at)) {
-		i++
-	}
-	if len(known) == 0 && address != r.machine && !slices.Contains(r.node, address) {
-		i, known = 0, r.killedAt(at)
-	}
-	if i == len(known) || isOver(known[i]) {
+	pod := r.podAt(address, at)
+	if pod == nil {
 		return end{name: address.String(), isNode: slices.Contains(r.node, address)}
 	}
-	pod := known[i].pod
 	e := end{name: pod.Name, namespace: pod.Namespace, labels: pod.Labels, ports: map[string]int32{}}
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {
@@ -324,16 +316,35 @@ func (r *recorder) endOf(address netip.Addr, at time.Time) end {
 	return e
 }
 
-// killedAt are the pods that were there then and whose address nobody reported. What they sent last may have come a
-// moment later.
-func (r *recorder) killedAt(at time.Time) (there []version) {
-	for _, v := range r.killed {
-		if v.since.Before(at) && at.Before(v.until.Add(10*time.Second)) {
-			there = append(there, version{since: v.since, pod: v.pod})
+// podAt is the pod that had an address then; nil if none had. The address of a new pod is known after its first
+// connections, or never: then it is one of those that were killed.
+func (r *recorder) podAt(address netip.Addr, at time.Time) *corev1.Pod {
+	wasThere := func(v version) bool {
+		return v.since.Before(at) && (v.until.IsZero() || at.Before(v.until.Add(late)))
+	}
+	isNew := func(v version) bool { return at.Before(v.since) && v.since.Before(at.Add(unknown)) }
+	known := r.pods[address]
+	for _, v := range slices.Backward(known) {
+		if wasThere(v) {
+			return v.pod
 		}
 	}
-	return there
+	if i := slices.IndexFunc(known, isNew); i >= 0 {
+		return known[i].pod
+	}
+	if i := slices.IndexFunc(r.killed, wasThere); i >= 0 && address != r.machine && !slices.Contains(r.node, address) {
+		return r.killed[i].pod
+	}
+	return nil
 }
+
+const (
+	// late is by how much what a pod sent last may come after the pod was gone: one that is deleted by force runs on
+	// until its kubelet hears of it.
+	late = 10 * time.Second
+	// unknown is for how long a pod may have an address before it is reported.
+	unknown = time.Minute
+)
 
 // connections are those that were seen until now.
 func (r *recorder) connections() []connection {
@@ -345,4 +356,29 @@ func (r *recorder) connections() []connection {
 		all[fmt.Sprint(c, c.from.labels, c.to.labels)] = c
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b connection) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// TestPodAt: an address is a pod's from before it is known until a moment after the pod was gone.
+func TestPodAt(t *testing.T) {
+	address, start := netip.MustParseAddr("10.0.0.7"), time.Now()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	of := func(name string, since, until int) version {
+		v := version{since: at(since), pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		if until > 0 {
+			v.until = at(until)
+		}
+		return v
+	}
+	r := recorder{
+		pods:   map[netip.Addr][]version{address: {of("first", 100, 200), of("second", 400, 500), of("last", 550, 0)}},
+		killed: []version{of("killed", 290, 300)},
+	}
+	for seconds, want := range map[int]string{
+		30: "", 60: "first", 150: "first", 205: "first", 215: "", 295: "killed", 305: "killed", 315: "",
+		350: "second", 505: "second", 515: "last", 600: "last",
+	} {
+		if got := r.podAt(address, at(seconds)); got == nil && want != "" || got != nil && got.Name != want {
+			t.Errorf("after %d s it is %v, want %q", seconds, got, want)
+		}
+	}
 }
