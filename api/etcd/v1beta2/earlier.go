@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file is about fields of status that had other names before 0.0.2 was released. It goes with 0.2.0, which nobody
-// upgrades to from the commits before. The CRDs have the earlier names, so that the API server does not drop what is
-// stored by them, and whoever reads an object has it by the names of today: an operator then writes the status anew
-// (Renamed), which has no earlier names.
+// This file is about fields of status that had other names before 0.1.0, the first release with these kinds. It goes
+// with 0.2.0, which nobody upgrades to from the commits before. The CRDs have the earlier names, so that the API server
+// does not drop what is stored by them, and whoever reads an object has it by the names of today: an operator then
+// writes the status anew (Renamed), which has no earlier names.
 
 // EarlierClusterStatus has the earlier names of fields.
 type EarlierClusterStatus struct {

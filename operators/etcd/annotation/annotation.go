@@ -49,8 +49,8 @@ const (
 	BackupUID = prefix + "backup-uid"
 )
 
-// formerPrefix is that of pods and volumes which were made before 0.0.2 was released. They keep it for good: a pod's
-// environment is made of its annotations, and cannot be changed.
+// formerPrefix is that of pods and volumes which commits before 0.1.0 made. They keep it for good: a pod's environment
+// is made of its annotations, and cannot be changed.
 const formerPrefix = "etcd-operator/"
 
 // On is the name that one of the annotations has on an object.

@@ -23,7 +23,7 @@ import (
 	"example.com/fairlead/operators/etcd/restore"
 )
 
-// TestEarlierNames: what is stored by the names that fields of status had before 0.0.2 was released has those of today once
+// TestEarlierNames: what is stored by the names that fields of status had in commits before 0.1.0 has those of today once
 // an operator has seen it, and no others. All else is as it was.
 func TestEarlierNames(t *testing.T) {
 	server := testkit.Server(t)

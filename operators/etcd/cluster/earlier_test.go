@@ -12,7 +12,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// earlierNames are the names that fields of status and annotations had in the commits before 0.0.2 was released.
+// earlierNames are the names that fields of status and annotations had in commits before 0.1.0.
 var earlierNames = strings.NewReplacer(
 	`"memberNamesUsed":`, `"made":`, `"memberBeingAdded":`, `"adding":`, `"memberBeingUpdated":`, `"changing":`,
 	`"dataPreparedFor":`, `"prepared":`, `"seedDataUID":`, `"seedData":`, `"failureMessage":`, `"failed":`,

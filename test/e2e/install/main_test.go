@@ -25,9 +25,10 @@ var (
 	temp       string
 	// operators are the folders, each an operator.
 	operators []string
-	// current is the version that is made from the files here, last the one
-	// that was released last.
+	// current is the version that is made from the files here, released are those in
+	// hack/releases, oldest first, and last is the newest of them.
 	current, last *version
+	released      []*version
 )
 
 // current's number is later than any.
@@ -35,6 +36,9 @@ const currentNumber = "999.0.0"
 
 // version is what a version is installed from.
 type version struct{ number, dir string }
+
+// has says whether an operator is in the version.
+func (v *version) has(operator string) bool { return exists(v.yaml(operator)) }
 
 func (v *version) image() string { return "fairlead:v" + v.number }
 
@@ -109,14 +113,20 @@ func setUp() error {
 	if current, err = makeVersion(currentNumber); err != nil {
 		return err
 	}
-	released, err := os.ReadFile(filepath.Join(root, "hack", "releases"))
+	list, err := os.ReadFile(filepath.Join(root, "hack", "releases"))
 	if err != nil {
 		return err
 	}
-	lines := strings.Split(strings.TrimSpace(string(released)), "\n")
-	number := strings.Fields(lines[len(lines)-1])[0]
-	last, err = makeVersion(number)
-	return err
+	for line := range strings.Lines(string(list)) {
+		if strings.HasPrefix(line, "#") {
+			continue // what the file is about
+		}
+		if last, err = makeVersion(strings.Fields(line)[0]); err != nil {
+			return err
+		}
+		released = append(released, last)
+	}
+	return nil
 }
 
 // source is the work tree as it was when the tests began: what somebody edits or
@@ -217,7 +227,7 @@ func eventually(t *testing.T, within time.Duration, check func() error) {
 // newNamespace is a namespace for a test, gone at its end.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(t.Name()))
 	return namespaceCalled(t, strings.Trim(name[:min(len(name), 50)], "-"))
 }
 

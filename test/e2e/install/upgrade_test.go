@@ -3,7 +3,6 @@
 package install
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +28,15 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 }
 
+// The same upgrade from each release before the last one, of all operators in one.
+func TestUpgradeFromEarlierReleases(t *testing.T) {
+	for _, from := range released[:len(released)-1] {
+		for _, way := range ways {
+			t.Run(from.number+"/"+way.name, func(t *testing.T) { upgrade(t, way, from, "all") })
+		}
+	}
+}
+
 // Helm 3 takes the same charts.
 func TestHelm3(t *testing.T) {
 	if version := must(t, helm3Program, "version", "--template", "{{.Version}}"); !strings.HasPrefix(version, "v3.") {
@@ -38,29 +46,35 @@ func TestHelm3(t *testing.T) {
 }
 
 func lifeCycle(t *testing.T, way way, operator string) {
-	from := current
-	if _, err := os.Stat(last.yaml(operator)); err == nil {
-		from = last
-	}
-	if from == current {
+	from := last
+	if !from.has(operator) {
 		t.Logf("%s is not in an earlier release: there is nothing to upgrade from", operator)
+		from = current
 	}
+	unchanged := upgrade(t, way, from, operator)
+
+	way.uninstall(t, current, operator)
+	nothingOf(t, operator)
+	unchanged("after the uninstall")
+
+	way.install(t, current, operator)
+	time.Sleep(2 * time.Second)
+	unchanged("installed again")
+}
+
+// upgrade installs a version and has it make objects, and then installs the current one. What it returns fails for any
+// of them, or of their pods, that is another one since.
+func upgrade(t *testing.T, way way, from *version, operator string) (unchanged func(when string)) {
 	namespace := newNamespace(t)
 	clean(t, operator)
 	way.install(t, from, operator)
 	have := members(from, operator)
 	populate(t, namespace, have...)
 	before := look(t, namespace, have...)
+	unchanged = func(when string) { before.unchanged(t, when, look(t, namespace, have...)) }
 
 	way.install(t, current, operator)
 	time.Sleep(3 * time.Second) // for what the new manager would do
-	before.unchanged(t, "after the upgrade", look(t, namespace, have...))
-
-	way.uninstall(t, current, operator)
-	nothingOf(t, operator)
-	before.unchanged(t, "after the uninstall", look(t, namespace, have...))
-
-	way.install(t, current, operator)
-	time.Sleep(2 * time.Second)
-	before.unchanged(t, "installed again", look(t, namespace, have...))
+	unchanged("after the upgrade")
+	return unchanged
 }

@@ -96,7 +96,7 @@ func members(v *version, operator string) []string {
 	}
 	var have []string
 	for _, name := range operators {
-		if _, err := os.Stat(v.yaml(name)); err == nil {
+		if v.has(name) {
 			have = append(have, name)
 		}
 	}
