@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // TestGuidesHaveReasons: what a user finds as a reason in status is in the kind's guide, or in that of what goes wrong.
@@ -33,6 +34,9 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+	// anyFence is also one in a list, and unwrapped what may be long: rows of tables, and addresses.
+	anyFence  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	unwrapped = regexp.MustCompile(`^ *\||^\[[^]]+\]: `)
 )
 
 // TestIndexOfDocs: every page is in the index. Runbooks are in that of the alerts.
@@ -76,6 +80,28 @@ func TestLinksOfGuides(t *testing.T) {
 					t.Errorf("%s: %v", file, err)
 				} else if anchor != "" && filepath.Ext(to) == ".md" && !hasHeading(readFile(t, to), anchor) {
 					t.Errorf("%s: %s has no heading #%s", file, to, anchor)
+				}
+			}
+		}
+	}
+}
+
+// TestLinesOfGuides: prose is wrapped, so that a change of a word is a change of a line. What cannot be wrapped is a
+// table, an address, or a command and its output.
+func TestLinesOfGuides(t *testing.T) {
+	for _, pattern := range []string{"../*.md", "../*/README.md", "../docs/*.md", "../docs/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "reference.md" {
+				continue // generated
+			}
+			for line := range strings.Lines(anyFence.ReplaceAllString(readFile(t, file), "")) {
+				line = strings.TrimRight(line, "\n")
+				if utf8.RuneCountInString(line) > 120 && !unwrapped.MatchString(line) {
+					t.Errorf("%s: wrap this line at 120: %s", file, line)
 				}
 			}
 		}

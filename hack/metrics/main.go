@@ -16,14 +16,15 @@ import (
 const head = `<!-- Made by hack/metrics from the code: change it there. -->
 # Metrics
 
-A manager serves these over HTTPS, to whoever may read them ([the manager](manager.md)). Counters and histograms have a zero
-from the start, so that the first time is an increase; they begin anew with the process. What objects are is known to the
-leader only: the other replicas have no series of it. controller-runtime's own metrics are there too:
-` + "`controller_runtime_reconcile_errors_total`, `workqueue_depth`, `rest_client_requests_total`, `leader_election_master_status`" + ` and others.
+A manager serves these over HTTPS, to whoever may read them ([the manager](manager.md)). Counters and histograms have a
+zero from the start, so that the first time is an increase; they begin anew with the process. What objects are is known
+to the leader only: the other replicas have no series of it. controller-runtime's own metrics are there too:
+` + "`controller_runtime_reconcile_errors_total`, `workqueue_depth`, `rest_client_requests_total`," + `
+` + "`leader_election_master_status`" + ` and others.
 
-**Only trouble has a name.** An object that is well has no series of its own, so that a large fleet costs nothing. One that
-is not Ready is in ` + "`fairlead_object_problem`" + `; a metric with the labels ` + "`namespace` and `name`" + ` has one series, of the object
-that is worst off. A scrape with 10,000 objects, of which 1,000 are in trouble, takes a few milliseconds
+**Only trouble has a name.** An object that is well has no series of its own, so that a large fleet costs nothing. One
+that is not Ready is in ` + "`fairlead_object_problem`; a metric with the labels `namespace` and `name`" + ` has one series,
+of the object that is worst off. A scrape with 10,000 objects, of which 1,000 are in trouble, takes a few milliseconds
 (` + "`go test -bench Scrape ./internal/kit/metrics`" + `).
 
 `
