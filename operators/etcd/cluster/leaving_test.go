@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // cordons has nodes be seen, each of which has one member, whose data cannot leave it, and those of these members cordoned.
@@ -79,6 +82,33 @@ func TestLeaving(t *testing.T) {
 		"its volume can follow: nothing":           {world: healthy(anEtcd(onVolumes), 1, 2, 3).cordons(2).movable()},
 		"to be fewer: the one that leaves first":   {world: healthy(anEtcd(size(2)), 1, 2, 3).cordons(2), asks: removes(1, 2, 1, 2, 3)},
 	})
+}
+
+// TestPlaceOfTheNew: a new member is kept off the zones of others, but not off that of the one whose place it takes.
+func TestPlaceOfTheNew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world *world
+		want  string
+	}{
+		"a node is cordoned": {healthy(anEtcd(), 1, 2, 3).cordons(2).isAdded(4), "NotIn " + objects.MemberName(anEtcd(), 2)},
+		"one more":           {healthy(anEtcd(size(4)), 1, 2, 3).isAdded(4), ""},
+	} {
+		var got []string
+		for _, write := range decide(tc.world.ec, tc.world.seen).Writes {
+			create, is := write.(loop.Create)
+			if !is {
+				continue
+			}
+			for _, term := range create.Object.(*corev1.Pod).Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+				for _, except := range term.PodAffinityTerm.LabelSelector.MatchExpressions {
+					got = append(got, string(except.Operator)+" "+strings.Join(except.Values, " "))
+				}
+			}
+		}
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: the zones of its pod are those of members %q, want %q", name, got, tc.want)
+		}
+	}
 }
 
 // TestReplacedByHand: a user has a member replaced, also one whose volume could follow it, and of which no node is seen. A pod

@@ -50,7 +50,7 @@ func Pod(ec *v1beta2.EtcdCluster, member, version string, s Start, certs Certifi
 	if s.IsNew || s.isGated {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
 	}
-	setPolicy(ec, &p.Spec)
+	setPolicy(ec, &p.Spec, s.InPlaceOf)
 	podtemplate.OnLinux(&p.Spec)
 	isRestricted := !podsecurity.Restrict(&p.Spec, etcdUser, ContainerName)
 	if isRestricted {
@@ -122,8 +122,9 @@ func probe(version string, failures int32) *corev1.Probe {
 	return p
 }
 
-// setPolicy sets what spec.pod says about where the pod runs, and as what.
-func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
+// setPolicy sets what spec.pod says about where the pod runs, and as what. The zone of the pod whose place it takes is
+// as good as one without a member: otherwise drains would gather a majority in one zone, while all have room.
+func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec, inPlaceOf string) {
 	policy := ec.Spec.Pod.DeepCopy()
 	if policy == nil {
 		policy = &v1beta2.PodPolicy{}
@@ -140,7 +141,11 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec) {
 	}
 	isLeftToUs := policy.Affinity == nil && len(policy.TopologySpreadConstraints) == 0
 	if isLeftToUs {
-		podtemplate.PreferOtherZones(spec, others)
+		staying := others.DeepCopy()
+		if inPlaceOf != "" {
+			staying.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: NodeLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{inPlaceOf}}}
+		}
+		podtemplate.PreferOtherZones(spec, staying)
 	}
 	switch {
 	case policy.AntiAffinity:

@@ -237,6 +237,26 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
+// TestZoneOfTheMemberThatLeaves: a member that takes the place of another may have its zone, which has that one still. The
+// others count, also those without the label.
+func TestZoneOfTheMemberThatLeaves(t *testing.T) {
+	ec := aCluster()
+	counts := func(s Start, member string) bool {
+		p := Pod(ec, "example-zzzzz", "3.6.16", s, Certificates{})
+		selector, err := metav1.LabelSelectorAsSelector(p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return selector.Matches(k8slabels.Set(labels(ec, member)))
+	}
+	const leaving, staying = "example-abcde", "example-fghij"
+	for s, want := range map[*Start]bool{{}: true, {InPlaceOf: leaving}: false} {
+		if !counts(*s, staying) || counts(*s, leaving) != want {
+			t.Errorf("in place of %q: %s counts %v, %s counts %v, want %v", s.InPlaceOf, staying, counts(*s, staying), leaving, counts(*s, leaving), want)
+		}
+	}
+}
+
 // TestPodOfThePolicy: what a policy says of pods is every pod's, also of one that begins with a backup.
 func TestPodOfThePolicy(t *testing.T) {
 	ec := aCluster(withPolicy(func(p *policy) {
