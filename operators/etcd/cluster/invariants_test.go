@@ -52,6 +52,9 @@ func never(c sim.Change, r *testkit.Run) error {
 		if !isServed(now) && p.disk.Cluster() != members.ParseID(n.statusOf().ClusterID) {
 			return nil // it is a seed that is not needed any more
 		}
+		if isEnd && n.isSilent(now.Name) {
+			return fmt.Errorf("the operator deletes %s, which is only not reached", now.Name)
+		}
 		if isEnd && p.claim == "" {
 			if err := n.isSpare(now.Name, p.disk); err != nil {
 				return err

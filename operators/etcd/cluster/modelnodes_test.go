@@ -41,6 +41,11 @@ type modelNodes struct {
 	fails   int
 	// led are the pods that an operator has seen lead.
 	led map[string]bool
+	// off is the node that has no power, since when, and cut the member that nobody reaches; empty if there is none.
+	// givenUp are the pods that went because the user has deleted their Node.
+	off, cut string
+	offSince time.Time
+	givenUp  []string
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
 }
@@ -127,6 +132,8 @@ func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
 		return true, wake
 	case p == nil:
 		return n.bind(pod), wake
+	case n.off != "" && pod.Spec.NodeName == n.off:
+		return n.unattended(pod, p)
 	case pod.DeletionTimestamp != nil:
 		n.end(p)
 		n.forget(p)
@@ -197,7 +204,7 @@ func (n *modelNodes) nodeFor() string {
 	best := ""
 	sim.Each(n.world.Server, func(node *corev1.Node) {
 		all = true
-		if !node.Spec.Unschedulable && (best == "" || pods[node.Name] < pods[best]) {
+		if !node.Spec.Unschedulable && node.Name != n.off && (best == "" || pods[node.Name] < pods[best]) {
 			best = node.Name
 		}
 	})
@@ -208,19 +215,24 @@ func (n *modelNodes) nodeFor() string {
 }
 
 // keepsVoters returns an error if a member is to be removed without another one in its place, although nothing but its node
-// is to go. In stories with nodes, nothing is lost.
+// is to go, or one that is only not reached. In stories with nodes, nothing is lost but what the user has given up.
 func (n *modelNodes) keepsVoters(removed members.ID) error {
 	hasNodes, size := false, 0
 	sim.Each(n.world.Server, func(*corev1.Node) { hasNodes = true })
 	sim.Each(n.world.Server, func(ec *v1beta2.EtcdCluster) { size = int(ec.Spec.Size) })
 	for _, leading := range n.model.Leading() {
-		voters := 0
+		voters, isGivenUp := 0, false
 		for _, m := range leading.Members() {
-			if !m.IsLearner && m.ID != removed {
+			switch {
+			case m.ID == removed && n.isSilent(m.Name):
+				return fmt.Errorf("the operator removes member %s, which is only not reached", m.Name)
+			case m.ID == removed:
+				isGivenUp = slices.Contains(n.givenUp, m.Name)
+			case !m.IsLearner:
 				voters++
 			}
 		}
-		if hasNodes && voters < size {
+		if hasNodes && voters < size && !isGivenUp {
 			return fmt.Errorf("the operator removes member %s, and leaves %d voters of %d", removed, voters, size)
 		}
 	}

@@ -57,6 +57,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"two-at-once":     {"upgrades", "voters are left"},
 		"ready-unserved":  {"one-member", "Service example-client leads nowhere"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of a node that is lost:
+		"evicted-is-lost": {"node-silent", "which is only not reached"},
 		// Of a full database, if the operator dies meanwhile:
 		"others-not-awaited": {"database-full", "is being defragmented"},
 		// Of a downgrade:

@@ -65,7 +65,7 @@ type tale struct {
 
 func stories() []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), restoreTales()) {
+	for _, t := range slices.Concat(tales(), restoreTales(), lossTales()) {
 		all = append(all, t.scenario())
 	}
 	return all
