@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ spec:
 			if err != nil {
 				return
 			}
-			go forward(from, fmt.Sprintf("%s:%d", node, port))
+			go forward(from, net.JoinHostPort(node, strconv.Itoa(port)))
 		}
 	}()
 	return fmt.Sprintf("localhost:%d", port)
