@@ -189,10 +189,24 @@ func (m *moved) applyFile(name string) {
 		m.t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(data), "NAMESPACE.svc", m.namespace+".svc")
+	text = strings.ReplaceAll(text, ".svc.cluster.local", ".svc."+clusterDomain(m.t))
 	if name == "application.yaml" {
 		text = m.names.Replace(text)
 	}
 	e2e.Apply(m.t, m.namespace, text)
+}
+
+// clusterDomain is the domain of the Kubernetes cluster, such as cluster.local, as the kubelet of a node has it.
+func clusterDomain(t testing.TB) string {
+	t.Helper()
+	node := e2e.Kubectl(t, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+	var config struct {
+		Kubeletconfig struct{ ClusterDomain string }
+	}
+	if err := json.Unmarshal([]byte(e2e.Kubectl(t, "get", "--raw", "/api/v1/nodes/"+node+"/proxy/configz")), &config); err != nil {
+		t.Fatal(err)
+	}
+	return config.Kubeletconfig.ClusterDomain
 }
 
 func privateKey(t *testing.T) string {
