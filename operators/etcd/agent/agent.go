@@ -129,15 +129,15 @@ func problemOf(ctx context.Context, err error) *task.Problem {
 	var known *task.Problem
 	switch {
 	case ctx.Err() != nil:
-		return &task.Problem{Reason: task.ReasonInterrupted, Message: "The pod was told to stop", Passes: true}
+		return &task.Problem{Reason: task.ReasonInterrupted, Message: "The pod was told to stop", Retriable: true}
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &task.Problem{Reason: task.ReasonNoSpace, Message: "The volume is full: it needs twice the size of the backup", Passes: true}
+		return &task.Problem{Reason: task.ReasonNoSpace, Message: "The volume is full: it needs twice the size of the backup", Retriable: true}
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(*os.LinkError)), errors.As(err, new(*os.SyscallError)):
-		return &task.Problem{Reason: task.ReasonVolumeFailed, Message: "The volume cannot be used: " + err.Error(), Passes: true}
+		return &task.Problem{Reason: task.ReasonVolumeFailed, Message: "The volume cannot be used: " + err.Error(), Retriable: true}
 	}
-	return &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Passes: true}
+	return &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Retriable: true}
 }
 
 // message is a result as a termination message, which is never cut: half a JSON is nothing.
@@ -145,7 +145,7 @@ func message(r task.Result) []byte {
 	for most := mostMessage / 2; ; most /= 2 {
 		text, err := json.Marshal(r)
 		if err != nil {
-			r = task.Result{Problem: &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Passes: true}}
+			r = task.Result{Problem: &task.Problem{Reason: task.ReasonAgentFailed, Message: err.Error(), Retriable: true}}
 			continue
 		}
 		if len(text) <= mostMessage || r.Problem == nil || most == 0 {

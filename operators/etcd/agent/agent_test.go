@@ -116,7 +116,7 @@ func TestMessageFits(t *testing.T) {
 	for name, r := range map[string]task.Result{
 		"saved":    {Saved: &v1beta2.StoredBackup{Key: strings.Repeat("k", 1024)}},
 		"short":    {Problem: &task.Problem{Reason: "R", Message: "short"}},
-		"long":     {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("long ", 10000), Passes: true}},
+		"long":     {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("long ", 10000), Retriable: true}},
 		"escaped":  {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("\x01", 10000)}},
 		"no ASCII": {Problem: &task.Problem{Reason: "R", Message: strings.Repeat("ä€", 10000)}},
 	} {
@@ -125,7 +125,7 @@ func TestMessageFits(t *testing.T) {
 		if err := json.Unmarshal(text, &got); err != nil || len(text) > mostMessage {
 			t.Fatalf("%s: %d bytes: %v", name, len(text), err)
 		}
-		if r.Problem != nil && (got.Problem.Reason != r.Problem.Reason || got.Problem.Passes != r.Problem.Passes || got.Problem.Message == "") {
+		if r.Problem != nil && (got.Problem.Reason != r.Problem.Reason || got.Problem.Retriable != r.Problem.Retriable || got.Problem.Message == "") {
 			t.Errorf("%s: %+v", name, got.Problem)
 		}
 		if r.Saved != nil && !cmp.Equal(got, r) {

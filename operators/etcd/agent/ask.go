@@ -107,11 +107,11 @@ func (a *agent) clientConfig(t task.Task) (*tls.Config, error) {
 		return nil, err
 	}
 	if len(data) == 0 {
-		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Retriable: true}
 	}
 	config, err := pki.ClientConfig(data)
 	if err != nil {
-		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Retriable: true}
 	}
 	return config, nil
 }
@@ -126,11 +126,11 @@ func (a *agent) user(t task.Task) (members.User, error) {
 		return members.User{}, err
 	}
 	if len(data) == 0 {
-		return members.User{}, &task.Problem{Reason: task.ReasonUserInvalid, Message: "The Secret with etcd's user does not exist, or is empty: create it", Passes: true}
+		return members.User{}, &task.Problem{Reason: task.ReasonUserInvalid, Message: "The Secret with etcd's user does not exist, or is empty: create it", Retriable: true}
 	}
 	as, err := members.UserOf(data)
 	if err != nil {
-		return as, &task.Problem{Reason: task.ReasonUserInvalid, Message: fmt.Sprintf("The Secret with etcd's user: %v", err), Passes: true}
+		return as, &task.Problem{Reason: task.ReasonUserInvalid, Message: fmt.Sprintf("The Secret with etcd's user: %v", err), Retriable: true}
 	}
 	return as, nil
 }
@@ -191,11 +191,11 @@ func order(asked []member) ([]member, error) {
 	case len(good) > 0:
 		return good, nil
 	case refused != nil:
-		return nil, &task.Problem{Reason: task.ReasonEtcdRefuses, Message: refusal, Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonEtcdRefuses, Message: refusal, Retriable: true}
 	case len(why) > 0:
-		return nil, &task.Problem{Reason: task.ReasonEtcdUnhealthy, Message: "No member can be backed up: " + strings.Join(append(why, silent...), "; "), Passes: true}
+		return nil, &task.Problem{Reason: task.ReasonEtcdUnhealthy, Message: "No member can be backed up: " + strings.Join(append(why, silent...), "; "), Retriable: true}
 	}
-	return nil, &task.Problem{Reason: task.ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Passes: true}
+	return nil, &task.Problem{Reason: task.ReasonEtcdUnreachable, Message: "No member answers: " + strings.Join(silent, "; "), Retriable: true}
 }
 
 const refusal = "etcd has users, and refuses a snapshot: the user, or without one the common name of the client's certificate, has to be one with the role root, and the password right"

@@ -190,7 +190,7 @@ func TestBadObjects(t *testing.T) {
 			m := newcomer(t, version)
 			r := w.do(t.Context(), w.fetchTask(key, m))
 			wantProblem(t, name, r, tc.reason)
-			if r.Problem != nil && (r.Problem.Passes || !strings.Contains(r.Problem.Message, key)) {
+			if r.Problem != nil && (r.Problem.Retriable || !strings.Contains(r.Problem.Message, key)) {
 				t.Errorf("it says %+v", r.Problem)
 			}
 			if _, err := os.Stat(m.Data); !os.IsNotExist(err) {

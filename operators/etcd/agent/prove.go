@@ -28,7 +28,7 @@ func (a *agent) prove(ctx context.Context, t task.Task) (*v1beta2.BackupProof, e
 	began := a.now()
 	have, err := fetched(t.Member)
 	if err == nil && have == nil {
-		err = &task.Problem{Reason: task.ReasonProofNotServed, Message: "The init container has made no data directory", Passes: true}
+		err = &task.Problem{Reason: task.ReasonProofNotServed, Message: "The init container has made no data directory", Retriable: true}
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (a *agent) serves(ctx context.Context, c members.Client, at members.Endpoin
 		}
 		select {
 		case <-waiting.Done():
-			return members.Status{}, &task.Problem{Reason: task.ReasonProofNotServed, Passes: true, Message: fmt.Sprintf(
+			return members.Status{}, &task.Problem{Reason: task.ReasonProofNotServed, Retriable: true, Message: fmt.Sprintf(
 				"An etcd that was started from the backup did not serve within %s: %v", patience, err)}
 		case <-time.After(askEvery):
 		}

@@ -85,7 +85,7 @@ func (e *memberError) Unwrap() error { return e.error }
 
 func snapshotProblem(failures []error) error {
 	err := errors.Join(failures...)
-	p := &task.Problem{Reason: task.ReasonSnapshotFailed, Passes: true}
+	p := &task.Problem{Reason: task.ReasonSnapshotFailed, Retriable: true}
 	switch {
 	case errors.Is(err, members.ErrAuth):
 		p.Reason, p.Message = task.ReasonEtcdRefuses, refusal

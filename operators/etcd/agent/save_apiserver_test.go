@@ -56,7 +56,7 @@ func TestSave(t *testing.T) {
 		if r.Problem == nil {
 			return errors.New("it is saved")
 		}
-		if r.Problem.Reason != task.ReasonEtcdUnhealthy || !r.Problem.Passes {
+		if r.Problem.Reason != task.ReasonEtcdUnhealthy || !r.Problem.Retriable {
 			return fmt.Errorf("%s: %+v", r.Problem.Reason, r)
 		}
 		return nil
@@ -164,7 +164,7 @@ func TestMemberIsKilledInTheMiddle(t *testing.T) {
 	slow.goOn()
 	r := <-done
 	wantProblem(t, "a member that was killed", r, task.ReasonSnapshotFailed)
-	if !r.Problem.Passes {
+	if !r.Problem.Retriable {
 		t.Error("the problem is said not to pass")
 	}
 	if files := w.files(); len(files) != 0 {

@@ -95,7 +95,7 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 			p.Wake(shown)
 			return
 		}
-		p.problem = &status.Problem{Reason: said.Problem.Reason, Message: said.Problem.Message, Retriable: said.Problem.Passes}
+		p.problem = (*status.Problem)(said.Problem)
 	}
 }
 
@@ -248,7 +248,7 @@ func (p *plan) fail(b *v1beta2.EtcdBackup, seen observation, why task.Problem) {
 	st.Failures++
 	st.LastFailure = &v1beta2.BackupFailure{
 		Step: try.Step, Generation: try.Generation, SecretsHash: try.SecretsHash, Time: inSeconds(seen.now),
-		Reason: why.Reason, Message: why.Message, Retriable: why.Passes,
+		Reason: why.Reason, Message: why.Message, Retriable: why.Retriable,
 	}
 	if try.Step != v1beta2.BackupPrune {
 		st.Succeeded, st.Reason = false, why.Reason

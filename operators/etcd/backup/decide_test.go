@@ -54,8 +54,8 @@ func told(b *v1beta2.EtcdBackup, seen observation) string {
 func TestDecide(t *testing.T) {
 	saved := task.Result{Saved: &v1beta2.StoredBackup{Key: "etcd.backup", Revision: 7, Size: 4096, EtcdVersion: "3.6.16"}}
 	provedIt := task.Result{Proved: &v1beta2.BackupProof{Key: "k", Revision: 101}}
-	problemOf := func(reason string, passes bool) task.Result {
-		return task.Result{Problem: &task.Problem{Reason: reason, Message: "Because.", Passes: passes}}
+	problemOf := func(reason string, retriable bool) task.Result {
+		return task.Result{Problem: &task.Problem{Reason: reason, Message: "Because.", Retriable: retriable}}
 	}
 	once := aBackup()
 	for name, tc := range map[string]struct {

@@ -40,18 +40,18 @@ func refutes(reason string) bool {
 
 // gone is about a pod that was deleted while its try was under way.
 func gone(try *v1beta2.BackupTry) task.Problem {
-	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted before its result was stored", try.Pod), Passes: true}
+	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted before its result was stored", try.Pod), Retriable: true}
 }
 
 // lost is about a pod that was deleted, and does not end.
 func lost(try *v1beta2.BackupTry) task.Problem {
-	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted and does not end: its node may be lost", try.Pod), Passes: true}
+	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf("Pod %q was deleted and does not end: its node may be lost", try.Pod), Retriable: true}
 }
 
 // speechless is about a pod that has reported something else than what it was for.
 func speechless(try *v1beta2.BackupTry) task.Problem {
 	return task.Problem{Reason: job.ReasonAgentDied, Message: fmt.Sprintf(
-		"Pod %q has reported no result of the step %s: its image is of another version than the operator", try.Pod, try.Step), Passes: true}
+		"Pod %q has reported no result of the step %s: its image is of another version than the operator", try.Pod, try.Step), Retriable: true}
 }
 
 // absent is about a Secret that a step needs, and that does not exist.

@@ -88,7 +88,7 @@ func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
 		p.fetched = true
 	case n.fails > 0:
 		n.fails--
-		result.Problem = &task.Problem{Reason: task.ReasonStorageUnreachable, Message: "The storage cannot be reached", Passes: true}
+		result.Problem = &task.Problem{Reason: task.ReasonStorageUnreachable, Message: "The storage cannot be reached", Retriable: true}
 	case !isThere:
 		result.Problem = &task.Problem{Reason: task.ReasonObjectNotFound, Message: "There is no such object: check the path"}
 	case snapshot == nil:

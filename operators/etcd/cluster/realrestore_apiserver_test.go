@@ -111,8 +111,8 @@ func (n *realNodes) fetch(ctx context.Context, pod *corev1.Pod, p *realPod) {
 }
 
 func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
-	failed := func(reason string, passes bool, err error) task.Result {
-		return task.Result{Problem: &task.Problem{Reason: reason, Message: err.Error(), Passes: passes}}
+	failed := func(reason string, retriable bool, err error) task.Result {
+		return task.Result{Problem: &task.Problem{Reason: reason, Message: err.Error(), Retriable: retriable}}
 	}
 	var todo task.Task
 	if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Args[0]), &todo); err != nil {

@@ -94,9 +94,9 @@ func says(pod *corev1.Pod, code int32, r task.Result) {
 	}}}
 }
 
-func cannotFetch(passes bool) seedOption {
+func cannotFetch(retriable bool) seedOption {
 	return func(_ *world, pod *corev1.Pod) {
-		says(pod, 1, task.Result{Problem: &task.Problem{Reason: "Why", Message: "because", Passes: passes}})
+		says(pod, 1, task.Result{Problem: &task.Problem{Reason: "Why", Message: "because", Retriable: retriable}})
 	}
 }
 

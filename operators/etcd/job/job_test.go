@@ -230,18 +230,18 @@ var runs = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 
 const (
 	saved  = `{"Saved":{"key":"k","revision":7,"size":1}}`
-	denied = `{"Problem":{"Reason":"AccessDenied","Message":"no","Passes":true}}`
+	denied = `{"Problem":{"Reason":"AccessDenied","Message":"no","Retriable":true}}`
 	unfit  = `{"Problem":{"Reason":"ProofNotServed","Message":"It does not serve"}}`
 )
 
 func TestRead(t *testing.T) {
 	result := &task.Result{Saved: &v1beta2.StoredBackup{Key: "k", Revision: 7, Size: 1}}
-	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
+	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Retriable: true}
 	died := func(message string) Outcome {
-		return Outcome{State: Ended, Problem: &task.Problem{Reason: ReasonAgentDied, Message: message, Passes: true}}
+		return Outcome{State: Ended, Problem: &task.Problem{Reason: ReasonAgentDied, Message: message, Retriable: true}}
 	}
 	waiting := func(reason, message string) Outcome {
-		return Outcome{State: Waiting, Problem: &task.Problem{Reason: reason, Message: message, Passes: true}}
+		return Outcome{State: Waiting, Problem: &task.Problem{Reason: reason, Message: message, Retriable: true}}
 	}
 	agentIs := func(s corev1.ContainerState) corev1.PodStatus {
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: AgentContainer, Image: "i", State: s}}}
@@ -301,7 +301,7 @@ func TestRead(t *testing.T) {
 func TestReadFetch(t *testing.T) {
 	const done = `{"Fetched":{"Key":"k","Revision":7}}`
 	result := &task.Result{Fetched: &task.Fetched{Key: "k", Revision: 7}}
-	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Passes: true}
+	problem := &task.Problem{Reason: "AccessDenied", Message: "no", Retriable: true}
 	for name, tc := range map[string]struct {
 		state, last corev1.ContainerState
 		phase       corev1.PodPhase

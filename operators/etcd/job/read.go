@@ -120,7 +120,7 @@ func said(pod *corev1.Pod, end *corev1.ContainerStateTerminated) Outcome {
 
 // died is about an agent that did not report.
 func died(pod *corev1.Pod, end *corev1.ContainerStateTerminated) *task.Problem {
-	p := &task.Problem{Reason: ReasonAgentDied, Passes: true}
+	p := &task.Problem{Reason: ReasonAgentDied, Retriable: true}
 	why := strings.TrimSuffix(strings.Join(strings.Fields(pod.Status.Message), " "), ".")
 	switch {
 	case end != nil && end.Reason == "OOMKilled":
@@ -177,17 +177,17 @@ func withEtcds(pod *corev1.Pod, p task.Problem) *task.Problem {
 // obstacle is what keeps a pod from starting, or a container of it.
 func obstacle(pod *corev1.Pod) *task.Problem {
 	if words := pods.Unschedulable(pod); words != "" && len(pod.Spec.SchedulingGates) == 0 {
-		return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q %s", pod.Name, words), Passes: true}
+		return &task.Problem{Reason: ReasonUnschedulable, Message: fmt.Sprintf("Pod %q %s", pod.Name, words), Retriable: true}
 	}
 	if words := pods.OnSilentNodes(*pod); words != "" {
-		return &task.Problem{Reason: pods.NodeNotResponding, Message: "The " + words, Passes: true}
+		return &task.Problem{Reason: pods.NodeNotResponding, Message: "The " + words, Retriable: true}
 	}
 	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
 	for _, c := range pod.Status.InitContainerStatuses {
 		// The agent says itself why it ends. Of others, one that runs for the moment counts until it lets the agent
 		// start: so no time is needed.
 		if crash, is := pods.CrashLoop(c, time.Time{}); is && !isStarted && c.Name != FetchContainer {
-			return &task.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Pod %q: %s", pod.Name, crash), Passes: true}
+			return &task.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Pod %q: %s", pod.Name, crash), Retriable: true}
 		}
 	}
 	for _, c := range pods.Statuses(pod) {
@@ -196,7 +196,7 @@ func obstacle(pod *corev1.Pod) *task.Problem {
 			reason = ReasonCannotStart
 		}
 		if reason != "" {
-			return &task.Problem{Reason: reason, Message: fmt.Sprintf("Pod %q: %s", pod.Name, words), Passes: true}
+			return &task.Problem{Reason: reason, Message: fmt.Sprintf("Pod %q: %s", pod.Name, words), Retriable: true}
 		}
 	}
 	return nil

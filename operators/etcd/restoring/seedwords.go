@@ -36,7 +36,7 @@ func readSeed(m *view.Member) seedWords {
 	out := job.ReadFetch(m.Pod)
 	if out.Problem != nil {
 		said.problem = wordsOf(out.Problem)
-		if !out.Problem.Passes {
+		if !out.Problem.Retriable {
 			said.failed = wordsOf(out.Problem)
 			return said
 		}

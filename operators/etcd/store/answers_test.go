@@ -152,11 +152,11 @@ func TestAnswers(t *testing.T) {
 		return fmt.Sprintf(`{"error":{"code":%d,"message":"it is %s","errors":[{"reason":%q,"message":"it is %s"}]}}`, status, aToken, reason, aToken)
 	}
 	cases := []struct {
-		kind   v1beta2.StorageType
-		status int
-		code   string
-		want   string
-		passes bool
+		kind      v1beta2.StorageType
+		status    int
+		code      string
+		want      string
+		retriable bool
 	}{
 		{v1beta2.StorageS3, 403, "InvalidAccessKeyId", task.ReasonCredentialsInvalid, true},
 		{v1beta2.StorageS3, 403, "SignatureDoesNotMatch", task.ReasonCredentialsInvalid, true},
@@ -201,8 +201,8 @@ func TestAnswers(t *testing.T) {
 				if !ok {
 					continue
 				}
-				if p.Passes != tc.passes {
-					t.Errorf("passes is %v", p.Passes)
+				if p.Retriable != tc.retriable {
+					t.Errorf("retriable is %v", p.Retriable)
 				}
 				for _, secret := range []string{anID, aKey, aToken, azureKey} {
 					if strings.Contains(p.Message, secret) {

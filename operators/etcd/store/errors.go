@@ -59,8 +59,8 @@ func (o *operation) server() string {
 	return "the storage " + string(o.place.Type)
 }
 
-func (o *operation) problem(reason string, passes bool, format string, args ...any) *task.Problem {
-	return &task.Problem{Reason: reason, Passes: passes, Message: o.what() + ": " + fmt.Sprintf(format, args...)}
+func (o *operation) problem(reason string, retriable bool, format string, args ...any) *task.Problem {
+	return &task.Problem{Reason: reason, Retriable: retriable, Message: o.what() + ": " + fmt.Sprintf(format, args...)}
 }
 
 // maxMessage is how long a message may be: the agent's answer has 4096 bytes in all.

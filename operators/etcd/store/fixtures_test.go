@@ -25,7 +25,7 @@ func wants(t testing.TB, err error, reason string) {
 	case !ok:
 		t.Errorf("the error is %v (%T), want a problem of reason %s", err, err, reason)
 	case p.Reason != reason:
-		t.Errorf("the problem is %s: %s (passes: %v), want %s", p.Reason, p.Message, p.Passes, reason)
+		t.Errorf("the problem is %s: %s (retriable: %v), want %s", p.Reason, p.Message, p.Retriable, reason)
 	case p.Message == "" || strings.ContainsAny(p.Message, "\n\r") || len(p.Message) > maxMessage+len("…"):
 		t.Errorf("the message of %s is %q", reason, p.Message)
 	default:

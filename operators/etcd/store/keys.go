@@ -82,7 +82,7 @@ func Choose(objects []Object, path string, wanted task.Wanted) (Object, *task.Pr
 	case best != nil:
 		return best.Object, nil
 	case first == nil:
-		return Object{}, &task.Problem{Reason: task.ReasonObjectNotFound, Passes: true, Message: fmt.Sprintf(
+		return Object{}, &task.Problem{Reason: task.ReasonObjectNotFound, Retriable: true, Message: fmt.Sprintf(
 			"There is no backup named %s_v<revision>_<time>: check the path", path)}
 	}
 	return Object{}, &task.Problem{Reason: task.ReasonObjectNotFound, Message: fmt.Sprintf(

@@ -155,7 +155,7 @@ func realSilence(t *testing.T, kind v1beta2.StorageType, server storetest.Server
 }
 
 // realCuts has all connections closed in the middle, and the server reachable again at once: an upload is
-// complete, or a problem that passes and nothing else.
+// complete, or a problem that can be retried and nothing else.
 func realCuts(t *testing.T, kind v1beta2.StorageType, server storetest.Server, direct *Store) {
 	proxy := storetest.NewProxy(t, server)
 	place := placeIn(kind, server)
@@ -177,7 +177,7 @@ func realCuts(t *testing.T, kind v1beta2.StorageType, server storetest.Server, d
 			fine(t, direct.Delete(t.Context(), "cuts", "me"))
 			continue
 		}
-		if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Passes {
+		if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Retriable {
 			t.Errorf("cut after %d bytes: %v", after, err)
 		}
 		absent(t, direct, "cuts")
@@ -266,7 +266,7 @@ func TestFull(t *testing.T) {
 			_, err = s.Write(t.Context(), key, owned("me"), bytes.NewReader(data(1, 5*partSize)))
 			if t.Logf("%s: %v", kind, err); kind == "volume" {
 				wants(t, err, task.ReasonStorageFull)
-			} else if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Passes {
+			} else if p, ok := errors.AsType[*task.Problem](err); !ok || !p.Retriable {
 				t.Errorf("the error is %v", err) // versitygw does not say why
 			}
 		}

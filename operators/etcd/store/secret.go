@@ -72,5 +72,5 @@ func (s *secret) missing(keys string) *task.Problem {
 
 // invalid says what is wrong with the Secret. No argument may be a value of it.
 func (s *secret) invalid(format string, args ...any) *task.Problem {
-	return &task.Problem{Reason: task.ReasonCredentialsInvalid, Passes: true, Message: s.field + ": " + fmt.Sprintf(format, args...)}
+	return &task.Problem{Reason: task.ReasonCredentialsInvalid, Retriable: true, Message: s.field + ": " + fmt.Sprintf(format, args...)}
 }

@@ -161,7 +161,7 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		now, errNow := s.storage.stat(ctx, key)
 		switch {
 		case err != nil && errors.Is(errNow, errNoObject):
-			return &task.Problem{Reason: task.ReasonStorageFailed, Passes: true, Message: s.place.Of(key) + " was not stored, because there was one meanwhile that is gone again: something else writes there"}
+			return &task.Problem{Reason: task.ReasonStorageFailed, Retriable: true, Message: s.place.Of(key) + " was not stored, because there was one meanwhile that is gone again: something else writes there"}
 		case err != nil && (errNow != nil || now.Meta != meta || now.Size != from.n.Load()):
 			return err
 		case err != nil:
@@ -169,7 +169,7 @@ func (s *Store) Write(ctx context.Context, key string, meta Meta, r io.Reader) (
 		case errNow != nil:
 			return errNow
 		case now.Size != from.n.Load():
-			return &task.Problem{Reason: task.ReasonObjectDamaged, Passes: true, Message: s.place.Of(key) + " was stored, and is now not as long as what was stored: something else writes there"}
+			return &task.Problem{Reason: task.ReasonObjectDamaged, Retriable: true, Message: s.place.Of(key) + " was stored, and is now not as long as what was stored: something else writes there"}
 		}
 		o = now
 		return nil //nolint:nilerr // what went wrong first was made good

@@ -50,7 +50,7 @@ type beside struct {
 func openVolume(_ context.Context, o opened) (storage, error) {
 	root, err := os.OpenRoot(o.volumeDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &task.Problem{Reason: task.ReasonClaimNotFound, Passes: true, Message: fmt.Sprintf("PersistentVolumeClaim %q is not mounted at %s", o.Bucket, o.volumeDir)}
+		return nil, &task.Problem{Reason: task.ReasonClaimNotFound, Retriable: true, Message: fmt.Sprintf("PersistentVolumeClaim %q is not mounted at %s", o.Bucket, o.volumeDir)}
 	}
 	if err != nil {
 		return nil, err
