@@ -88,6 +88,14 @@ func TestPod(t *testing.T) {
 	if c := p.Spec.Containers[0]; c.Name != job.AgentContainer || len(c.Env) > 0 || strings.Contains(fmt.Sprint(c.Args), "aws") {
 		t.Errorf("%+v", c)
 	}
+	for _, users := range []string{"mesh/inject", "etcd-operator/mine"} {
+		p := podFor(aBackup(func(b *v1beta2.EtcdBackup) {
+			b.Spec.Pod = &v1beta2.JobPod{Annotations: map[string]string{users: "no"}}
+		}), save)
+		if p.Annotations[users] != "no" || annotation.Of(p, annotation.Generation) != "1" || annotation.Of(p, annotation.BackupUID) != "uid" {
+			t.Errorf("annotations %v", p.Annotations)
+		}
+	}
 }
 
 // TestNames: they are bounded, and no two are the same.

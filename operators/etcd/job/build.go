@@ -72,10 +72,11 @@ func (p Pod) labels() map[string]string {
 }
 
 func (p Pod) annotations() map[string]string {
-	if p.Settings == nil {
-		return nil
+	all := map[string]string{}
+	if p.Settings != nil {
+		maps.Copy(all, p.Settings.Annotations)
 	}
-	return maps.Clone(p.Settings.Annotations)
+	return all
 }
 
 // run has the agent do its task.
