@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/words"
 )
 
 // The reasons in status and in events that are not Kubernetes' own.
@@ -293,7 +294,7 @@ func camelCase(reason string) string {
 	if reason == "" || !unicode.IsLetter(rune(reason[0])) {
 		return reasonPodFailed
 	}
-	return strings.ToUpper(reason[:1]) + reason[1:]
+	return words.Capitalized(reason)
 }
 
 // ceilMicro rounds up to what a MicroTime can show. Instants are rounded up and

@@ -13,11 +13,3 @@ func Shortened(message string) string {
 	}
 	return message
 }
-
-// Capitalized begins with a capital letter.
-func Capitalized(message string) string {
-	if message == "" {
-		return message
-	}
-	return strings.ToUpper(message[:1]) + message[1:]
-}

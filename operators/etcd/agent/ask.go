@@ -102,18 +102,7 @@ func (a *agent) clientConfig(t task.Task) (*tls.Config, error) {
 	if !t.TLS {
 		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
 	}
-	data, err := secretIn(a.certificateDir)
-	if err != nil {
-		return nil, err
-	}
-	if len(data) == 0 {
-		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: "The Secret with the client's certificate does not exist, or is empty: create it", Retriable: true}
-	}
-	config, err := pki.ClientConfig(data)
-	if err != nil {
-		return nil, &task.Problem{Reason: task.ReasonCertificateInvalid, Message: fmt.Sprintf("The Secret with the client's certificate: %v", err), Retriable: true}
-	}
-	return config, nil
+	return mounted(a.certificateDir, "the client's certificate", task.ReasonCertificateInvalid, pki.ClientConfig)
 }
 
 // user is who asks; nobody where no Secret says it.
@@ -121,18 +110,24 @@ func (a *agent) user(t task.Task) (members.User, error) {
 	if !t.User {
 		return members.User{}, nil
 	}
-	data, err := secretIn(a.userDir)
+	return mounted(a.userDir, "etcd's user", task.ReasonUserInvalid, members.UserOf)
+}
+
+// mounted reads what a Secret that is mounted is with. One that cannot be read is a problem of the reason.
+func mounted[T any](dir, with, reason string, read func(map[string][]byte) (T, error)) (made T, err error) {
+	data, err := secretIn(dir)
 	if err != nil {
-		return members.User{}, err
+		return made, err
 	}
+	problem := &task.Problem{Reason: reason, Message: "The Secret with " + with + " does not exist, or is empty: create it", Retriable: true}
 	if len(data) == 0 {
-		return members.User{}, &task.Problem{Reason: task.ReasonUserInvalid, Message: "The Secret with etcd's user does not exist, or is empty: create it", Retriable: true}
+		return made, problem
 	}
-	as, err := members.UserOf(data)
-	if err != nil {
-		return as, &task.Problem{Reason: task.ReasonUserInvalid, Message: fmt.Sprintf("The Secret with etcd's user: %v", err), Retriable: true}
+	if made, err = read(data); err != nil {
+		problem.Message = fmt.Sprintf("The Secret with %s: %v", with, err)
+		return made, problem
 	}
-	return as, nil
+	return made, nil
 }
 
 // secretIn is the content of a Secret that is mounted; empty if there is none.
@@ -182,10 +177,13 @@ func order(asked []member) ([]member, error) {
 		}
 	}
 	slices.SortStableFunc(good, func(a, b member) int {
-		return cmp.Or(
-			compareBool(a.status.Leader == a.status.ID, b.status.Leader == b.status.ID),
-			cmp.Compare(b.status.Applied, a.status.Applied),
-		)
+		switch leads := a.status.Leader == a.status.ID; {
+		case leads == (b.status.Leader == b.status.ID):
+			return cmp.Compare(b.status.Applied, a.status.Applied)
+		case leads:
+			return 1
+		}
+		return -1
 	})
 	switch {
 	case len(good) > 0:
@@ -199,14 +197,3 @@ func order(asked []member) ([]member, error) {
 }
 
 const refusal = "etcd has users, and refuses a snapshot: the user, or without one the common name of the client's certificate, has to be one with the role root, and the password right"
-
-// compareBool has false first.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"example.com/fairlead/internal/kit/words"
 	"example.com/fairlead/operators/etcd/snapshot"
 	"example.com/fairlead/operators/etcd/store"
 	"example.com/fairlead/operators/etcd/task"
@@ -74,7 +75,7 @@ func (a *agent) fetch(ctx context.Context, t task.Task) (*task.Fetched, error) {
 		if isVolumes(err) || errors.As(err, &known) {
 			return nil, err
 		}
-		return nil, &task.Problem{Reason: task.ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", capitalized(t.Place.Of(key)), err)}
+		return nil, &task.Problem{Reason: task.ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", words.Capitalized(t.Place.Of(key)), err)}
 	}
 	if err := os.Remove(file); err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func download(ctx context.Context, from *store.Store, place task.Place, path str
 		return err
 	}
 	made.Size, made.SHA256 = c.Size, hex.EncodeToString(c.Sum())
-	object := capitalized(place.Of(made.Key))
+	object := words.Capitalized(place.Of(made.Key))
 	switch err := c.End(); {
 	case errors.Is(err, snapshot.ErrForeign):
 		return &task.Problem{Reason: task.ReasonObjectForeign, Message: fmt.Sprintf("%s is no snapshot of etcd: name another one", object)}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/words"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/task"
 )
@@ -43,7 +44,7 @@ func (a *agent) prove(ctx context.Context, t task.Task) (*v1beta2.BackupProof, e
 	if err != nil {
 		return nil, err
 	}
-	object := capitalized(t.Place.Of(have.Key))
+	object := words.Capitalized(t.Place.Of(have.Key))
 	switch {
 	case serves.ClusterID.String() != have.ClusterID:
 		return nil, differs("%s: an etcd of cluster %s was started from it, and one of cluster %s serves", object, have.ClusterID, serves.ClusterID)

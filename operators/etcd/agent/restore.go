@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -130,10 +128,4 @@ func openToAll(file string) (err error) {
 func isVolumes(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EIO) ||
 		errors.As(err, new(*os.PathError)) || errors.As(err, new(*os.LinkError))
-}
-
-// capitalized begins with a capital letter.
-func capitalized(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/words"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -139,7 +140,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	} {
 		if next.Activity == activity {
-			conditions.Set(activity, true, reason, status.Capitalized(next.Doing))
+			conditions.Set(activity, true, reason, words.Capitalized(next.Doing))
 		} else {
 			conditions.Set(activity, false, "No"+reason, "Nothing to do")
 		}
@@ -217,7 +218,7 @@ func activityProblem(next *plan, waiting string) *status.Problem {
 	if next.Activity == "" {
 		return nil
 	}
-	message := status.Capitalized(next.Doing)
+	message := words.Capitalized(next.Doing)
 	if waiting != "" {
 		message += "; " + waiting
 	}
