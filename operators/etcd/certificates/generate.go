@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,7 +68,7 @@ func (g *generator) generate() (data []map[string][]byte, stale []objects.StaleS
 	if err != nil {
 		return nil, nil, err
 	}
-	if !equal(ca.Data, wanted) {
+	if !maps.EqualFunc(ca.Data, wanted, bytes.Equal) {
 		return nil, []objects.StaleSecret{g.write(ca, objects.CASecret(g.ec), wanted)}, nil
 	}
 	if g.newest, err = pki.Parse(slices.Concat(ca.Data[nextCert], ca.Data[corev1.TLSCertKey])); err != nil {
@@ -88,7 +89,7 @@ func (g *generator) generate() (data []map[string][]byte, stale []objects.StaleS
 		if err != nil {
 			return nil, nil, err
 		}
-		if !equal(secret.Data, wanted) {
+		if !maps.EqualFunc(secret.Data, wanted, bytes.Equal) {
 			stale = append(stale, g.write(secret, u.Name, wanted))
 		}
 		data = append(data, wanted)
@@ -120,9 +121,7 @@ func (g *generator) authority(has map[string][]byte) (map[string][]byte, error) 
 			return nil, err
 		}
 		wanted := map[string][]byte{nextCert: made.Cert, nextKey: made.Key}
-		for name, value := range has {
-			wanted[name] = value
-		}
+		maps.Copy(wanted, has)
 		return wanted, nil
 	}
 	return has, nil
@@ -180,16 +179,4 @@ func (g *generator) write(seen *corev1.Secret, name string, data map[string][]by
 		WithOwnerReferences(objects.OwnedBy(g.ec)).
 		WithType(corev1.SecretTypeOpaque).
 		WithData(data)}
-}
-
-func equal(a, b map[string][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name := range a {
-		if !bytes.Equal(a[name], b[name]) {
-			return false
-		}
-	}
-	return true
 }

@@ -8,7 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,21 +17,15 @@ import (
 
 // cause is why the last attempt to connect failed: gRPC has only a text, with ports in it that
 // are others each time.
-type cause struct {
-	mu  sync.Mutex
-	err error
-}
+type cause struct{ err atomic.Pointer[error] }
 
-func (c *cause) set(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
+func (c *cause) set(err error) { c.err.Store(&err) }
 
 func (c *cause) get() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	if err := c.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // handshake keeps the error of a handshake. With TLS 1.3, the other side refuses a certificate only

@@ -159,8 +159,8 @@ func (c *connection) awaitReady(ctx context.Context, within time.Duration) error
 	}
 }
 
-// do sends a request, and once more if it was refused because the client has to log in.
-func (c *client) do(ctx context.Context, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
+// Do sends a request, and once more if it was refused because the client has to log in.
+func (c *client) Do(ctx context.Context, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
 	return c.logsIn(ctx, at, func(ctx context.Context) error { return c.once(ctx, at, patience, request) })
 }
 

@@ -19,8 +19,3 @@ type Direct interface {
 func DialDirect(config *tls.Config, as User) Direct {
 	return &client{tls: config, as: as, now: time.Now, connections: map[Endpoint]*connection{}}
 }
-
-// Do makes requests as the client's own are made.
-func (c *client) Do(ctx context.Context, at Endpoint, patience time.Duration, requests func(context.Context, grpc.ClientConnInterface) error) error {
-	return c.do(ctx, at, patience, requests)
-}

@@ -18,7 +18,7 @@ import (
 // call makes a request that tests can get in between.
 func (c *client) call(ctx context.Context, verb, what string, at Endpoint, patience time.Duration, request func(context.Context, grpc.ClientConnInterface) error) error {
 	return outside.Do(ctx, outside.Call{Verb: verb, What: what, Name: at.Address}, func() error {
-		return c.do(ctx, at, patience, request)
+		return c.Do(ctx, at, patience, request)
 	})
 }
 

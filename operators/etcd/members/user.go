@@ -49,10 +49,10 @@ func (c *client) logsIn(ctx context.Context, at Endpoint, request func(context.C
 		return err
 	}
 	if c.loggedIn() == before { // or else another request has logged in meanwhile
-		err := c.logIn(ctx, at)
+		err := c.LogIn(ctx, at)
 		if errors.Is(err, ErrIsLearner) { // which gives no token: any voter's is good
 			for _, other := range c.others(at) {
-				if err = c.logIn(ctx, other); err == nil {
+				if err = c.LogIn(ctx, other); err == nil {
 					break
 				}
 			}
@@ -90,8 +90,8 @@ func (c *client) others(than Endpoint) (all []Endpoint) {
 	return all
 }
 
-// logIn has a member give a token. It needs a quorum.
-func (c *client) logIn(ctx context.Context, at Endpoint) error {
+// LogIn has a member give a token, and changes nothing but what members have in memory. It needs a quorum.
+func (c *client) LogIn(ctx context.Context, at Endpoint) error {
 	var got *pb.AuthenticateResponse
 	err := c.once(ctx, at, Patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
 		got, err = pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: c.as.Name, Password: c.as.Password})
@@ -104,9 +104,6 @@ func (c *client) logIn(ctx context.Context, at Endpoint) error {
 	}
 	return err
 }
-
-// LogIn is a call that changes nothing but what members have in memory.
-func (c *client) LogIn(ctx context.Context, at Endpoint) error { return c.logIn(ctx, at) }
 
 // enableAuth turns authentication on. Each request may be repeated: an operator that died in between has done no harm,
 // because nothing is refused before the last one, and root is there by then.

@@ -73,7 +73,7 @@ func aVolume(t testing.TB) (*Store, string) {
 }
 
 func owned(owner string) Meta {
-	return Meta{Owner: owner, Number: 3, Revision: 42, Time: noon, EtcdVersion: "3.6.16", Hash: "abcdef01", HashRevision: 41, CompactRevision: 7}
+	return Meta{Owner: owner, Number: 3, Revision: 42, Time: noon, EtcdVersion: "3.6.16"}
 }
 
 // data is bytes that are not those of another seed.

@@ -17,11 +17,6 @@ type Meta struct {
 	Time     time.Time
 	// EtcdVersion is that of the member.
 	EtcdVersion string
-	// Hash is etcd's hash of all keys in hexadecimal, HashRevision the revision at which it was
-	// taken, and CompactRevision up to which keys were compacted then.
-	Hash            string
-	HashRevision    int64
-	CompactRevision int64
 }
 
 // metaPrefix is what the names of our metadata begin with. Letters alone are let through as they are by
@@ -33,7 +28,6 @@ func (m Meta) metadata() map[string]string {
 	all := map[string]string{metaPrefix + "owner": m.Owner}
 	for name, value := range map[string]string{
 		"number": number(m.Number), "revision": number(m.Revision), "time": date(m.Time), "etcdversion": m.EtcdVersion,
-		"hash": m.Hash, "hashrevision": number(m.HashRevision), "compactrevision": number(m.CompactRevision),
 	} {
 		if value != "" {
 			all[metaPrefix+name] = value
@@ -54,10 +48,7 @@ func metaOf(all map[string]string) Meta {
 		return n
 	}
 	t, _ := time.Parse(time.RFC3339Nano, get("time"))
-	return Meta{
-		Owner: get("owner"), Number: num("number"), Revision: num("revision"), Time: t, EtcdVersion: get("etcdversion"),
-		Hash: get("hash"), HashRevision: num("hashrevision"), CompactRevision: num("compactrevision"),
-	}
+	return Meta{Owner: get("owner"), Number: num("number"), Revision: num("revision"), Time: t, EtcdVersion: get("etcdversion")}
 }
 
 func number(n int64) string {
