@@ -2,9 +2,9 @@ package memcached
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,21 +17,13 @@ import (
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1alpha1.Memcached) []loop.Event {
 	countChange(before, after)
-	events := append(announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade),
-		disruption.Announce(before.Status.Conditions, after.Status.Conditions)...)
-	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
-	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return events
-	}
-	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
-	switch {
-	case is.Status == metav1.ConditionTrue:
-		return append(events, loop.Event{Type: corev1.EventTypeNormal, Reason: is.Reason, Action: "Serve", Note: is.Message})
-	case is.Reason == reasonUpgrading || is.Reason == reasonUnavailable:
-		return events // seen in status while it lasts
-	}
-	return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
+	return slices.Concat(
+		announceUpgrade(ctx, before.Status.Upgrade, after.Status.Upgrade),
+		disruption.Announce(before.Status.Conditions, after.Status.Conditions),
+		loop.AnnounceReady(ctx, before.Status.Conditions, after.Status.Conditions, "Serve", func(is metav1.Condition) bool {
+			return is.Reason != reasonUpgrading && is.Reason != reasonUnavailable // seen in status while it lasts
+		}),
+	)
 }
 
 // announceUpgrade announces a change of the servers before it begins: a cold one waits

@@ -46,22 +46,10 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Eve
 				Note: status.Shortened(f.Reason + ": " + f.Message)})
 		}
 	}
-	return append(events, announceReady(ctx, before, after)...)
-}
-
-// announceReady reports what keeps an EtcdBackup from its work and is no failure of a try, such as a
-// Secret that does not exist.
-func announceReady(ctx context.Context, before, after *v1beta2.EtcdBackup) []loop.Event {
-	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
-	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return nil
-	}
-	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
-	f := after.Status.LastFailure
-	isFailure := f != nil && f.Reason == is.Reason
-	if is.Status != metav1.ConditionFalse || isFailure || is.Reason == reasonPaused || !meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) {
-		return nil
-	}
-	return []loop.Event{{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Save", Note: status.Shortened(is.Message)}}
+	// What keeps an EtcdBackup from its work and is no failure of a try, such as a Secret that does not exist.
+	isStalled := meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled)
+	return append(events, loop.AnnounceReady(ctx, before.Status.Conditions, after.Status.Conditions, "Save", func(ready metav1.Condition) bool {
+		isFailure := is.LastFailure != nil && is.LastFailure.Reason == ready.Reason
+		return isStalled && !isFailure && ready.Reason != reasonPaused
+	})...)
 }

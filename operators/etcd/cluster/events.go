@@ -51,19 +51,10 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 				Note: fmt.Sprintf("These fields of spec are of earlier versions of the API, and have no effect: %s", strings.Join(ignored, ", "))})
 		}
 	}
-	is := meta.FindStatusCondition(after.Status.Conditions, status.Ready)
-	was := meta.FindStatusCondition(before.Status.Conditions, status.Ready)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return events
-	}
-	log.FromContext(ctx).Info("status changed", "ready", is.Status, "reason", is.Reason, "message", is.Message)
-	switch {
-	case is.Status == metav1.ConditionTrue:
-		return append(events, loop.Event{Reason: is.Reason, Action: "Serve", Note: is.Message})
-	case is.Reason == reason.NotTrusted, meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled) && is.Reason != reason.Paused:
-		return append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: is.Reason, Action: "Serve", Note: status.Shortened(is.Message)})
-	}
-	return events
+	isStalled := meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled)
+	return append(events, loop.AnnounceReady(ctx, before.Status.Conditions, after.Status.Conditions, "Serve", func(is metav1.Condition) bool {
+		return is.Status == metav1.ConditionTrue || is.Reason == reason.NotTrusted || isStalled && is.Reason != reason.Paused
+	})...)
 }
 
 // isSwitch says whether a change of status is that to a restored cluster.
