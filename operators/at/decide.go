@@ -142,7 +142,7 @@ func lacksMarks(at *atv1alpha1.At, seen observation) bool {
 	if seen.pod == nil || seen.blocked || !seen.pod.DeletionTimestamp.IsZero() {
 		return false
 	}
-	over := at.Status.Phase.Finished() && phaseIsFinal(seen.pod)
+	over := at.Status.Phase.Finished() && pods.IsOver(seen.pod)
 	return metav1.GetControllerOf(seen.pod) == nil || !over && !isShown(seen.pod)
 }
 
@@ -316,7 +316,7 @@ func afterwards(at *atv1alpha1.At, seen observation) step {
 // cleanUp says what ends the rest of a finished attempt's pod.
 func cleanUp(pod *corev1.Pod) action {
 	switch {
-	case pod == nil || !pod.DeletionTimestamp.IsZero() || phaseIsFinal(pod):
+	case pod == nil || !pod.DeletionTimestamp.IsZero() || pods.IsOver(pod):
 		return hold
 	case !started(pod) && !ended(pod):
 		return abandon

@@ -19,6 +19,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/run"
 )
 
@@ -133,7 +134,7 @@ func (k *known) note(at *atv1alpha1.At, pod *corev1.Pod) {
 	switch {
 	case pod == nil:
 		k.pods[key(at)] = ""
-	case !isShown(pod), hasUID(pod, at.Status.PodUID) && !phaseIsFinal(pod):
+	case !isShown(pod), hasUID(pod, at.Status.PodUID) && !pods.IsOver(pod):
 		k.pods[key(at)] = pod.Name
 	default:
 		delete(k.pods, key(at))

@@ -12,6 +12,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 )
 
 // observation is all that decide reads, besides the At.
@@ -112,7 +113,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 	case !at.Status.Phase.Finished() && apply.BelongsToPredecessor(pod, at):
 		seen.pod, seen.blocked = pod, true
 	}
-	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !phaseIsFinal(seen.pod)
+	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !pods.IsOver(seen.pod)
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
 		seen.output, err = tail(ctx, o.logs, seen.pod, int64(at.Spec.OutputBytes))
 		if err != nil && !o.withheld.isOver(at, seen.pod, seen.now) {

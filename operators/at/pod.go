@@ -15,22 +15,9 @@ import (
 
 // This file reads pods: what has become of an attempt.
 
-// commandStatus is the status of the command's container, nil if the kubelet
-// has not reported any.
-func commandStatus(pod *corev1.Pod) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == commandContainer {
-			return &pod.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
-}
-
+// terminated is how the command has ended; nil if it has not, or the kubelet has not reported it.
 func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	if command := commandStatus(pod); command != nil {
-		return command.State.Terminated
-	}
-	return nil
+	return pods.Status(pod, commandContainer).State.Terminated
 }
 
 // hasOutput says whether the command has ended, and has been there to write something: of
@@ -41,17 +28,13 @@ func hasOutput(pod *corev1.Pod) bool {
 	return end != nil && end.ContainerID != ""
 }
 
-func phaseIsFinal(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // ended says whether the command will not run, or continue to run, in pod. Sidecars may.
-func ended(pod *corev1.Pod) bool { return terminated(pod) != nil || phaseIsFinal(pod) }
+func ended(pod *corev1.Pod) bool { return terminated(pod) != nil || pods.IsOver(pod) }
 
 // started says whether the command has started in pod.
 func started(pod *corev1.Pod) bool {
-	command := commandStatus(pod)
-	return command != nil && (command.State.Running != nil || command.State.Terminated != nil)
+	state := pods.Status(pod, commandContainer).State
+	return state.Running != nil || state.Terminated != nil
 }
 
 // endOf is when the command ended, or otherwise if the pod does not say.

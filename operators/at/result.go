@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -99,7 +100,7 @@ func podDeadline(pod *corev1.Pod) time.Time {
 // since, and the pod reports why when its sidecars have, too.
 func isEnding(pod *corev1.Pod) bool {
 	deadline := podDeadline(pod)
-	return terminated(pod) != nil && !phaseIsFinal(pod) && !deadline.IsZero() && goesOnAt(pod, deadline)
+	return terminated(pod) != nil && !pods.IsOver(pod) && !deadline.IsZero() && goesOnAt(pod, deadline)
 }
 
 // isDeletedFirst says whether a pod was deleted before its command ended.

@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -90,7 +91,7 @@ func observeLost(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return err
-		case pod.DeletionTimestamp != nil || isOver(pod):
+		case pod.DeletionTimestamp != nil || pods.IsOver(pod):
 		case isServer(pod, seen.statefulSet().UID):
 			seen.lost = append(seen.lost, pod)
 		default:

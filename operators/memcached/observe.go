@@ -21,6 +21,7 @@ import (
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -188,16 +189,16 @@ func isCurrent(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, 
 }
 
 func observePods(ctx context.Context, r client.Reader, mc *v1alpha1.Memcached, seen *observation) error {
-	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
+	var list corev1.PodList
+	if err := r.List(ctx, &list, client.InNamespace(mc.Namespace), client.MatchingLabels{podsOf: selector(mc)[podsOf]}); err != nil {
 		return err
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range list.Items {
+		pod := &list.Items[i]
 		switch {
 		case pod.Labels[appLabel] == selector(mc)[appLabel]:
-			if isOver(pod) {
+			if pods.IsOver(pod) {
 				continue
 			}
 			seen.pods = append(seen.pods, *pod)
@@ -206,9 +207,4 @@ func observePods(ctx context.Context, r client.Reader, mc *v1alpha1.Memcached, s
 		}
 	}
 	return nil
-}
-
-// isOver says whether nothing will run in a pod any more.
-func isOver(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

@@ -97,12 +97,7 @@ func pulledAs(seen observation, node, image string) string {
 // endOfPull is how the pod's own container has ended; nil if it has not. What else is in the pod, such as a mesh's
 // sidecar, may go on for ever.
 func endOfPull(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == pullContainer {
-			return c.State.Terminated
-		}
-	}
-	return nil
+	return pods.Status(pod, pullContainer).State.Terminated
 }
 
 func hasPulled(pod *corev1.Pod) bool {

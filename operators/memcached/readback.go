@@ -96,7 +96,7 @@ func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alph
 		if err != nil || pod.Generation <= 1 || pod.DeletionTimestamp != nil || !isReady(pod) {
 			continue
 		}
-		k := limitKey{key(mc), containerID(pod), wanted}
+		k := limitKey{key(mc), serverStatus(pod).ContainerID, wanted}
 		known, ok := o.limits.get(k)
 		if !ok {
 			known = limit{wanted: wanted, since: seen.now}
@@ -115,15 +115,6 @@ func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alph
 			seen.limits[pod.Name] = known
 		}
 	}
-}
-
-func containerID(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == serverContainer {
-			return c.ContainerID
-		}
-	}
-	return ""
 }
 
 // askLimit queries the statistics of a server.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/internal/kit/pods"
 )
 
 // This file reads off a pod how far a restart of its server is, what became of
@@ -135,14 +137,7 @@ func mayLast(pod *corev1.Pod) time.Duration {
 	return stopsWithin(pod) + 2*startLasts
 }
 
-func serverStatus(pod *corev1.Pod) corev1.ContainerStatus {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == serverContainer {
-			return c
-		}
-	}
-	return corev1.ContainerStatus{}
-}
+func serverStatus(pod *corev1.Pod) corev1.ContainerStatus { return pods.Status(pod, serverContainer) }
 
 // stopsWithin is how long a pod has to stop.
 func stopsWithin(pod *corev1.Pod) time.Duration {
@@ -156,7 +151,7 @@ func stopsWithin(pod *corev1.Pod) time.Duration {
 // lostCache says why a server that was to be restarted with its cache has started without
 // it. One that leaves its cache ends by itself, with exit code 0.
 func lostCache(pod *corev1.Pod) string {
-	end := serverStatus(pod).LastTerminationState.Terminated
+	end := lastEnd(pod)
 	if end == nil || !slices.Contains(strings.Split(pod.Annotations[replacedAnnotation], ","), end.ContainerID) {
 		return ""
 	}

@@ -58,6 +58,21 @@ func Statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
+// Status is that of the container of a name; empty if there is none yet.
+func Status(pod *corev1.Pod, container string) corev1.ContainerStatus {
+	for _, c := range Statuses(pod) {
+		if c.Name == container {
+			return c
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// IsOver says whether nothing will run in a pod any more.
+func IsOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
 // ImageOf is the image that a pod requests for a container. Its status has the image of the one that ran before.
 func ImageOf(pod *corev1.Pod, container string) string {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {

@@ -1,9 +1,9 @@
 package job
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +50,7 @@ const (
 
 // Read says what became of the task of a pod of [New].
 func Read(pod *corev1.Pod) Outcome {
-	agentIs, fetchIs := statusOf(pod, AgentContainer), statusOf(pod, FetchContainer)
+	agentIs, fetchIs := pods.Status(pod, AgentContainer), pods.Status(pod, FetchContainer)
 	ended := agentIs.State.Terminated
 	if failed := fetchIs.State.Terminated; ended == nil && failed != nil && failed.ExitCode != 0 {
 		ended = failed
@@ -72,7 +72,7 @@ func Read(pod *corev1.Pod) Outcome {
 // ReadFetch says what became of the init container of [Fetch] in the pod of a member. The kubelet
 // repeats it until it succeeds: Problem is then that of the last try.
 func ReadFetch(pod *corev1.Pod) Outcome {
-	is := statusOf(pod, FetchContainer)
+	is := pods.Status(pod, FetchContainer)
 	ended, last := is.State.Terminated, is.LastTerminationState.Terminated
 	switch {
 	case ended != nil && ended.ExitCode == 0:
@@ -94,14 +94,6 @@ func ReadFetch(pod *corev1.Pod) Outcome {
 		}
 	}
 	return found
-}
-
-func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
-	all := pods.Statuses(pod)
-	if i := slices.IndexFunc(all, func(c corev1.ContainerStatus) bool { return c.Name == container }); i >= 0 {
-		return all[i]
-	}
-	return corev1.ContainerStatus{}
 }
 
 // said is what the agent has reported. It is believed only if its exit code says the same: an image
@@ -148,12 +140,7 @@ func lacksAgent(end *corev1.ContainerStateTerminated) bool {
 }
 
 func imageOf(pod *corev1.Pod) string {
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
-		if c.Name == AgentContainer || c.Name == FetchContainer {
-			return c.Image
-		}
-	}
-	return ""
+	return cmp.Or(pods.ImageOf(pod, AgentContainer), pods.ImageOf(pod, FetchContainer))
 }
 
 // withEtcds adds the last words of a throw-away etcd that does not serve.
@@ -161,7 +148,7 @@ func withEtcds(pod *corev1.Pod, p task.Problem) *task.Problem {
 	if p.Reason != task.ReasonProofNotServed {
 		return &p
 	}
-	is := statusOf(pod, EtcdContainer)
+	is := pods.Status(pod, EtcdContainer)
 	for _, end := range []*corev1.ContainerStateTerminated{is.LastTerminationState.Terminated, is.State.Terminated} {
 		if end == nil || end.ExitCode == 0 {
 			continue
@@ -182,7 +169,7 @@ func obstacle(pod *corev1.Pod) *task.Problem {
 	if words := pods.OnSilentNodes(*pod); words != "" {
 		return &task.Problem{Reason: pods.NodeNotResponding, Message: "The " + words, Retriable: true}
 	}
-	isStarted := statusOf(pod, AgentContainer).State.Running != nil || statusOf(pod, FetchContainer).State.Running != nil
+	isStarted := pods.Status(pod, AgentContainer).State.Running != nil || pods.Status(pod, FetchContainer).State.Running != nil
 	for _, c := range pod.Status.InitContainerStatuses {
 		// The agent says itself why it ends. Of others, one that runs for the moment counts until it lets the agent
 		// start: so no time is needed.

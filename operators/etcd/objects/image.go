@@ -27,12 +27,7 @@ func ImageIn(pod *corev1.Pod) string {
 
 // ImageOfContainer is the image that the kubelet runs.
 func ImageOfContainer(pod *corev1.Pod) string {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == ContainerName {
-			return pod.Spec.Containers[i].Image
-		}
-	}
-	return ""
+	return pods.ImageOf(pod, ContainerName)
 }
 
 // WithImage changes the image of a pod's container, and annotations.
@@ -56,12 +51,7 @@ func IsStopping(pod *corev1.Pod) bool { return ImageIn(pod) == NoImage && !HasSt
 
 // HasStopped says whether the container has been stopped for [NoImage].
 func HasStopped(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == ContainerName && c.State.Running != nil {
-			return false
-		}
-	}
-	return true
+	return pods.Status(pod, ContainerName).State.Running == nil
 }
 
 // repositoryIn is an image without its tag and its digest.
@@ -75,10 +65,8 @@ func repositoryIn(image string) string {
 
 // LacksImage says whether a member does not run because its image cannot be pulled.
 func LacksImage(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		reason, _ := pods.CannotStart(pod, c)
-		return c.Name == ContainerName && reason == pods.NoImage
-	})
+	reason, _ := pods.CannotStart(pod, pods.Status(pod, ContainerName))
+	return reason == pods.NoImage
 }
 
 // IsOver says that a pod has ended, and does not start again: it was evicted, for example.

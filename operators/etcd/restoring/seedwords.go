@@ -1,6 +1,7 @@
 package restoring
 
 import (
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/job"
 	"example.com/fairlead/operators/etcd/objects"
@@ -53,10 +54,8 @@ func readSeed(m *view.Member) seedWords {
 		return said
 	}
 	said.problem = m.Problem.Words
-	for _, c := range m.Pod.Status.ContainerStatuses {
-		if c.Name == objects.ContainerName && c.State.Running == nil && c.RestartCount >= mostCrashes && m.Problem.IsCrash {
-			said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
-		}
+	if c := pods.Status(m.Pod, objects.ContainerName); c.State.Running == nil && c.RestartCount >= mostCrashes && m.Problem.IsCrash {
+		said.failed = "NotServing: the backup is whole, but etcd does not start with it: " + said.problem
 	}
 	return said
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -94,10 +95,8 @@ func isCutOff(ec *v1beta2.EtcdCluster, m *view.Member) bool {
 
 // runsFor is for how long the container has been running, as its node's clock has it; 0 if it does not.
 func runsFor(pod *corev1.Pod, now time.Time) time.Duration {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == objects.ContainerName && c.State.Running != nil {
-			return now.Sub(c.State.Running.StartedAt.Time)
-		}
+	if running := pods.Status(pod, objects.ContainerName).State.Running; running != nil {
+		return now.Sub(running.StartedAt.Time)
 	}
 	return 0
 }
