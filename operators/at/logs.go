@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	"example.com/fairlead/internal/kit/memo"
 )
 
 // podLogs reads the output of commands, through the API server.
@@ -51,8 +51,7 @@ const outputPatience = 30 * time.Second
 // withheld are the outputs that could not be read, by At: since when the one of which pod.
 // The time since the end of the command does not count: no operator may have been there.
 type withheld struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]refusal
+	memo.Map[types.NamespacedName, refusal]
 }
 
 type refusal struct {
@@ -60,22 +59,12 @@ type refusal struct {
 	time time.Time
 }
 
-func newWithheld() *withheld { return &withheld{since: map[types.NamespacedName]refusal{}} }
-
 // isOver says, about a pod whose output could not be read just now, whether to do without.
 func (w *withheld) isOver(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first, ok := w.since[key(at)]
+	first, ok := w.Get(key(at))
 	if !ok || first.pod != pod.UID {
 		first = refusal{pod.UID, now}
-		w.since[key(at)] = first
+		w.Set(key(at), first)
 	}
 	return !now.Before(first.time.Add(outputPatience))
-}
-
-func (w *withheld) forget(at types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.since, at)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -120,40 +120,27 @@ func (o *observer) takeBack(ctx context.Context, c loop.Caller, at *atv1alpha1.A
 // show them, for others can remove their label: those that have none, and those of a
 // claimed attempt until they have ended. An At without a pod has an empty name.
 type known struct {
-	mu   sync.Mutex
-	pods map[types.NamespacedName]string
+	memo.Map[types.NamespacedName, string]
 }
-
-func newKnown() *known { return &known{pods: map[types.NamespacedName]string{}} }
 
 // note remembers the pod of an At as it was read from wherever it is shown; nil if the
 // API server has none.
 func (k *known) note(at *atv1alpha1.At, pod *corev1.Pod) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	switch {
 	case pod == nil:
-		k.pods[key(at)] = ""
+		k.Set(key(at), "")
 	case !isShown(pod), hasUID(pod, at.Status.PodUID) && !pods.IsOver(pod):
-		k.pods[key(at)] = pod.Name
+		k.Set(key(at), pod.Name)
 	default:
-		delete(k.pods, key(at))
+		k.Forget(key(at))
 	}
-}
-
-func (k *known) forget(at types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.pods, at)
 }
 
 // mayLast says whether a pod of that name that the cache does not show may be there all
 // the same. A deadline ends a run whose pod has not ended: of those this operator has to
 // look once.
 func (k *known) mayLast(at *atv1alpha1.At, pod string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	name, ok := k.pods[key(at)]
+	name, ok := k.Get(key(at))
 	if !ok {
 		return at.Status.Phase == atv1alpha1.Failed && (at.Status.Reason == reasonPendingDeadline || at.Status.Reason == reasonDeadline)
 	}

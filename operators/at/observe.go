@@ -51,9 +51,9 @@ type observer struct {
 
 // forget drops what is kept in memory about an At that is gone.
 func (o *observer) forget(at types.NamespacedName) {
-	o.takenBack.forget(at)
-	o.known.forget(at)
-	o.withheld.forget(at)
+	o.takenBack.Forget(at)
+	o.known.Forget(at)
+	o.withheld.Forget(at)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.At) (observation, error) {
@@ -126,12 +126,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 // hasUID says whether pod is there and has that UID.
 func hasUID(pod *corev1.Pod, uid types.UID) bool { return pod != nil && pod.UID == uid }
 
-// podReader is the cache, or the API server.
-type podReader interface {
-	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
-}
-
-func getPod(ctx context.Context, from podReader, key types.NamespacedName) (*corev1.Pod, error) {
+func getPod(ctx context.Context, from client.Reader, key types.NamespacedName) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	if err := from.Get(ctx, key, &pod); apierrors.IsNotFound(err) {
 		return nil, nil

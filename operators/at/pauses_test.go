@@ -12,7 +12,7 @@ import (
 // TestPausesAreOfOneGeneration: who changes an At, or makes a new one of the
 // name, need not wait.
 func TestPausesAreOfOneGeneration(t *testing.T) {
-	p := newPauses()
+	p := &pauses{}
 	p.note(anAt(), noon)
 	for name, tc := range map[string]struct {
 		at   *atv1alpha1.At
@@ -27,7 +27,7 @@ func TestPausesAreOfOneGeneration(t *testing.T) {
 			t.Errorf("%s: waits until %v, want %v", name, got, tc.want)
 		}
 	}
-	p.forget(types.NamespacedName{Namespace: "default", Name: "sample"})
+	p.Forget(types.NamespacedName{Namespace: "default", Name: "sample"})
 	if got := p.until(anAt()); !got.IsZero() {
 		t.Errorf("forgotten, and waits until %v", got)
 	}

@@ -3,7 +3,6 @@ package memcached
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -62,22 +62,18 @@ func untilReported(seen observation) time.Duration {
 // firstSeen is since when something holds, by Memcached. Nothing is wrong if it is
 // forgotten: what it times begins again.
 type firstSeen struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
+	memo.Map[types.NamespacedName, time.Time]
 }
-
-func newFirstSeen() *firstSeen { return &firstSeen{since: map[types.NamespacedName]time.Time{}} }
 
 // of is since when it has held without a pause; the zero time if it does not.
 func (f *firstSeen) of(mc types.NamespacedName, holds bool, now time.Time) time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if !holds {
-		delete(f.since, mc)
-	} else if _, ok := f.since[mc]; !ok {
-		f.since[mc] = now
+		f.Forget(mc)
+	} else if _, ok := f.Get(mc); !ok {
+		f.Set(mc, now)
 	}
-	return f.since[mc]
+	since, _ := f.Get(mc)
+	return since
 }
 
 // observeLost looks for servers that have been missing for a while.

@@ -85,8 +85,8 @@ type observer struct {
 func (o *observer) forget(mc types.NamespacedName) {
 	figures.Forget(mc)
 	o.digests.Forget(mc)
-	o.limits.forget(mc)
-	o.missing.of(mc, false, time.Time{})
+	o.limits.ForgetAll(func(k limitKey) bool { return k.owner == mc })
+	o.missing.Forget(mc)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached) (observation, error) {

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +19,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -44,38 +43,13 @@ type limit struct {
 	next        time.Time // when to query again
 }
 
-// limits remembers what servers have answered.
-type limits struct {
-	mu    sync.Mutex
-	known map[limitKey]limit
-}
+// limits are what servers have answered.
+type limits = memo.Map[limitKey, limit]
 
 type limitKey struct {
 	owner     types.NamespacedName // the Memcached
 	container string
 	wanted    int64
-}
-
-func newLimits() *limits { return &limits{known: map[limitKey]limit{}} }
-
-func (l *limits) get(k limitKey) (limit, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, ok := l.known[k]
-	return known, ok
-}
-
-func (l *limits) set(k limitKey, known limit) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known[k] = known
-}
-
-// forget drops what is known for a Memcached that is gone.
-func (l *limits) forget(owner types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.known, func(k limitKey, _ limit) bool { return k.owner == owner })
 }
 
 // readLimit queries a server; tests have none to query.
@@ -97,7 +71,7 @@ func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alph
 			continue
 		}
 		k := limitKey{key(mc), serverStatus(pod).ContainerID, wanted}
-		known, ok := o.limits.get(k)
+		known, ok := o.limits.Get(k)
 		if !ok {
 			known = limit{wanted: wanted, since: seen.now}
 		}
@@ -110,7 +84,7 @@ func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alph
 			}
 			known.next = seen.now.Add(min(max(seen.now.Sub(known.since)/4, time.Second), time.Minute))
 		}
-		o.limits.set(k, known)
+		o.limits.Set(k, known)
 		if known.has != wanted {
 			seen.limits[pod.Name] = known
 		}

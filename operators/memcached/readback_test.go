@@ -156,7 +156,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 				return tc.has, nil
 			}
 			defer func() { readLimit = was }()
-			o := &observer{limits: newLimits()}
+			o := &observer{limits: &limits{}}
 			seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod), aServer(mc, 1))
 			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			if tc.after > 0 {
