@@ -90,5 +90,5 @@
 //
 // A template that renders to something else would replace pods because the
 // operator was upgraded. Each pool is rendered as the version did that made it,
-// until its pods are replaced anyway (rendering.go).
+// until its pods are replaced anyway (earlier.go).
 package memcached

@@ -1,9 +1,6 @@
 package memcached
 
 import (
-	"regexp"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/cache/v1alpha1"
@@ -18,20 +15,13 @@ const (
 	maxPoolName = 48
 )
 
-// dnsLabels are the names that a Service, and the host of a pod, may have.
-var dnsLabels = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
-
 // childName is the name of the Deployment and of the PodDisruptionBudget.
 func childName(mc *v1alpha1.Memcached) string { return names.Bounded(mc.Name, maxName) }
 
 // poolName is the name of the Service, of the StatefulSet, and the beginning of
 // its pods' names: the name of the Memcached, if a host may be called that.
 func poolName(mc *v1alpha1.Memcached) string {
-	name := mc.Name
-	if !dnsLabels.MatchString(name) {
-		name = "m-" + strings.ReplaceAll(name, ".", "-") + "-" + names.Hash(name)
-	}
-	return names.Bounded(name, maxPoolName)
+	return names.Bounded(names.Host("m-", mc.Name), maxPoolName)
 }
 
 func key(mc *v1alpha1.Memcached) types.NamespacedName {

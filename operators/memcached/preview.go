@@ -47,6 +47,3 @@ func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, res
 	}
 	return p, nil
 }
-
-// PortOf is where the server of a pod serves, which may be another port than the one requested now.
-func PortOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 { return portOf(mc, pod) }

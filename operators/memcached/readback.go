@@ -98,7 +98,7 @@ func askLimit(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, p
 	if pod.Status.PodIP == "" {
 		return 0, errors.New("the pod has no address")
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(portOf(mc, pod)))))
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(PortOf(mc, pod)))))
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,12 +36,14 @@ func isRefused(pod *corev1.Pod, t podTemplate) bool {
 	if pod.Annotations[refusedAnnotation] == t.server().Resources.Limits.Memory().String() {
 		return true
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible {
-			return true
-		}
-	}
-	return false
+	return isPending(pod, corev1.PodReasonInfeasible)
+}
+
+// isPending says whether the kubelet has not resized a pod yet, for a reason.
+func isPending(pod *corev1.Pod, reason string) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == reason
+	})
 }
 
 // hasRoom says whether the container of a server has the memory that the template has.
@@ -69,10 +72,8 @@ func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
 		return
 	}
 	p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonDeferred {
-			p.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
-		}
+	if isPending(pod, corev1.PodReasonDeferred) {
+		p.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
 	}
 }
 

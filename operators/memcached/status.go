@@ -54,7 +54,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 		// Another operator's pods, which are being taken over, have no identity label.
 		identity := v1alpha1.Identity(pod.Labels[identityLabel])
 		if host := hostOf(mc, &pod); host != "" && (identity == next.serving || identity == "") {
-			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, portOf(mc, &pod)))
+			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, PortOf(mc, &pod)))
 		}
 	}
 	if next.serving == v1alpha1.StableIdentity {
@@ -95,9 +95,9 @@ func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
 	return pod.Status.PodIP
 }
 
-// portOf is the port that a server listens on, which may be that of an older
+// PortOf is the port that a server listens on, which may be that of an older
 // spec.
-func portOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
+func PortOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
 	for _, port := range podtemplate.Container(&pod.Spec, serverContainer).Ports {
 		if port.Name == portName {
 			return port.ContainerPort
@@ -127,13 +127,6 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 		func() *status.Problem { return unavailable(mc, seen, st) },
 		func() *status.Problem { return notTaken(seen) },
 	)
-}
-
-// isReported says whether status reports a failure as one that lasts until a user acts,
-// so that it is no news when it happens again.
-func isReported(failure error) bool {
-	p := apply.Problem(failure, memcachedKind)
-	return p != nil && p.Reason != apply.ReasonRetrying
 }
 
 func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *status.Problem {

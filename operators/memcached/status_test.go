@@ -177,24 +177,6 @@ func TestServersOfOneShape(t *testing.T) {
 	}
 }
 
-// TestWhatIsReported: a failure that status reports as one that lasts is not
-// logged at every try.
-func TestWhatIsReported(t *testing.T) {
-	for name, tc := range map[string]struct {
-		failure error
-		want    bool
-	}{
-		"none":        {nil, false},
-		"refused":     {apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no")), true},
-		"in the way":  {errors.Join(&apply.ConflictError{Kind: "Service", Name: "cache"}), true},
-		"it may pass": {apierrors.NewTimeoutError("later", 1), false},
-	} {
-		if got := isReported(tc.failure); got != tc.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestUsers(t *testing.T) {
 	lines := func(n int) string { return strings.Repeat("user:password\n", n) }
 	for name, tc := range map[string]struct {

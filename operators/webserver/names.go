@@ -1,9 +1,6 @@
 package webserver
 
 import (
-	"regexp"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -17,9 +14,6 @@ const (
 	serviceSuffix = "-service"
 )
 
-// serviceNames are the names that a Service may have.
-var serviceNames = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
-
 // childName is the name of the Deployment and of the other children, but for
 // the Service.
 func childName(ws *webv1.WebServer) string { return names.Bounded(ws.Name, maxName) }
@@ -30,11 +24,7 @@ func serviceName(ws *webv1.WebServer) string {
 	if adoptsService(ws) {
 		return ws.Spec.Adopt.Service
 	}
-	name := ws.Name
-	if !serviceNames.MatchString(name) {
-		name = "w-" + strings.ReplaceAll(name, ".", "-") + "-" + names.Hash(name)
-	}
-	return names.Bounded(name, names.MaxLabel-len(serviceSuffix)) + serviceSuffix
+	return names.Bounded(names.Host("w-", ws.Name), names.MaxLabel-len(serviceSuffix)) + serviceSuffix
 }
 
 func adoptsService(ws *webv1.WebServer) bool {

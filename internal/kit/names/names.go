@@ -6,6 +6,7 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 )
 
@@ -24,6 +25,17 @@ func Bounded(name string, limit int) string {
 		return name
 	}
 	return strings.TrimRight(name[:limit-hashLength-1], "-.") + "-" + Hash(name)
+}
+
+// hosts are the names that a Service, and the host of a pod, may have.
+var hosts = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+
+// Host is the name of an object if a host may be called that, and otherwise one that begins with the prefix.
+func Host(prefix, name string) string {
+	if hosts.MatchString(name) {
+		return name
+	}
+	return prefix + strings.ReplaceAll(name, ".", "-") + "-" + Hash(name)
 }
 
 // Hash is short, and fit for the end of a name.
