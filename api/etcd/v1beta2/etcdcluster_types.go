@@ -59,6 +59,7 @@ type EtcdClusterList struct {
 // EtcdClusterSpec is the desired state of a cluster.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.TLS) == has(oldSelf.TLS)",fieldPath=".TLS",message="TLS cannot be turned on or off for a cluster that exists: members with and without it cannot talk to each other. Create another cluster, and copy the data"
+// +kubebuilder:validation:XValidation:rule="!has(self.joinFrom) || has(oldSelf.joinFrom)",fieldPath=".joinFrom",message="joinFrom is for a new EtcdCluster, and this one has begun without it: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.pod) && has(self.pod.persistentVolumeClaimSpec)) == (has(oldSelf.pod) && has(oldSelf.pod.persistentVolumeClaimSpec))",fieldPath=".pod.persistentVolumeClaimSpec",message="volumes cannot be added to or taken from a cluster that exists"
 type EtcdClusterSpec struct {
 	// size is the number of members, from 1 to 9. An odd number is best: one more member than
@@ -138,6 +139,15 @@ type EtcdClusterSpec struct {
 	// +optional
 	AdoptExisting bool `json:"adoptExisting,omitempty"`
 
+	// joinFrom takes over a running etcd that is not an EtcdCluster's, such as a chart's StatefulSet,
+	// while it serves. Members join it as learners, one at a time, and are promoted; when all of
+	// spec.size vote, one of them leads. Each member of before is removed from the member list when
+	// it has been stopped, the highest ordinal first. Until the first is removed, goBack undoes all of
+	// it. It can be set only when the EtcdCluster is created, and removed when status.join.phase is
+	// Complete.
+	// +optional
+	JoinFrom *JoinSource `json:"joinFrom,omitempty"`
+
 	// baseImage, backup, restore and selfHosted were fields of earlier versions of the CoreOS
 	// operator. They have no effect; an event says so.
 	// +optional
@@ -154,6 +164,36 @@ type EtcdClusterSpec struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	SelfHosted *IgnoredField `json:"selfHosted,omitempty"`
+}
+
+// JoinSource is a running etcd that is taken over.
+//
+// +kubebuilder:validation:XValidation:rule="self.etcdEndpoints.all(e, e.startsWith('https://')) || self.etcdEndpoints.all(e, e.startsWith('http://'))",fieldPath=".etcdEndpoints",message="the endpoints must be either all https or all http"
+// +kubebuilder:validation:XValidation:rule="self.etcdEndpoints.all(e, e.startsWith('https://')) == has(self.clientTLSSecret)",fieldPath=".clientTLSSecret",message="clientTLSSecret is for endpoints with https, and they need it"
+type JoinSource struct {
+	// etcdEndpoints are the URLs at which the operator reaches the members of the running etcd, one
+	// for each of them, such as http://my-etcd-0.my-etcd-headless.shop.svc:2379. The operator is in
+	// another namespace, so short names do not do. The URL of a Service that leads to any of them does not do either.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^https?://[^\s/@?#]+:[0-9]{1,5}/?$`
+	EtcdEndpoints []string `json:"etcdEndpoints"`
+
+	// clientTLSSecret is the name of a Secret with a client's certificate for etcdEndpoints:
+	// etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or tls.crt, tls.key and ca.crt.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
+
+	// goBack makes the members of this EtcdCluster leave the etcd that they have joined. When `Ready` has the
+	// reason JoinUndone, the EtcdCluster can be deleted. It has no effect once a member of before was
+	// removed. Defaults to false.
+	// +optional
+	GoBack bool `json:"goBack,omitempty"`
 }
 
 // IgnoredField is an object of which nothing is read.
@@ -502,7 +542,38 @@ type EtcdClusterStatus struct {
 	// +optional
 	Restored *Restored `json:"restored,omitempty"`
 
+	// join is how far the take-over of spec.joinFrom has got, from before anything is changed of that etcd.
+	// +optional
+	Join *Join `json:"join,omitempty"`
+
 	EarlierClusterStatus `json:",inline"`
+}
+
+// JoinPhase is how far a take-over has got.
+// +kubebuilder:validation:Enum=Joining;Joined;Replacing;Complete
+type JoinPhase string
+
+// The phases.
+const (
+	// JoinJoining is until all members of the EtcdCluster vote, and one of them leads.
+	JoinJoining JoinPhase = "Joining"
+	// JoinJoined is until the first member of before was stopped. Until then, spec.joinFrom.goBack has an effect.
+	JoinJoined JoinPhase = "Joined"
+	// JoinReplacing is until the last member of before is removed.
+	JoinReplacing JoinPhase = "Replacing"
+	// JoinComplete is when there are no other members than those of the EtcdCluster.
+	JoinComplete JoinPhase = "Complete"
+)
+
+// Join is how far the take-over of a running etcd has got.
+type Join struct {
+	// phase is Joining, Joined, Replacing or Complete. It never goes back.
+	// +required
+	Phase JoinPhase `json:"phase"`
+
+	// nextToStop is the member of before that is to be stopped next; empty if none is to be stopped yet.
+	// +optional
+	NextToStop string `json:"nextToStop,omitempty"`
 }
 
 // MembersStatus has the names of the members' pods.

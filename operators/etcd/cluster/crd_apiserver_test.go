@@ -82,6 +82,14 @@ func TestValidation(t *testing.T) {
 		"a minute of history":         {Spec: "keepHistory: 1m", Want: "must be 0s, or at least 5m in whole minutes"},
 		"seconds of history":          {Spec: "keepHistory: 5m1s", Want: "must be 0s, or at least 5m in whole minutes"},
 		"history before the present":  {Spec: "keepHistory: -1h", Want: "must be 0s, or at least 5m in whole minutes"},
+		"to join":                     {Spec: "joinFrom: {etcdEndpoints: ['http://my-etcd-0.my-etcd-headless.shop.svc:2379', 'http://[fd00::1]:2379']}"},
+		"to join with TLS":            {Spec: "joinFrom: {etcdEndpoints: ['https://a.shop.svc:2379'], clientTLSSecret: c}"},
+		"to join with TLS or not":     {Spec: "joinFrom: {etcdEndpoints: ['https://a:2379', 'http://b:2379'], clientTLSSecret: c}", Want: "either all https or all http"},
+		"to join, no certificate":     {Spec: "joinFrom: {etcdEndpoints: ['https://a:2379']}", Want: "clientTLSSecret is for endpoints with https"},
+		"to join, needless":           {Spec: "joinFrom: {etcdEndpoints: ['http://a:2379'], clientTLSSecret: c}", Want: "clientTLSSecret is for endpoints with https"},
+		"to join nothing":             {Spec: "joinFrom: {etcdEndpoints: []}", Want: "should have at least 1 items"},
+		"to join, without a port":     {Spec: "joinFrom: {etcdEndpoints: ['http://a']}", Want: "should match"},
+		"to join, with a password":    {Spec: "joinFrom: {etcdEndpoints: ['http://root:x@a:2379']}", Want: "should match"},
 		"an unknown field":            {Spec: "sise: 3", Want: `unknown field "spec.sise"`},
 	}, v1beta2.GroupVersion.WithKind("EtcdCluster"))
 }
@@ -118,6 +126,8 @@ func TestChangesAreChecked(t *testing.T) {
 		"volumes off":          {"pod: {" + volumes + "}", "pod: {antiAffinity: true}", "volumes cannot be added to or taken from"},
 		"the pod policy off":   {"pod: {" + volumes + "}", "", "volumes cannot be added to or taken from"},
 		"the policy on":        {"", "pod: {antiAffinity: true}", ""},
+		"to join, later":       {"", "joinFrom: {etcdEndpoints: ['http://a:2379']}", "joinFrom is for a new EtcdCluster"},
+		"joined, and over":     {"joinFrom: {etcdEndpoints: ['http://a:2379']}", "", ""},
 		"larger volumes":       {"pod: {" + volumes + "}", "pod: {persistentVolumeClaimSpec: {resources: {requests: {storage: 1.5Gi}}}}", ""},
 		"the same in bytes":    {"pod: {" + volumes + "}", "pod: {persistentVolumeClaimSpec: {resources: {requests: {storage: 1073741824}}}}", ""},
 		"smaller volumes":      {"pod: {" + volumes + "}", "pod: {persistentVolumeClaimSpec: {resources: {requests: {storage: 1000M}}}}", noShrinking},

@@ -46,6 +46,7 @@
 //	membership.SettleExisting  wait for the user's word on what may be of a cluster of this name
 //	restoring.RestoreBackup    take a restore one step on: the cluster is replaced by one that begins with a backup,
 //	                           once that serves
+//	membership.Join            claim a running etcd that is to be taken over, once all checks hold
 //	membership.Form            form a cluster that has no ID yet
 //	membership.RecoverQuorum   report that quorum is lost for good, and do what the user decides
 //	membership.Restore         create pods of members that have their data; without quorum, give those an image whose
@@ -54,6 +55,7 @@
 //	rollout.AwaitMaintenance   wait for the compaction or defragmentation that is under way
 //	membership.AwaitQuorum     wait for a quorum, and restart members that nobody trusts any more
 //	rollout.MakeSpace          make room in a full database, with those that are there, as nobody can write
+//	membership.GoBack          leave the etcd that was joined, if the user wants that
 //	membership.SettleLearner   promote a learner that has caught up, or remove one whose data is lost
 //	membership.RemoveLost      remove a member whose data is lost, if the rest has quorum
 //	rollout.DisarmOld          end the alarm of one that was removed: nobody can write until then
@@ -62,6 +64,7 @@
 //	                           it hands over before
 //	membership.AddMissing      add one if there are too few, or one is leaving, as a learner, when all members are there,
 //	                           and no downgrade is enabled: nobody can join until then
+//	membership.TakeOver        lead the etcd that was joined, and remove its members of before, once they have stopped
 //	rollout.RollOut            change versions and pods one at a time, the leader last
 //	rollout.KeepUp             free space in files, one at a time, the leader last
 //

@@ -24,6 +24,11 @@ func (n *modelNodes) put(*testkit.Run) error {
 			_, err = n.model.Put(p.ip + ":2379")
 		}
 	})
+	for _, address := range n.elsewhere {
+		if _, elsewhere := n.model.Put(address); elsewhere == nil {
+			err = nil
+		}
+	}
 	return err
 }
 

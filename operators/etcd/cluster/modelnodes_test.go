@@ -48,6 +48,8 @@ type modelNodes struct {
 	givenUp  []string
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
+	// elsewhere are where the members are that no EtcdCluster has.
+	elsewhere []string
 }
 
 // modelPod is a pod on a node.

@@ -77,6 +77,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		if err = o.asker.Renew(ec, seen.Certs, as); err != nil {
 			return seen, err
 		}
+		if err = o.observeJoin(ctx, r, ec, as, &seen); err != nil {
+			return seen, err
+		}
 		answered := o.asker.Ask(ctx, ec, seen.Pods, seen.Now)
 		seen.Revision, seen.Led, seen.Leaderless = answered.Revision, answered.Led, answered.Leaderless
 		seen.Answers, seen.Maintenance = answered.Answers, answered.Maintenance

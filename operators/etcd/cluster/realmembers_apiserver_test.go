@@ -65,8 +65,16 @@ const keyPrefix = "acknowledged/"
 func (n *realNodes) put(*testkit.Run) error {
 	n.mu.Lock()
 	n.puts++
-	key := fmt.Sprintf("%s%06d", keyPrefix, n.puts)
+	key, hasOthers := fmt.Sprintf("%s%06d", keyPrefix, n.puts), len(n.elsewhere) > 0
 	n.mu.Unlock()
+	if hasOthers {
+		if cluster, err := n.putElsewhere(key); err == nil {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.keys, n.by[key] = append(n.keys, key), cluster
+			return nil
+		}
+	}
 	return n.each(2*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
 		done, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte("x")})
 		if err != nil {

@@ -52,6 +52,8 @@ type realNodes struct {
 	words   map[string]string
 	spoiled map[string]bool   // the members whose data is to be damaged
 	hosts   map[string]string // the addresses of all hosts that there were, by their names
+	// elsewhere are members that no EtcdCluster has.
+	elsewhere map[string]memberElsewhere
 }
 
 // realPod is a pod on a node.
@@ -154,6 +156,7 @@ func (n *realNodes) live(ctx context.Context) {
 	for _, p := range n.cares {
 		n.kill(p)
 	}
+	n.endElsewhere()
 	_ = os.RemoveAll(n.folder) // or with the machine's
 }
 
@@ -304,15 +307,20 @@ func (n *realNodes) bind(ctx context.Context, pod *corev1.Pod, claims map[types.
 		return // it is tried again, or deleted
 	}
 	p.ip = n.newAddress()
+	n.mu.Lock()
 	n.hosts[pod.Spec.Hostname+"."+pod.Spec.Subdomain+"."+pod.Namespace+".svc"] = p.ip
+	p.failure = n.writeHosts()
+	n.mu.Unlock()
+	n.cares[pod.UID] = p
+}
+
+// writeHosts writes the file of hosts that all members have. The lock is held.
+func (n *realNodes) writeHosts() error {
 	text := "127.0.0.1 localhost\n"
 	for _, name := range slices.Sorted(maps.Keys(n.hosts)) {
 		text += n.hosts[name] + " " + name + "\n"
 	}
-	if err := os.WriteFile(n.hostsFile(), []byte(text), 0o600); err != nil {
-		p.failure = err
-	}
-	n.cares[pod.UID] = p
+	return os.WriteFile(n.hostsFile(), []byte(text), 0o600)
 }
 
 func (n *realNodes) hostsFile() string { return filepath.Join(n.folder, "hosts") }

@@ -176,13 +176,17 @@ func (n *realNodes) isServed(name string) bool {
 // read is the keys of the cluster, as a quorum has them, and which cluster it is.
 func (n *realNodes) read() (there map[string]bool, cluster uint64, err error) {
 	there = map[string]bool{}
-	err = n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
+	list := func(ctx context.Context, conn grpc.ClientConnInterface) error {
 		got, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(keyPrefix), RangeEnd: []byte(keyPrefix + "~"), KeysOnly: true})
 		cluster = got.GetHeader().GetClusterId()
 		for _, kv := range got.GetKvs() {
 			there[string(kv.GetKey())] = true
 		}
 		return err
-	})
+	}
+	err = n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error { return list(ctx, conn) })
+	if elsewhere := n.atElsewhere(5*time.Second, list); elsewhere == nil {
+		err = nil
+	}
 	return there, cluster, err
 }

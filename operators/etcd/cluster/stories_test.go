@@ -45,6 +45,10 @@ type nodes interface {
 	isSteady() bool
 	// byHand is a client of the members that a user has, and where the leader is.
 	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
+	// beginElsewhere begins an etcd of so many members that is no EtcdCluster's, and returns where they are.
+	beginElsewhere(r *testkit.Run, size int) (urls []string, err error)
+	// stopElsewhere stops one of its members for good.
+	stopElsewhere(r *testkit.Run, member string) error
 }
 
 func own(r *testkit.Run) nodes { return r.Own.(nodes) }
@@ -61,11 +65,13 @@ type tale struct {
 	lossy bool
 	// accepts is one in which the user answers each loss of quorum.
 	accepts bool
+	// joins is how many members the etcd has that the cluster takes over; 0 for none.
+	joins int
 }
 
 func stories() []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), restoreTales(), lossTales()) {
+	for _, t := range slices.Concat(tales(), restoreTales(), lossTales(), joinTales()) {
 		all = append(all, t.scenario())
 	}
 	return all
@@ -199,16 +205,9 @@ func (t tale) scenario() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     t.name,
 		OwnNodes: true,
-		Arrange: func(ctx context.Context, r *testkit.Run) error {
-			for i := range t.nodes {
-				if err := r.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}); err != nil {
-					return err
-				}
-			}
-			return r.Client.Create(ctx, story(r, t.spec...))
-		},
-		Steps:   t.steps,
-		Settled: settled,
+		Arrange:  t.arrange,
+		Steps:    t.steps,
+		Settled:  settled,
 		Check: func(_ context.Context, r *testkit.Run) error {
 			if t.lossy {
 				return nil
@@ -216,6 +215,24 @@ func (t tale) scenario() testkit.Scenario {
 			return own(r).lost(r)
 		},
 	}
+}
+
+// arrange is what there is before the first step.
+func (t tale) arrange(ctx context.Context, r *testkit.Run) error {
+	for i := range t.nodes {
+		if err := r.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}); err != nil {
+			return err
+		}
+	}
+	ec := story(r, t.spec...)
+	if t.joins > 0 {
+		urls, err := own(r).beginElsewhere(r, t.joins)
+		if err != nil {
+			return err
+		}
+		ec.Spec.JoinFrom = &v1beta2.JoinSource{EtcdEndpoints: urls}
+	}
+	return r.Client.Create(ctx, ec)
 }
 
 // story is an EtcdCluster called "example".

@@ -42,7 +42,7 @@ func newSweep() *testkit.Sweep {
 // onMachine are stories with members that really run.
 func onMachine(m *machine, names ...string) []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), restoreTales()) {
+	for _, t := range slices.Concat(tales(), restoreTales(), joinTales()) {
 		if !slices.Contains(names, t.name) {
 			continue
 		}

@@ -134,7 +134,7 @@ func SettleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	switch {
 	case m.IsLost():
 		remove(ec, v, &s, m, "its data is lost")
-	case len(v.Members) > v.Requested(ec):
+	case v.Ours() > v.Requested(ec):
 		remove(ec, v, &s, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.IsStarted() && v.Downgrading() != "":
 		s.Request = rollout.Downgrade(ec, v, "") // until then it cannot join: see mayBeSent
@@ -173,14 +173,14 @@ func remove(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member,
 	case m.ID == v.Leader:
 		s.Request = step.HandOver(ec, v)
 	default:
-		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.PodName, why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
+		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s removed: %s", m.ShownName(ec), why), members.Request{What: members.Remove, ID: m.ID, Listed: v.IDs()})
 	}
 }
 
 // RemoveSurplus removes a member if there are more than the spec requests: one that is leaving, or the
 // one that is missed least.
 func RemoveSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	ours := v.Count(func(m *view.Member) bool { return !m.IsForeign() })
+	ours := v.Ours()
 	if ours <= int(ec.Spec.Size) {
 		return s
 	}
@@ -223,7 +223,7 @@ func inPlaceOf(ec *v1beta2.EtcdCluster, v *view.View) string {
 // AddMissing adds a member if there are fewer than the spec requests, or one is leaving: as a learner, which does
 // not count for the quorum until it has the data. It is named in status before.
 func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	adding, ours := ec.Status.MemberBeingAdded, v.Count(func(m *view.Member) bool { return !m.IsForeign() })
+	adding, ours := ec.Status.MemberBeingAdded, v.Ours()
 	isMissing := ours < v.Requested(ec)
 	if adding != "" && (!isMissing || v.IsCurrent && v.Of(adding).IsMember) {
 		adding, s.Remember(ec).MemberBeingAdded = "", "" // done
@@ -248,7 +248,7 @@ func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	default:
 		s.Request = step.AskedLeader(ec, v, fmt.Sprintf("member %s added", adding)+inPlaceOf(ec, v), members.Request{
 			What: members.Add, PeerURLs: []string{objects.PeerURLOf(ec, adding)}, Learner: v.Lowest().HasLearners(), Listed: v.IDs(),
-			NoDowngrade: v.Leading() != nil && v.Leading().Version.Minor() < 6, // before, it does not say whether one is enabled
+			NoDowngrade: v.LeadingAnywhere() != nil && v.LeadingAnywhere().Version.Minor() < 6, // before, it does not say whether one is enabled
 		})
 	}
 	return s.Last()

@@ -125,6 +125,9 @@ func SecretNames(ec *v1beta2.EtcdCluster) (all []string) {
 	if ec.Spec.Auth != nil {
 		all = append(all, ec.Spec.Auth.RootSecret)
 	}
+	if ec.Spec.JoinFrom != nil && ec.Spec.JoinFrom.ClientTLSSecret != "" {
+		all = append(all, ec.Spec.JoinFrom.ClientTLSSecret)
+	}
 	if ec.Spec.TLS == nil {
 		return all
 	}

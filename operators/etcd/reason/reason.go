@@ -27,4 +27,18 @@ const (
 	Authenticating = "EnablingAuthentication"
 	Restoring      = "Restoring"
 	RestoreFailed  = "RestoreFailed"
+
+	// Of spec.joinFrom: under way, undone, and what keeps a running etcd from being joined.
+	Joining            = "Joining"
+	JoinUndone         = "JoinUndone"
+	JoinAuthentication = "JoinAuthenticationRequired"
+	JoinUnreachable    = "JoinUnreachable"
+	JoinClusters       = "JoinDifferentClusters"
+	JoinEndpoints      = "JoinEndpointMissing"
+	JoinNames          = "JoinNameTaken"
+	JoinUnhealthy      = "JoinNotHealthy"
+	JoinAlarm          = "JoinAlarm"
+	JoinVersion        = "JoinVersionRefused"
+	JoinPeers          = "JoinPeersUnreachable"
+	JoinRoom           = "JoinDatabaseTooLarge"
 )

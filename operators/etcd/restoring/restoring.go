@@ -301,7 +301,7 @@ func completeRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1b
 // that is replaced is overlooked (observereplaced.go of package cluster).
 func isComplete(ec *v1beta2.EtcdCluster, v *view.View) bool {
 	return ec.Status.ReadyMembers >= ec.Spec.Size && v.IsWhole() && v.IsReached() && v.IsCurrent && ec.Status.MemberBeingAdded == "" &&
-		!slices.ContainsFunc(v.Strays, (*view.Member).HasPod) && v.Count(func(m *view.Member) bool { return !m.IsForeign() }) >= int(ec.Spec.Size)
+		!slices.ContainsFunc(v.Strays, (*view.Member).HasPod) && v.Ours() >= int(ec.Spec.Size)
 }
 
 // RestoreUnderWay reports the restore that is under way; nil if none is.

@@ -60,6 +60,7 @@ type Asker struct {
 
 	mu          sync.Mutex
 	clients     map[types.NamespacedName]connection
+	elsewhere   map[types.NamespacedName]connection // to members that the operator does not run
 	last        map[types.NamespacedName]asked
 	maintenance map[types.NamespacedName]*Maintenance
 }
@@ -97,19 +98,30 @@ type connection struct {
 func New(connect members.Connect, now func() time.Time) *Asker {
 	return &Asker{
 		connect: connect, now: now,
-		clients: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*Maintenance{},
+		clients: map[types.NamespacedName]connection{}, elsewhere: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*Maintenance{},
 	}
 }
 
 // Renew makes the client of a cluster, unless it has one with the present certificates and as that user.
 func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates, as members.User) (err error) {
-	known, hash := a.known(objects.Key(ec)), contents.Hash(certs.Client)
+	return a.renew(a.clients, objects.Key(ec), certs.Client, as)
+}
+
+// RenewElsewhere makes the client for the members of a cluster that the operator does not run, like Renew.
+func (a *Asker) RenewElsewhere(ec *v1beta2.EtcdCluster, certificate map[string][]byte, as members.User) error {
+	return a.renew(a.elsewhere, objects.Key(ec), certificate, as)
+}
+
+func (a *Asker) renew(of map[types.NamespacedName]connection, ec types.NamespacedName, certificate map[string][]byte, as members.User) (err error) {
+	a.mu.Lock()
+	known, hash := of[ec], contents.Hash(certificate)
+	a.mu.Unlock()
 	if known.client != nil && known.hash == hash && known.as == as {
 		return nil
 	}
 	var config *tls.Config
-	if certs.Client != nil {
-		if config, err = pki.ClientConfig(certs.Client); err != nil {
+	if certificate != nil {
+		if config, err = pki.ClientConfig(certificate); err != nil {
 			return err
 		}
 	}
@@ -122,28 +134,33 @@ func (a *Asker) Renew(ec *v1beta2.EtcdCluster, certs objects.Certificates, as me
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clients[objects.Key(ec)] = connection{made, hash, as}
-	if last, ok := a.last[objects.Key(ec)]; ok {
+	of[ec] = connection{made, hash, as}
+	if last, ok := a.last[ec]; ok {
 		last.loggedInAt = time.Time{}
-		a.last[objects.Key(ec)] = last
+		a.last[ec] = last
 	}
 	return nil
 }
 
-// known is the client of a cluster.
-func (a *Asker) known(ec types.NamespacedName) connection {
+// clientFor is the client for the members of a cluster that the operator runs, or for those elsewhere.
+func (a *Asker) clientFor(ec types.NamespacedName, isElsewhere bool) members.Client {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.clients[ec]
+	if isElsewhere {
+		return a.elsewhere[ec].client
+	}
+	return a.clients[ec].client
 }
 
 // Forget drops the client of a cluster that is gone.
 func (a *Asker) Forget(ec types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.clients[ec]; ok {
-		_ = known.client.Close()
-		delete(a.clients, ec)
+	for _, of := range []map[types.NamespacedName]connection{a.clients, a.elsewhere} {
+		if known, ok := of[ec]; ok {
+			_ = known.client.Close()
+			delete(of, ec)
+		}
 	}
 	delete(a.last, ec)
 	delete(a.maintenance, ec)
@@ -152,22 +169,38 @@ func (a *Asker) Forget(ec types.NamespacedName) {
 // listsLast is how long member lists of a cluster at rest are taken for the present ones.
 const listsLast = 5 * time.Minute
 
-// Ask asks the members of all pods at the same time, how they are, and whom they have for
+// errNotAsked is the answer of a member elsewhere for which there is no client: its certificate is not there.
+var errNotAsked = errors.New("there is no certificate to ask it with")
+
+// Ask asks the members of all pods, and those elsewhere, at the same time, how they are, and whom they have for
 // members. The second is left out where nothing hints at a change. One that is being defragmented is not asked.
 func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[string]*corev1.Pod, now time.Time) asked {
-	known, names, own := a.known(objects.Key(ec)), slices.Sorted(maps.Keys(pods)), a.decidedOn(objects.Key(ec))
-	client, answers := known.client, make([]Answer, len(names))
+	elsewhere, own := objects.Elsewhere(ec), a.decidedOn(objects.Key(ec))
+	names := slices.Concat(slices.Sorted(maps.Keys(pods)), slices.Sorted(maps.Keys(elsewhere)))
+	answers := make([]Answer, len(names))
+	to := func(name string) (members.Client, members.Endpoint) {
+		at, isElsewhere := elsewhere[name]
+		if !isElsewhere {
+			at = objects.EndpointOf(ec, pods[name])
+		}
+		return a.clientFor(objects.Key(ec), isElsewhere), at
+	}
 	outside.Each(ctx, len(names), func(ctx context.Context, i int) {
 		pod := pods[names[i]]
-		switch {
-		case pod.Status.PodIP == "":
+		if pod != nil && pod.Status.PodIP == "" {
 			answers[i].Err = ErrNoAddress
 			return
-		case own.isDefragmenting(ec, pod, now):
+		}
+		if pod != nil && own.isDefragmenting(ec, pod, now) {
 			answers[i].Err = ErrDefragmenting
 			return
 		}
-		answers[i].Status, answers[i].Err = client.Status(ctx, objects.EndpointOf(ec, pod))
+		client, at := to(names[i])
+		if client == nil {
+			answers[i].Err = errNotAsked
+			return
+		}
+		answers[i].Status, answers[i].Err = client.Status(ctx, at)
 	})
 	before := a.Before(objects.Key(ec))
 	before.Maintenance = own
@@ -187,7 +220,8 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 			if answers[i].Err != nil {
 				return
 			}
-			list, err := client.List(ctx, objects.EndpointOf(ec, pods[names[i]]))
+			client, at := to(names[i])
+			list, err := client.List(ctx, at)
 			if !errors.Is(err, members.ErrIsLearner) { // which has none to tell
 				answers[i].List, answers[i].Err = list, err
 			}
@@ -197,8 +231,11 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 		before.Revision, before.clusterID, before.loggedInAt = 0, ec.Status.ClusterID, time.Time{}
 	}
 	before.note(names, answers, now)
-	if known.as != (members.User{}) && (before.LoggedIn != nil || now.Sub(before.loggedInAt) >= listsLast) {
-		before.LoggedIn, before.loggedInAt = logIn(ctx, ec, client, pods, before.Answers), now
+	a.mu.Lock()
+	as := a.clients[objects.Key(ec)].as
+	a.mu.Unlock()
+	if as != (members.User{}) && (before.LoggedIn != nil || now.Sub(before.loggedInAt) >= listsLast) {
+		before.LoggedIn, before.loggedInAt = logIn(ctx, to, before.Answers), now
 	}
 	a.mu.Lock()
 	a.last[objects.Key(ec)] = before
@@ -210,10 +247,11 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 var ErrNotAsked = errors.New("no voter answers that has a leader")
 
 // logIn asks a voter whether authentication is on, and knows the client's user.
-func logIn(ctx context.Context, ec *v1beta2.EtcdCluster, client members.Client, pods map[string]*corev1.Pod, answers map[string]Answer) error {
+func logIn(ctx context.Context, to func(string) (members.Client, members.Endpoint), answers map[string]Answer) error {
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if a := answers[name]; a.Err == nil && a.Status.Leader != 0 && !a.Status.IsLearner {
-			return client.LogIn(ctx, objects.EndpointOf(ec, pods[name]))
+			client, at := to(name)
+			return client.LogIn(ctx, at)
 		}
 	}
 	return ErrNotAsked

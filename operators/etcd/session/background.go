@@ -122,7 +122,7 @@ func (a *Asker) decidedOn(ec types.NamespacedName) Maintenance {
 
 // begin makes a request in the background.
 func (a *Asker) begin(ctx context.Context, ec types.NamespacedName, r Request) error {
-	client := a.known(ec).client
+	client := a.clientFor(ec, false)
 	a.mu.Lock()
 	own := a.maintenance[ec]
 	mayBegin := own != nil && !own.IsBegun && a.now().Before(own.StartTime.Add(BeginsWithin))

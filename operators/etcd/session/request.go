@@ -24,6 +24,8 @@ var Requests = metrics.Counter("fairlead_etcd_member_requests_total",
 // Request is a request to a member, with what is known when it has been made.
 type Request struct {
 	members.Request
+	// IsElsewhere says that the member that is asked is one that the operator does not run.
+	IsElsewhere bool
 	// Why is said in the log when it is done.
 	Why string
 }
@@ -48,7 +50,7 @@ func (a *Asker) CarryOut(ctx context.Context, ec types.NamespacedName, r Request
 	if r.What == members.Compact || r.What == members.Defragment {
 		return a.begin(ctx, ec, r)
 	}
-	client := a.known(ec).client
+	client := a.clientFor(ec, r.IsElsewhere)
 	err := mayBeSent(ctx, client, r.Request)
 	if err == nil {
 		err = client.Send(ctx, r.Request)

@@ -31,9 +31,13 @@ func Asked(why string, r members.Request) *session.Request {
 
 // AskedLeader is a request to the leader; nil if that does not answer.
 func AskedLeader(ec *v1beta2.EtcdCluster, v *view.View, why string, r members.Request) *session.Request {
-	leader := v.Leading()
-	if leader == nil {
+	leader := v.LeadingAnywhere()
+	switch {
+	case leader == nil:
 		return nil
+	case leader.Pod == nil:
+		r.At = objects.Elsewhere(ec)[leader.URL]
+		return &session.Request{Request: r, Why: why, IsElsewhere: true}
 	}
 	r.At = objects.EndpointOf(ec, leader.Pod)
 	return Asked(why, r)
@@ -100,9 +104,14 @@ func NewNames(ec *v1beta2.EtcdCluster, v *view.View, n int) (names []string, use
 
 // HandOver is the request to the leader to hand over to the voter that has applied the most; nil if there is none.
 func HandOver(ec *v1beta2.EtcdCluster, v *view.View) *session.Request {
+	return HandOverTo(ec, v, func(*view.Member) bool { return true })
+}
+
+// HandOverTo is [HandOver] to one of those that are so.
+func HandOverTo(ec *v1beta2.EtcdCluster, v *view.View, may func(*view.Member) bool) *session.Request {
 	var to *view.Member
 	for _, m := range v.Members {
-		if m.IsVoter() && m.Follows && m.ID != v.Leader && (to == nil || m.Answer.Status.Applied > to.Answer.Status.Applied) {
+		if may(m) && m.IsVoter() && m.Follows && m.ID != v.Leader && (to == nil || m.Answer.Status.Applied > to.Answer.Status.Applied) {
 			to = m
 		}
 	}

@@ -30,6 +30,8 @@ type Member struct {
 	Claim *corev1.PersistentVolumeClaim
 	// Answer is an error also if there was nobody to ask.
 	Answer session.Answer
+	// URL is where a member was asked that the operator does not run; empty if it was not, or did not answer.
+	URL string
 
 	// PodName is that of its pod; empty for one that the operator does not run.
 	PodName string
@@ -63,6 +65,9 @@ func (v *View) join(ec *v1beta2.EtcdCluster, seen Observation, listed members.Me
 	if a, ok := seen.Answers[name]; ok {
 		m.Answer = a
 	}
+	if name == "" {
+		m.askedElsewhere(ec, seen)
+	}
 	if i := slices.IndexFunc(ec.Status.MemberList, func(known v1beta2.MemberStatus) bool { return known.Name == m.ShownName(ec) }); i >= 0 {
 		m.Was = ec.Status.MemberList[i]
 	}
@@ -85,11 +90,22 @@ func (v *View) join(ec *v1beta2.EtcdCluster, seen Observation, listed members.Me
 	m.Follows = isAsListed && m.Answer.Status.Leader == v.Leader
 	m.MayFollow = !m.Follows && m.followedLately(seen) && (isAsListed || errors.Is(m.Answer.Err, context.DeadlineExceeded) || m.IsDefragmenting())
 	m.PodProblem = problemOfPod(m, seen.Now)
-	m.Problem = problemOf(m, seen.Certs.Doubt)
+	m.Problem = problemOf(m, seen.Certs.Doubt, v.AsksElsewhere)
 	if name != "" {
 		v.Named[name] = m
 	}
 	return m
+}
+
+// askedElsewhere is what a member says that the operator does not run. Where it was asked, another one may have
+// answered.
+func (m *Member) askedElsewhere(ec *v1beta2.EtcdCluster, seen Observation) {
+	for _, url := range sortedKeys(objects.Elsewhere(ec)) {
+		if a := seen.Answers[url]; a.IsOf(members.ParseID(ec.Status.ClusterID)) && a.Status.ID == m.ID {
+			m.Answer, m.URL = a, url
+			return
+		}
+	}
 }
 
 // asListed is what status remembers of etcd's member list.
@@ -213,8 +229,8 @@ func (v *View) alarmsOf(m *Member) []string {
 	return alarms
 }
 
-// defaultQuota is etcd's.
-const defaultQuota = 2 << 30
+// DefaultQuota is etcd's.
+const DefaultQuota = 2 << 30
 
 // Quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
 func (m *Member) Quota() int64 {
@@ -223,7 +239,7 @@ func (m *Member) Quota() int64 {
 		quota, _ = strconv.ParseInt(objects.Variable(m.Pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
 	}
 	if quota == 0 {
-		return defaultQuota
+		return DefaultQuota
 	}
 	return quota
 }

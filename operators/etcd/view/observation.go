@@ -65,6 +65,8 @@ type Observation struct {
 	Waiting session.Waiting
 	// Maintenance is the last that this operator has decided on.
 	Maintenance session.Maintenance
+	// ElsewhereProblem is what keeps the operator from asking members that it does not run.
+	ElsewhereProblem *status.Problem
 	// Certs are the certificates of a cluster with TLS.
 	Certs objects.Certificates
 	// Auth is what is known of the authentication that spec.auth requests.

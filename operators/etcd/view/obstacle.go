@@ -104,8 +104,10 @@ func problemOfPod(m *Member, now time.Time) obstacle {
 }
 
 // problemOf is what keeps a member from serving. doubt is what may be wrong with the certificates.
-func problemOf(m *Member, doubt string) obstacle {
+func problemOf(m *Member, doubt string, asksElsewhere bool) obstacle {
 	switch {
+	case m.IsForeign() && asksElsewhere && !m.Follows:
+		return obstacle{Words: "it does not answer at spec.joinFrom.etcdEndpoints as one that follows the leader"}
 	case m.IsForeign():
 		return obstacle{}
 	case !m.PodProblem.IsStarting:

@@ -33,11 +33,13 @@ type View struct {
 	// HasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	HasQuorum, MayHaveQuorum bool
+	// AsksElsewhere says that members which the operator does not run are asked, too.
+	AsksElsewhere bool
 }
 
 // Of puts together what the members say.
 func Of(ec *v1beta2.EtcdCluster, seen Observation) View {
-	v := View{Observation: seen, Named: map[string]*Member{}}
+	v := View{Observation: seen, Named: map[string]*Member{}, AsksElsewhere: len(objects.Elsewhere(ec)) > 0}
 	leader, best := choose(seen, members.ParseID(ec.Status.ClusterID))
 	if best != nil {
 		v.Leader, v.IsKnown, v.IsCurrent = leader, true, leader != 0 && best.Status.ID == leader
@@ -156,19 +158,34 @@ func (v *View) Of(name string) *Member {
 	return &Member{PodName: name, Answer: session.Answer{Err: session.ErrNoAddress}}
 }
 
-// Leading is the member that leads, if it answers.
+// Leading is the member that leads, if it answers, and the operator runs it.
 func (v *View) Leading() *Member {
-	return v.Find(func(m *Member) bool { return v.Leader != 0 && m.ID == v.Leader && m.Follows && m.Pod != nil })
+	if m := v.LeadingAnywhere(); m != nil && m.Pod != nil {
+		return m
+	}
+	return nil
 }
+
+// LeadingAnywhere is the member that leads, if it answers, whoever runs it.
+func (v *View) LeadingAnywhere() *Member {
+	return v.Find(func(m *Member) bool {
+		return v.Leader != 0 && m.ID == v.Leader && m.Follows && (m.Pod != nil || m.URL != "")
+	})
+}
+
+// Ours counts the members that the operator runs.
+func (v *View) Ours() int { return v.Count(func(m *Member) bool { return !m.IsForeign() }) }
 
 // IsReached says that the Service for clients leads to a member that follows the leader, as far as is known.
 func (v *View) IsReached() bool {
 	return v.Find(func(m *Member) bool { return (m.Follows || m.MayFollow) && m.IsReached }) != nil
 }
 
-// IsWhole says that all members have started and follow the leader, and none is a learner.
+// IsWhole says that all members have started and follow the leader, and none is a learner, as far as they are asked.
 func (v *View) IsWhole() bool {
-	return v.HasQuorum && v.Count(func(m *Member) bool { return m.IsForeign() || m.IsVoter() && m.IsStarted() && m.Follows }) == len(v.Members)
+	return v.HasQuorum && v.Count(func(m *Member) bool {
+		return m.IsForeign() && !v.AsksElsewhere || m.IsVoter() && m.IsStarted() && m.Follows
+	}) == len(v.Members)
 }
 
 // SurvivesWithout says whether the voters that follow the leader are a quorum of those that are

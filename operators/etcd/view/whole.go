@@ -31,7 +31,7 @@ func (v *View) Highest() versions.Version {
 
 // Downgrading is the version that a downgrade is enabled to; empty if none is.
 func (v *View) Downgrading() string {
-	if m := v.Leading(); m != nil {
+	if m := v.LeadingAnywhere(); m != nil {
 		return m.Answer.Status.Downgrading
 	}
 	return ""
@@ -47,7 +47,7 @@ func (v *View) IsStoredAs(minor string) bool {
 // Alarms are the alarms of a type, as the leader has them.
 func (v *View) Alarms(kind string) []members.Alarm {
 	var all []members.Alarm
-	if m := v.Leading(); m != nil {
+	if m := v.LeadingAnywhere(); m != nil {
 		for _, alarm := range m.Answer.Status.Alarms {
 			if alarm.Type == kind {
 				all = append(all, alarm)

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members/model"
+	"example.com/fairlead/operators/etcd/reason"
+)
+
+// joinTales are the stories of a running etcd that is taken over.
+func joinTales() []tale {
+	return []tale{
+		{name: "joins", joins: 3, spec: []ecOption{version("3.6.15")}, steps: []testkit.Step{
+			{Name: "pauses", When: isInPhase(v1beta2.JoinJoining), Do: patched(`{"paused":true}`)}, whenIs(reason.Paused, `{"paused":false,"size":2}`),
+			stopsNext(2), stopsNext(1), stopsNext(0),
+		}, settled: tookOver},
+		{name: "joins-one-with-volumes", joins: 1, spec: []ecOption{stored}, steps: []testkit.Step{stopsNext(0)}, settled: tookOver},
+		{name: "joins-and-goes-back", joins: 3, steps: []testkit.Step{
+			{Name: "goes back", When: isInPhase(v1beta2.JoinJoined), Do: patched(`{"joinFrom":{"goBack":true}}`)},
+		}, settled: goneBack},
+	}
+}
+
+// elsewhere is the name of a member that no EtcdCluster has.
+func elsewhere(n int) string { return fmt.Sprintf("my-etcd-%d", n) }
+
+// hostElsewhere is where it is.
+func hostElsewhere(r *testkit.Run, n int) string {
+	return elsewhere(n) + ".my-etcd-headless." + r.Namespace + ".svc"
+}
+
+// initialElsewhere is the list of members that they start with.
+func initialElsewhere(r *testkit.Run, size int) string {
+	var all []string
+	for i := range size {
+		all = append(all, elsewhere(i)+"=http://"+hostElsewhere(r, i)+":2380")
+	}
+	return strings.Join(all, ",")
+}
+
+// stopsNext stops a member of before when status says that it is to be stopped.
+func stopsNext(n int) testkit.Step {
+	return testkit.Step{
+		Name: "stops " + elsewhere(n),
+		When: func(ctx context.Context, r *testkit.Run) error {
+			ec, err := currently(ctx, r)
+			if err != nil {
+				return err
+			}
+			if j := ec.Status.Join; j == nil || j.NextToStop != elsewhere(n) {
+				return fmt.Errorf("status.join is %+v: %s", j, inShort(ec))
+			}
+			return own(r).put(r)
+		},
+		Do: func(_ context.Context, r *testkit.Run) error { return own(r).stopElsewhere(r, elsewhere(n)) },
+	}
+}
+
+func isInPhase(phase v1beta2.JoinPhase) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		ec, err := currently(ctx, r)
+		if err != nil {
+			return err
+		}
+		if j := ec.Status.Join; j == nil || j.Phase != phase {
+			return fmt.Errorf("status.join is %+v: %s", j, inShort(ec))
+		}
+		return own(r).put(r)
+	}
+}
+
+// tookOver is nil when the cluster is as its spec requests, and there are no other members.
+func tookOver(ctx context.Context, r *testkit.Run) error {
+	return errors.Join(isInPhase(v1beta2.JoinComplete)(ctx, r), ready(ctx, r))
+}
+
+// goneBack is nil when the members have left, and the etcd of before serves.
+func goneBack(ctx context.Context, r *testkit.Run) error {
+	if err := stalled(reason.JoinUndone)(ctx, r); err != nil {
+		return err
+	}
+	ec, err := currently(ctx, r)
+	if err != nil {
+		return err
+	}
+	all, err := podsOf(ctx, r)
+	if len(all) > 0 || len(ec.Status.MemberList) != 3 {
+		return errors.Join(err, fmt.Errorf("%d pods are there: %s", len(all), inShort(ec)))
+	}
+	return own(r).put(r)
+}
+
+func (n *modelNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err error) {
+	for i := range size {
+		host := hostElsewhere(r, i)
+		running, exit := n.model.Start(model.Config{
+			Name: elsewhere(i), PeerURL: "http://" + host + ":2380", Address: host + ":2379", Version: "3.6.15",
+			InitialCluster: initialElsewhere(r, size), Token: "etcd-cluster-k8s", Disk: n.model.NewDisk(), Quota: 256 << 10,
+		})
+		if !running {
+			return nil, errors.New(exit)
+		}
+		n.elsewhere = append(n.elsewhere, host+":2379")
+		urls = append(urls, "http://"+host+":2379")
+	}
+	return urls, nil
+}
+
+func (n *modelNodes) stopElsewhere(_ *testkit.Run, member string) error {
+	n.model.Stop(member)
+	n.world.Changed()
+	return nil
+}

@@ -1,0 +1,219 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/step"
+	"example.com/fairlead/operators/etcd/view"
+)
+
+// This file takes over a running etcd that something else runs, while it serves: spec.joinFrom. The cluster stays the
+// same, with its ID, data and clients; its members become other ones.
+//
+//	everything is checked        joinchecks.go. Nothing is changed of the running etcd until all of it holds
+//	status claims the cluster    its ID: from then on it is this EtcdCluster's, and the members of before are foreign ones
+//	members are added            one at a time, as in any cluster that has too few (AddMissing, SettleLearner), with the
+//	                             version that the others have
+//	one of them leads            when spec.size of them vote; the leader hands over
+//	a user stops the others      the operator says which is next: the highest ordinal of a StatefulSet. One that has been
+//	                             stopped is removed from the member list, if the rest has quorum
+//	the last one is removed      then versions and pods are changed as the spec requests
+//
+// The operator does not remove a member that runs. Images of charts add a removed member again when its container
+// starts, and its process ends when it is removed: so a member that is removed first comes back as a new voter without
+// data. What is stopped first, and is removed then, has nothing left that could start. Where one comes back all the same,
+// it is removed like the others.
+//
+// Until the first of them is removed, spec.joinFrom.goBack makes the operator's members leave again.
+
+// Join claims a running etcd for a cluster that is to take it over, once all checks hold.
+func Join(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
+	if ec.Spec.JoinFrom == nil || ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || len(v.Present) > 0 {
+		return s
+	}
+	s.Later()
+	if ec.Spec.JoinFrom.GoBack {
+		s.Stall(reason.JoinUndone, "spec.joinFrom.goBack is true: nothing is joined")
+		return s.Last()
+	}
+	claimed, problem := checkJoin(ec, v)
+	if problem != nil {
+		s.Note(*problem)
+		return s.Last()
+	}
+	s.Remember(ec).ClusterID, s.Remember(ec).Join = claimed.String(), &v1beta2.Join{Phase: v1beta2.JoinJoining}
+	s.Claim = "cluster"
+	s.Report(reason.Joining, "Cluster %s, which is healthy, is joined", claimed)
+	s.Soon()
+	return s.Last()
+}
+
+// GoBack makes the members leave the etcd that they have joined, if the user wants that: the leader last, which hands
+// over to one of those that were there before.
+func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
+	if ec.Spec.JoinFrom == nil || !ec.Spec.JoinFrom.GoBack || !mayGoBack(ec) {
+		return s
+	}
+	if ec.Status.MemberBeingAdded != "" || ec.Status.Join.NextToStop != "" {
+		s.Remember(ec).MemberBeingAdded, s.Remember(ec).Join.NextToStop = "", ""
+	}
+	if v.IsCurrent && v.Ours() == 0 {
+		s.Stall(reason.JoinUndone, "The members of this EtcdCluster have left the etcd that they had joined, which is as it was before. The EtcdCluster can be deleted; to join again, set spec.joinFrom.goBack to false")
+		return s.Last()
+	}
+	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members leave the etcd that they have joined, as spec.joinFrom.goBack requests", v.Ours())
+	s.Soon()
+	switch leaving := nextToLeave(v); {
+	case leaving == nil || !v.IsCurrent:
+	case leaving.ID == v.Leader:
+		s.Request = step.HandOverTo(ec, v, (*view.Member).IsForeign)
+	case v.SurvivesWithout(leaving, true):
+		s.Request = removal(ec, v, leaving, "spec.joinFrom.goBack is true")
+	}
+	return s.Last()
+}
+
+// mayGoBack says whether no member of before was removed.
+func mayGoBack(ec *v1beta2.EtcdCluster) bool {
+	j := ec.Status.Join
+	return j != nil && (j.Phase == v1beta2.JoinJoining || j.Phase == v1beta2.JoinJoined)
+}
+
+// nextToLeave is the member of the operator's that leaves next: one that does not vote first, then one that does not
+// follow the leader, and the leader last.
+func nextToLeave(v *view.View) *view.Member {
+	rank := func(m *view.Member) int {
+		switch {
+		case !m.IsVoter() || !m.IsStarted():
+			return 0
+		case !m.Follows:
+			return 1
+		case m.ID != v.Leader:
+			return 2
+		}
+		return 3
+	}
+	var next *view.Member
+	for _, m := range v.Members {
+		if !m.IsForeign() && (next == nil || rank(m) < rank(next)) {
+			next = m
+		}
+	}
+	return next
+}
+
+// TakeOver makes one of the operator's members lead, and removes those of before that have been stopped. While there
+// are any, nothing else is changed of the members.
+func TakeOver(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
+	if ec.Spec.JoinFrom == nil || !v.IsCurrent {
+		return s
+	}
+	next := newestForeign(v)
+	if next == nil {
+		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinComplete}
+		return s
+	}
+	if ec.Status.Join == nil { // status was emptied
+		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinJoining}
+		s.Claim = "cluster"
+		s.Report(reason.Joining, "The etcd that was joined has other members: going on")
+		s.Soon()
+		return s.Last()
+	}
+	s.Later()
+	isOurs := func(m *view.Member) bool { return !m.IsForeign() }
+	voting := v.Count(func(m *view.Member) bool { return isOurs(m) && m.IsVoter() && m.Follows })
+	switch phase := ec.Status.Join.Phase; {
+	case voting < int(ec.Spec.Size) && phase != v1beta2.JoinReplacing && phase != v1beta2.JoinComplete:
+		s.Report(reason.Joining, "%d of %d members vote in the etcd that they join", voting, ec.Spec.Size)
+	case v.Leading() == nil:
+		s.Report(reason.Joining, "%d members vote in the etcd that they have joined, and one of them is to lead", voting)
+		s.Soon()
+		s.Request = step.HandOverTo(ec, v, isOurs)
+	case phase == v1beta2.JoinJoining:
+		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinJoined, NextToStop: next.ShownName(ec)}
+		s.Claim = "cluster"
+		s.Report(reason.Joining, "%s leads the etcd that was joined", v.Leading().PodName)
+		s.Soon()
+	default:
+		replace(ec, v, &s, next)
+	}
+	return s.Last()
+}
+
+// replace removes the member of before that is next, once it has been stopped.
+func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Member) {
+	name, j := next.ShownName(ec), ec.Status.Join
+	if j.NextToStop != name {
+		s.Remember(ec).Join.NextToStop = name
+	}
+	others := v.Count((*view.Member).IsForeign) - 1
+	back := ""
+	if mayGoBack(ec) {
+		back = " To go back instead, set spec.joinFrom.goBack to true."
+	}
+	switch {
+	case next.URL != "" || isHeardLately(ec, v):
+		s.Report(reason.Joining, "%s leads the etcd that was joined. Stop %s now: if a StatefulSet runs it, scale that to %d.%s", v.Leading().PodName, name, others, back)
+	case !v.SurvivesWithout(next, true):
+		s.Report(reason.Joining, "%s is stopped, and without it there would be no quorum: waiting for other members to serve", name)
+	case mayGoBack(ec):
+		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinReplacing, NextToStop: name}
+		s.Claim = "cluster"
+		s.Report(reason.Joining, "%s is stopped: it is removed from the member list, and there is no way back from now on", name)
+		s.Soon()
+	default:
+		s.Report(reason.Joining, "Removing %s from the member list; then %d of the members of before are left", name, others)
+		s.Request = removal(ec, v, next, "it is stopped, and this EtcdCluster has taken over from it")
+		s.Soon()
+	}
+}
+
+// isHeardLately says whether one of the members elsewhere that do not answer did so a short time ago: it may be that
+// nothing was stopped.
+func isHeardLately(ec *v1beta2.EtcdCluster, v *view.View) bool {
+	for url := range objects.Elsewhere(ec) {
+		if v.Answers[url].Err != nil && v.Now.Sub(v.Led[url]) < view.Lately {
+			return true
+		}
+	}
+	return false
+}
+
+// newestForeign is the member that the operator does not run and that leaves next: one that has not started first, then
+// that with the highest ordinal; nil if there is none.
+func newestForeign(v *view.View) *view.Member {
+	var newest *view.Member
+	for _, m := range v.Members {
+		if m.IsForeign() && (newest == nil || compareAge(m.Member, newest.Member) > 0) {
+			newest = m
+		}
+	}
+	return newest
+}
+
+// compareAge compares two members by their names: web-10 is newer than web-9.
+func compareAge(a, b members.Member) int {
+	if (a.Name == "") != (b.Name == "") {
+		return cmp.Compare(len(b.Name), len(a.Name))
+	}
+	setA, ordinalA := ordinal(a.Name)
+	setB, ordinalB := ordinal(b.Name)
+	return cmp.Or(cmp.Compare(setA, setB), cmp.Compare(ordinalA, ordinalB), cmp.Compare(a.ID, b.ID))
+}
+
+// ordinal is the name of a pod's StatefulSet, and its number; the whole name if it has none.
+func ordinal(name string) (string, int) {
+	i := strings.LastIndex(name, "-")
+	if n, err := strconv.Atoi(name[i+1:]); err == nil && i >= 0 {
+		return name[:i], n
+	}
+	return name, 0
+}
