@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
@@ -101,7 +103,13 @@ func (p *plan) take(ec *v1beta2.EtcdCluster) {
 
 // children are the objects beside the members.
 func children(ec *v1beta2.EtcdCluster, v *view.View) []loop.Write {
-	writes := []loop.Write{loop.Apply{Object: v.Peers, Want: objects.PeerService(ec)}, loop.Apply{Object: v.Clients, Want: objects.ClientService(ec)}}
+	var kept []*corev1.Pod
+	for _, m := range v.Present {
+		if m.Pod != nil && objects.MayGoBack(ec) {
+			kept = append(kept, m.Pod)
+		}
+	}
+	writes := []loop.Write{loop.Apply{Object: v.Peers, Want: objects.KeptPeerService(ec, kept)}, loop.Apply{Object: v.Clients, Want: objects.ClientService(ec)}}
 	switch b := v.Budget(); {
 	case objects.HasBudget(ec):
 		writes = append(writes, loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, v.LeastAvailable(ec))})

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
@@ -72,6 +74,7 @@ func TestJoin(t *testing.T) {
 		"go back: hand over to one of theirs":  {world: led(during("Joined", 1)).wantsBack(), asks: about(members.MoveLeader, 1, 100)},
 		"go back: another one first":           {world: led(during("Joined", 1, 2)).wantsBack(), asks: removes(1, 2, 1, 2, 100, 101, 102)},
 		"gone back":                            {world: during("Joined").wantsBack(), problem: "JoinUndone: The members of this EtcdCluster have left"},
+		"gone back, but for a pod":             {world: during("Joined", 1).withoutMember(1).wantsBack(), want: "delete Pod #1"},
 		"too late to go back":                  {world: led(during("Replacing", 1, 2, 3)).wantsBack(), problem: "Joining: "},
 	})
 }
@@ -97,6 +100,31 @@ func TestJoinPhases(t *testing.T) {
 				t.Errorf("status.join is %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestKeepsMembers: members and their Service keep each other until the first member of before is removed.
+func TestKeepsMembers(t *testing.T) {
+	for phase, want := range map[v1beta2.JoinPhase]int{"Joining": 1, "Joined": 1, "Replacing": 0} {
+		w := healthy(anEtcd(joins, onVolumes, inPhase(phase)), 1, 2).isAdded(3).elsewhere(0)
+		w.seen.Peers.Name, w.seen.Peers.UID = "example", "service"
+		pods, created := 0, 0
+		for _, write := range decide(w.ec, w.seen).Writes {
+			switch write := write.(type) {
+			case loop.Create:
+				created++
+				if refs := write.Object.GetOwnerReferences(); len(refs) != 1+want || want > 0 && refs[1].UID != "service" {
+					t.Errorf("%s: %s has the owners %v", phase, loop.Name(write), refs)
+				}
+			case loop.Apply:
+				if s, is := write.Want.(*corev1ac.ServiceApplyConfiguration); is && *s.Name == "example" {
+					pods = len(s.OwnerReferences) - 1
+				}
+			}
+		}
+		if pods != 2*want || created != 2 {
+			t.Errorf("%s: the Service is kept by %d pods, and %d objects are created", phase, pods, created)
+		}
 	}
 }
 
@@ -143,6 +171,13 @@ func (w *world) knows() *world {
 		w.seen.Answers[name] = a
 	}
 	return w
+}
+
+// withoutMember has the cluster not have a member any more.
+func (w *world) withoutMember(n int64) *world {
+	w.list = slices.DeleteFunc(w.list, func(m members.Member) bool { return m.ID == members.ID(n) })
+	delete(w.seen.Answers, w.name(n))
+	return w.knows()
 }
 
 func (w *world) isLed(leader members.ID) *world {

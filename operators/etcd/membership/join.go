@@ -31,7 +31,8 @@ import (
 // data. What is stopped first, and is removed then, has nothing left that could start. Where one comes back all the same,
 // it is removed like the others.
 //
-// Until the first of them is removed, spec.joinFrom.goBack makes the operator's members leave again.
+// Until the first of them is removed, spec.joinFrom.goBack makes the operator's members leave again. Members of an
+// EtcdCluster that is deleted by then go on without it, as by --cascade=orphan (elsewhere.go of package objects).
 
 // Join claims a running etcd for a cluster that is to take it over, once all checks hold.
 func Join(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
@@ -58,13 +59,13 @@ func Join(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 // GoBack makes the members leave the etcd that they have joined, if the user wants that: the leader last, which hands
 // over to one of those that were there before.
 func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	if ec.Spec.JoinFrom == nil || !ec.Spec.JoinFrom.GoBack || !mayGoBack(ec) {
+	if ec.Spec.JoinFrom == nil || !ec.Spec.JoinFrom.GoBack || !objects.MayGoBack(ec) {
 		return s
 	}
 	if ec.Status.MemberBeingAdded != "" || ec.Status.Join.NextToStop != "" {
 		s.Remember(ec).MemberBeingAdded, s.Remember(ec).Join.NextToStop = "", ""
 	}
-	if v.IsCurrent && v.Ours() == 0 {
+	if v.IsCurrent && v.Ours() == 0 && len(v.Present) == 0 {
 		s.Stall(reason.JoinUndone, "The members of this EtcdCluster have left the etcd that they had joined, which is as it was before. The EtcdCluster can be deleted; to join again, set spec.joinFrom.goBack to false")
 		return s.Last()
 	}
@@ -78,12 +79,6 @@ func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		s.Request = removal(ec, v, leaving, "spec.joinFrom.goBack is true")
 	}
 	return s.Last()
-}
-
-// mayGoBack says whether no member of before was removed.
-func mayGoBack(ec *v1beta2.EtcdCluster) bool {
-	j := ec.Status.Join
-	return j != nil && (j.Phase == v1beta2.JoinJoining || j.Phase == v1beta2.JoinJoined)
 }
 
 // nextToLeave is the member of the operator's that leaves next: one that does not vote first, then one that does not
@@ -156,7 +151,7 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 	}
 	others := v.Count((*view.Member).IsForeign) - 1
 	back := ""
-	if mayGoBack(ec) {
+	if objects.MayGoBack(ec) {
 		back = " To go back instead, set spec.joinFrom.goBack to true."
 	}
 	switch {
@@ -164,7 +159,7 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 		s.Report(reason.Joining, "%s leads the etcd that was joined. Stop %s now: if a StatefulSet runs it, scale that to %d.%s", v.Leading().PodName, name, others, back)
 	case !v.SurvivesWithout(next, true):
 		s.Report(reason.Joining, "%s is stopped, and without it there would be no quorum: waiting for other members to serve", name)
-	case mayGoBack(ec):
+	case objects.MayGoBack(ec):
 		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinReplacing, NextToStop: name}
 		s.Claim = "cluster"
 		s.Report(reason.Joining, "%s is stopped: it is removed from the member list, and there is no way back from now on", name)

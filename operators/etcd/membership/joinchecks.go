@@ -81,7 +81,7 @@ func commonCluster(ec *v1beta2.EtcdCluster, v *view.View) (id members.ID, proble
 }
 
 // hasOtherNames: members that have the names of this EtcdCluster's would be taken for its own.
-func hasOtherNames(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
+func hasOtherNames(_ *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 	for _, m := range v.Members {
 		if !m.IsForeign() {
 			return stalls(reason.JoinNames, "The peer URL %s of the running etcd is one that a member of this EtcdCluster could have: create an EtcdCluster of another name", m.PeerURLs[0])
@@ -136,11 +136,11 @@ func isStable(_ *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 
 func hasNoAlarm(_ *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 	for _, m := range v.Members {
-		for _, kind := range m.Alarms {
-			if kind == members.NoSpace {
-				return stalls(reason.JoinAlarm, "Member %s of the running etcd has the alarm NOSPACE, so that nobody can write: compact and defragment it, then `etcdctl alarm disarm`", m.Name)
-			}
-			return stalls(reason.JoinAlarm, "Member %s of the running etcd has the alarm %s: replace it first", m.Name, kind)
+		switch {
+		case slices.Contains(m.Alarms, members.NoSpace):
+			return stalls(reason.JoinAlarm, "Member %s of the running etcd has the alarm NOSPACE, so that nobody can write: compact and defragment it, then `etcdctl alarm disarm`", m.Name)
+		case len(m.Alarms) > 0:
+			return stalls(reason.JoinAlarm, "Member %s of the running etcd has the alarm %s: replace it first", m.Name, m.Alarms[0])
 		}
 	}
 	return nil

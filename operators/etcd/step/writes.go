@@ -45,11 +45,19 @@ func AskedLeader(ec *v1beta2.EtcdCluster, v *view.View, why string, r members.Re
 
 // Created is the pod of a member, with its volume, as far as they are not there.
 func Created(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, version versions.Version, s objects.Start) (writes []loop.Write) {
+	var kept []metav1.OwnerReference
+	if objects.MayGoBack(ec) {
+		kept = objects.KeptBy(v.Peers)
+	}
 	if objects.HasVolumes(ec) && m.Claim == nil {
-		writes = append(writes, loop.Create{Object: objects.Claim(ec, m.PodName), IfCurrent: true})
+		claim := objects.Claim(ec, m.PodName)
+		claim.OwnerReferences = append(claim.OwnerReferences, kept...)
+		writes = append(writes, loop.Create{Object: claim, IfCurrent: true})
 	}
 	if m.Pod == nil {
-		writes = append(writes, loop.Create{Object: objects.Pod(ec, m.PodName, version.String(), s, v.Certs), IfCurrent: true})
+		pod := objects.Pod(ec, m.PodName, version.String(), s, v.Certs)
+		pod.OwnerReferences = append(pod.OwnerReferences, kept...)
+		writes = append(writes, loop.Create{Object: pod, IfCurrent: true})
 	}
 	return writes
 }
