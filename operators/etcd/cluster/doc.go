@@ -14,6 +14,7 @@
 //     data is reported, and what happens then is the user's decision.
 //   - An upgrade of the operator restarts no member.
 //   - No finalizer: owner references delete everything, also when no operator runs.
+//     What has joined an etcd that is being taken over stays until the first of its members is removed.
 //
 // # What is known, and from whom
 //

@@ -167,7 +167,7 @@ func RemoveLost(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 func remove(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member, why string) {
 	switch {
 	case !v.IsCurrent:
-	case m.PodName == ec.Status.MemberBeingAdded:
+	case m.PodName != "" && m.PodName == ec.Status.MemberBeingAdded:
 		s.Remember(ec).MemberBeingAdded = ""
 		s.Claim = "member"
 	case m.ID == v.Leader:

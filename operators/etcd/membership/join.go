@@ -71,11 +71,7 @@ func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	}
 	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members leave the etcd that they have joined, as spec.joinFrom.goBack requests", v.Ours())
 	s.Soon()
-	switch leaving := nextToLeave(v); {
-	case leaving == nil || !v.IsCurrent:
-	case leaving.ID == v.Leader:
-		s.Request = step.HandOverTo(ec, v, (*view.Member).IsForeign)
-	case v.SurvivesWithout(leaving, true):
+	if leaving := nextToLeave(v); leaving != nil && v.SurvivesWithout(leaving, true) {
 		s.Request = removal(ec, v, leaving, "spec.joinFrom.goBack is true")
 	}
 	return s.Last()
@@ -143,7 +139,8 @@ func TakeOver(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	return s.Last()
 }
 
-// replace removes the member of before that is next, once it has been stopped.
+// replace removes the member of before that is next, once it has been stopped: the others are a quorum, or AwaitQuorum
+// would wait.
 func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Member) {
 	name, j := next.ShownName(ec), ec.Status.Join
 	if j.NextToStop != name {
@@ -157,8 +154,6 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 	switch {
 	case next.URL != "" || isHeardLately(ec, v):
 		s.Report(reason.Joining, "%s leads the etcd that was joined. Stop %s now: if a StatefulSet runs it, scale that to %d.%s", v.Leading().PodName, name, others, back)
-	case !v.SurvivesWithout(next, true):
-		s.Report(reason.Joining, "%s is stopped, and without it there would be no quorum: waiting for other members to serve", name)
 	case objects.MayGoBack(ec):
 		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinReplacing, NextToStop: name}
 		s.Claim = "cluster"
