@@ -31,7 +31,7 @@ func TestJoin(t *testing.T) {
 		"all checks hold: claim it":            {world: before(), want: "status/cluster", problem: "Joining: Cluster c1"},
 		"a later version, by way of others":    {world: before(version("3.7.3")), want: "status/cluster", problem: "Joining: "},
 		"one does not answer":                  {world: before().stopsElsewhere(2), problem: "JoinUnreachable: http://my-etcd-2.my-etcd-headless.ns.svc:2379 of spec.joinFrom.etcdEndpoints does not answer"},
-		"authentication is on":                 {world: before().says(1, func(a *session.Answer) { a.Err = members.ErrAuth }), problem: "JoinAuthenticationRequired: "},
+		"authentication is on":                 {world: before().says(1, func(a *session.Answer) { a.Err = members.ErrAuth }), problem: "AuthenticationRequired: "},
 		"endpoints of two clusters":            {world: before().says(2, func(a *session.Answer) { a.Status.ClusterID, a.List.ClusterID = 7, 7 }), problem: "JoinDifferentClusters: "},
 		"an endpoint is left out":              {world: before().leavesOut(2), problem: "JoinEndpointMissing: None of spec.joinFrom.etcdEndpoints is that of member my-etcd-2"},
 		"no leader":                            {world: before().leaderless(), problem: "JoinNotHealthy: "},

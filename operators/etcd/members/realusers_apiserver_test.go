@@ -79,6 +79,8 @@ func joinsAsLearner(t *testing.T, c members.Client, all []*etcdtest.Member, v st
 	})
 	extra.Env = []string{"ETCD_INITIAL_CLUSTER=" + etcdtest.InitialCluster(append(all, extra)...), "ETCD_INITIAL_CLUSTER_STATE=existing"}
 	var learner members.Status
+	alone := members.DialDirect(nil, members.User{Name: members.Root, Password: "secret"})
+	t.Cleanup(func() { _ = alone.Close() })
 	for start := range 2 {
 		if start == 1 {
 			all[1].Stop(t) // which gave the last token
@@ -88,6 +90,8 @@ func joinsAsLearner(t *testing.T, c members.Client, all []*etcdtest.Member, v st
 			learner, err = c.Status(ctx, at(extra))
 			return err
 		})
+		_, err := alone.Status(ctx, at(extra))
+		wants(t, "a learner's status for who has met no other member, with "+v, err, members.ErrIsLearner)
 		extra.Stop(t)
 	}
 	all[1].Start(t)

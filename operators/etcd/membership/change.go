@@ -2,6 +2,7 @@ package membership
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,7 +124,9 @@ func AwaitQuorum(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 }
 
 // SettleLearner promotes a learner that has caught up, and removes one that is lost. While there
-// is one, nothing else is changed of the members.
+// is one, nothing else is changed of the members. With authentication on, a learner does not tell whether it follows a
+// client that no other member has given a token, or one of another kind, as while a running etcd is joined; the leader
+// promotes none that is far behind.
 func SettleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	m := v.Find(func(m *view.Member) bool { return !m.IsForeign() && (m.IsLearner || !m.IsStarted()) })
 	if m == nil {
@@ -138,7 +141,7 @@ func SettleLearner(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		remove(ec, v, &s, m, fmt.Sprintf("spec.size is %d", ec.Spec.Size))
 	case !m.IsStarted() && v.Downgrading() != "":
 		s.Request = rollout.Downgrade(ec, v, "") // until then it cannot join: see mayBeSent
-	case m.IsLearner && m.Follows:
+	case m.IsLearner && (m.Follows || errors.Is(m.Answer.Err, members.ErrIsLearner)):
 		s.Request = step.AskedLeader(ec, v, "", members.Request{What: members.Promote, ID: m.ID})
 	case m.Pod != nil:
 		rollout.RepairImage(ec, v, &s, m)

@@ -72,7 +72,7 @@ func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	s.Activity, s.Doing = v1beta2.ConditionScaling, fmt.Sprintf("%d members leave the etcd that they have joined, as spec.joinFrom.goBack requests", v.Ours())
 	s.Soon()
 	if leaving := nextToLeave(v); leaving != nil && v.SurvivesWithout(leaving, true) {
-		s.Request = removal(ec, v, leaving, "spec.joinFrom.goBack is true")
+		remove(ec, v, &s, leaving, "spec.joinFrom.goBack is true")
 	}
 	return s.Last()
 }
@@ -161,7 +161,7 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 		s.Soon()
 	default:
 		s.Report(reason.Joining, "Removing %s from the member list; then %d of the members of before are left", name, others)
-		s.Request = removal(ec, v, next, "it is stopped, and this EtcdCluster has taken over from it")
+		remove(ec, v, s, next, "it is stopped, and this EtcdCluster has taken over from it")
 		s.Soon()
 	}
 }

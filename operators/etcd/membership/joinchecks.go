@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -66,7 +67,8 @@ func commonCluster(ec *v1beta2.EtcdCluster, v *view.View) (id members.ID, proble
 	for _, at := range slices.Sorted(maps.Keys(objects.Elsewhere(ec))) {
 		switch a := v.Answers[at]; {
 		case errors.Is(a.Err, members.ErrAuth):
-			return 0, stalls(reason.JoinAuthentication, "%s refuses the operator: authentication is on, and the operator is no user of it. Disable it with `etcdctl auth disable`, or move with a pause: docs/moving/etcd.md", at)
+			refusal := rollout.Refusal(ec, v)
+			return 0, &refusal
 		case a.Err != nil:
 			return 0, waits(reason.JoinUnreachable, "%s of spec.joinFrom.etcdEndpoints does not answer the operator: %s", at, status.Shortened(a.Err.Error()))
 		case !a.HasList():

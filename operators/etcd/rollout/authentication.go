@@ -15,9 +15,9 @@ import (
 // Authenticate turns authentication on, if spec.auth requests it and it is off: by one request, which may be repeated
 // whatever of it was done. Where the operator is root by its certificate, it also gives root the password that the
 // Secret has: nobody else can say which of the two is right. Otherwise etcd knows the operator only by the password, and
-// a wrong one is the user's to correct.
+// a wrong one is the user's to correct. An etcd that is being taken over stays as it is until that is done.
 func Authenticate(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	if ec.Spec.Auth == nil {
+	if ec.Spec.Auth == nil || v.AsksElsewhere {
 		return s
 	}
 	err, isRoot := v.Auth.LoggedIn, ec.Spec.TLS != nil && ec.Spec.TLS.Generated != nil

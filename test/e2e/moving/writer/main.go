@@ -1,7 +1,8 @@
 //go:build e2e
 
 // Command writer is an application that is moved from one etcd to another: it writes keys one after the other, as the
-// user $USER_NAME with $PASSWORD if there is one, to $ENDPOINT, and prints each key that etcd has acknowledged.
+// user $USER_NAME with $PASSWORD if there is one, to $ENDPOINT, and prints each key that etcd has acknowledged. If
+// $WRITERS is more than one, so many write at the same time, each [perSecond] keys a second at most.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,21 +19,36 @@ import (
 // patience is how long a write may take. A write that takes longer may be there or not.
 const patience = 2 * time.Second
 
+// perSecond is how many keys one of several writers writes.
+const perSecond = 25
+
 func main() {
 	log.SetFlags(0)
-	log.Fatal("writer: ", write(context.Background(), os.Getenv("HOSTNAME")))
+	name := os.Getenv("HOSTNAME")
+	n, err := strconv.Atoi(os.Getenv("WRITERS"))
+	if err != nil || n <= 1 {
+		write(context.Background(), name, time.Nanosecond)
+	}
+	for i := range n {
+		go write(context.Background(), fmt.Sprintf("%s-%d", name, i), time.Second/perSecond)
+	}
+	select {}
 }
 
-// write goes on until it is killed.
-func write(ctx context.Context, name string) error {
-	c, err := clientv3.New(clientv3.Config{
+// write goes on until it is killed, with that much time from one write to the next at least.
+func write(ctx context.Context, name string, pace time.Duration) {
+	config := clientv3.Config{
 		Endpoints: []string{os.Getenv("ENDPOINT")}, DialTimeout: patience,
 		Username: os.Getenv("USER_NAME"), Password: os.Getenv("PASSWORD"),
-	})
-	if err != nil {
-		return err
 	}
+	c, err := clientv3.New(config)
+	for ; err != nil; c, err = clientv3.New(config) { // it logs in, which takes its time on a busy machine
+		log.Print(err)
+		time.Sleep(time.Second / 10)
+	}
+	next := time.Tick(pace)
 	for n := 1; ; n++ {
+		<-next
 		key := fmt.Sprintf("/application/%s/%d", name, n)
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		if _, err := c.Put(ctx, key, key); err != nil {
