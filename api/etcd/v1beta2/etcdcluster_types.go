@@ -29,6 +29,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="the name must be at most 40 characters long: the pods' names, <name>-<random>, are host names"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be a DNS label that begins with a letter: it is that of a Service"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec.joinFrom) || has(self.spec.joinFrom) || !has(oldSelf.status.join) || oldSelf.status.join.phase == 'Complete'",message="joinFrom can be removed when status.join.phase is Complete: until then there are members of before. To undo it, set joinFrom.goBack to true before the first of them is removed"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -140,11 +141,13 @@ type EtcdClusterSpec struct {
 	AdoptExisting bool `json:"adoptExisting,omitempty"`
 
 	// joinFrom takes over a running etcd that is not an EtcdCluster's, such as a chart's StatefulSet,
-	// while it serves. Members join it as learners, one at a time, and are promoted; when all of
-	// spec.size vote, one of them leads. Each member of before is removed from the member list when
-	// it has been stopped, the highest ordinal first. Until the first is removed, goBack undoes all of
-	// it. It can be set only when the EtcdCluster is created, and removed when status.join.phase is
-	// Complete.
+	// while it serves: docs/moving/etcd.md. Members join it as learners, one at a time, and are
+	// promoted; when all of spec.size vote, one of them leads. The user then stops the members of
+	// before one at a time, each when status.join.nextToStop names it, and the operator removes it
+	// from the member list. Until the first is removed, goBack undoes all of it. If authentication
+	// is on, auth.rootSecret has root's password. It can be set only when the EtcdCluster is
+	// created, and be removed when status.join.phase is Complete. Defaults to none: members form a
+	// cluster of their own.
 	// +optional
 	JoinFrom *JoinSource `json:"joinFrom,omitempty"`
 
@@ -172,8 +175,10 @@ type EtcdClusterSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.etcdEndpoints.all(e, e.startsWith('https://')) == has(self.clientTLSSecret)",fieldPath=".clientTLSSecret",message="clientTLSSecret is for endpoints with https, and they need it"
 type JoinSource struct {
 	// etcdEndpoints are the URLs at which the operator reaches the members of the running etcd, one
-	// for each of them, such as http://my-etcd-0.my-etcd-headless.shop.svc:2379. The operator is in
-	// another namespace, so short names do not do. The URL of a Service that leads to any of them does not do either.
+	// for each of them, such as http://my-etcd-0.my-etcd-headless.shop.svc:2379: all http, or all
+	// https. The operator is in another namespace, so short names do not do, and neither does a
+	// Service that leads to any of them. `Ready` has the reason JoinEndpointMissing if one is
+	// missing, and JoinUnreachable if one does not answer.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -182,16 +187,18 @@ type JoinSource struct {
 	// +kubebuilder:validation:items:Pattern=`^https?://[^\s/@?#]+:[0-9]{1,5}/?$`
 	EtcdEndpoints []string `json:"etcdEndpoints"`
 
-	// clientTLSSecret is the name of a Secret with a client's certificate for etcdEndpoints:
-	// etcd-client.crt, etcd-client.key and etcd-client-ca.crt, or tls.crt, tls.key and ca.crt.
+	// clientTLSSecret is the name of a Secret in the EtcdCluster's namespace with a client's
+	// certificate for etcdEndpoints with https: etcd-client.crt, etcd-client.key and
+	// etcd-client-ca.crt, or tls.crt, tls.key and ca.crt. `Ready` has the reason SecretNotFound or
+	// InvalidSecret if it does not do.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
 
-	// goBack makes the members of this EtcdCluster leave the etcd that they have joined. When `Ready` has the
-	// reason JoinUndone, the EtcdCluster can be deleted. It has no effect once a member of before was
-	// removed. Defaults to false.
+	// goBack makes the members of this EtcdCluster leave the etcd that they have joined. When `Ready`
+	// has the reason JoinUndone, the EtcdCluster can be deleted. It has no effect from
+	// status.join.phase Replacing on: a member of before was stopped. Defaults to false.
 	// +optional
 	GoBack bool `json:"goBack,omitempty"`
 }

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +149,28 @@ func TestChangesAreChecked(t *testing.T) {
 				t.Errorf("%v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestJoinFromStays: while there are members of before, a manifest without joinFrom is refused.
+func TestJoinFromStays(t *testing.T) {
+	c, namespace := strictClient(t)
+	obj := inYAML(t, namespace, "x", "joinFrom: {etcdEndpoints: ['http://a:2379']}")
+	if err := c.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	for phase, want := range map[v1beta2.JoinPhase]string{
+		v1beta2.JoinJoining: "can be removed when", v1beta2.JoinJoined: "can be removed when", v1beta2.JoinReplacing: "can be removed when", v1beta2.JoinComplete: "",
+	} {
+		if err := errors.Join(unstructured.SetNestedField(obj.Object, string(phase), "status", "join", "phase"), c.Status().Update(t.Context(), obj)); err != nil {
+			t.Fatal(err)
+		}
+		without := obj.DeepCopy()
+		unstructured.RemoveNestedField(without.Object, "spec", "joinFrom")
+		err := c.Update(t.Context(), without, client.DryRunAll)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", phase, err, want)
+		}
 	}
 }
 
