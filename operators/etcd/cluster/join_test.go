@@ -8,14 +8,22 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/session"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // TestJoin: what is decided while a running etcd of three members is taken over.
@@ -33,6 +41,7 @@ func TestJoin(t *testing.T) {
 		"one does not answer":                  {world: before().stopsElsewhere(2), problem: "JoinUnreachable: http://my-etcd-2.my-etcd-headless.ns.svc:2379 of spec.joinFrom.etcdEndpoints does not answer"},
 		"authentication is on":                 {world: before().says(1, func(a *session.Answer) { a.Err = members.ErrAuth }), problem: "AuthenticationRequired: "},
 		"endpoints of two clusters":            {world: before().says(2, func(a *session.Answer) { a.Status.ClusterID, a.List.ClusterID = 7, 7 }), problem: "JoinDifferentClusters: "},
+		"an endpoint that knows no members":    {world: before().says(2, func(a *session.Answer) { a.List = members.List{} }), problem: "JoinNotHealthy: http://my-etcd-2.my-etcd-headless.ns.svc:2379 has no member list to tell"},
 		"an endpoint is left out":              {world: before().leavesOut(2), problem: "JoinEndpointMissing: None of spec.joinFrom.etcdEndpoints is that of member my-etcd-2"},
 		"no leader":                            {world: before().leaderless(), problem: "JoinNotHealthy: "},
 		"one follows another leader":           {world: before().says(2, func(a *session.Answer) { a.Status.Leader = 0 }), problem: "JoinNotHealthy: Member my-etcd-2"},
@@ -46,6 +55,7 @@ func TestJoin(t *testing.T) {
 		"an upgrade is under way":              {world: before().says(1, func(a *session.Answer) { a.Status.Version = "3.5.35" }), problem: "JoinVersionRefused: The running etcd has members of 3.5.35 and 3.6.16"},
 		"a downgrade is enabled":               {world: before().says(0, func(a *session.Answer) { a.Status.Downgrading = "3.5" }), problem: "JoinVersionRefused: A downgrade to 3.5"},
 		"peers at localhost":                   {world: before().havePeers("http://localhost:2380"), problem: "JoinPeersUnreachable: Member my-etcd-0 advertises the peer URL http://localhost:2380"},
+		"peers at a loopback address":          {world: before().havePeers("http://127.0.0.1:2380"), problem: "JoinPeersUnreachable: Member my-etcd-0 advertises the peer URL http://127.0.0.1:2380"},
 		"peers with TLS":                       {world: before().havePeers("https://192.0.2.1:2380"), problem: "JoinPeersUnreachable: The peers of the running etcd use TLS: create"},
 		"peers with TLS, and a CA of our own":  {world: before(withTLS).havePeers("https://192.0.2.1:2380"), problem: "JoinPeersUnreachable: The peers of the running etcd use TLS, and do not trust"},
 		"peers without TLS":                    {world: before(withTLS), problem: "JoinPeersUnreachable: The peers of the running etcd do not use TLS"},
@@ -53,17 +63,20 @@ func TestJoin(t *testing.T) {
 		"a database beyond the quota":          {world: before(withQuota("1000000")), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 has 1Mi, and members"},
 		"a database beyond the volumes":        {world: before(onVolumes, smallVolumes), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 has 1Mi, and the volumes"},
 		"go back before anything":              {world: before(goingBack), problem: "JoinUndone: spec.joinFrom.goBack is true: nothing is joined"},
+		"no certificate to ask with":           {world: before().lacksCertificate(), problem: "SecretNotFound: theirs"},
 		"paused":                               {world: before(func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true })},
 		"claimed: name the first":              {world: during("Joining"), want: "status/member"},
 		"named: add it, by their leader":       {world: named(during("Joining"), 1), asks: elsewhereAdds(1)},
-		"one of them is silent: wait":          {world: during("Joining", 1).stopsElsewhere(2), problem: "Joining: 1 of 3 members vote"},
+		"one of them is silent: wait":          {world: during("Joining", 1).stopsElsewhere(2), problem: "Joining: 1 of 3 members vote in the etcd that they join. None is added while my-etcd-2 does not answer"},
 		"a learner has caught up: promote":     {world: during("Joining", 1).learns(1), asks: elsewhereAsks(members.Promote, 1)},
+		"a learner gives no token: promote":    {world: during("Joining", 1).learns(1).givesNoToken(1), asks: elsewhereAsks(members.Promote, 1)},
 		"all vote: hand over to one of ours":   {world: during("Joining", 1, 2, 3), asks: elsewhereAsks(members.MoveLeader, 1), problem: "Joining: 3 members vote in the etcd that they have joined, and one of them is to lead"},
 		"one of ours leads: remember it":       {world: led(during("Joining", 1, 2, 3)), want: "status/cluster", problem: "Joining: "},
 		"joined: wait until one is stopped":    {world: led(during("Joined", 1, 2, 3)), problem: "Joining: "},
 		"joined: the highest is stopped":       {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(2), want: "status/cluster", problem: "Joining: my-etcd-2 is stopped"},
 		"joined: another one is stopped":       {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(0), problem: "Joining: "},
 		"joined: silent for a moment":          {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(2).spokeAgo(2, time.Second), problem: "Joining: "},
+		"joined: one was added elsewhere":      {world: led(during("Joined", 1, 2, 3)).joins(members.Member{ID: 103, Name: "my-etcd-3", PeerURLs: []string{"http://192.0.2.9:2380"}}), problem: "JoinEndpointMissing: Member my-etcd-3 was added"},
 		"replacing: remove the stopped one":    {world: led(during("Replacing", 1, 2, 3)).stopsElsewhere(2), asks: removes(1, 102, 1, 2, 3, 100, 101, 102), problem: "Joining: Removing my-etcd-2"},
 		"replacing, one of ours is lost":       {world: led(during("Replacing", 1, 2, 3)).loses(3).stopsElsewhere(2), asks: removes(1, 3, 1, 2, 3, 100, 101, 102)},
 		"replacing, without quorum: wait":      {world: led(during("Replacing", 1, 2, 3)).stopsElsewhere(0, 1, 2)},
@@ -77,6 +90,41 @@ func TestJoin(t *testing.T) {
 		"gone back, but for a pod":             {world: during("Joined", 1).withoutMember(1).wantsBack(), want: "delete Pod #1"},
 		"too late to go back":                  {world: led(during("Replacing", 1, 2, 3)).wantsBack(), problem: "Joining: "},
 	})
+}
+
+// TestJoinCertificate: what is wrong with the Secret by which a running etcd is asked.
+func TestJoinCertificate(t *testing.T) {
+	secret := func(data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs"}, Data: data}
+	}
+	for name, tc := range map[string]struct {
+		secrets []client.Object
+		want    string
+	}{
+		"it is missing":    {nil, "SecretNotFound: Secret \"theirs\" does not exist: create it, or correct spec.joinFrom.clientTLSSecret"},
+		"it has no key":    {[]client.Object{secret(nil)}, "InvalidSecret: Secret \"theirs\": "},
+		"it is no PEM":     {[]client.Object{secret(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x"), "ca.crt": []byte("x")})}, "InvalidSecret: Secret \"theirs\": "},
+		"it is none: good": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ec, seen := anEtcd(joins), view.Observation{}
+			if tc.want != "" {
+				ec.Spec.JoinFrom.ClientTLSSecret = "theirs"
+			}
+			o := observer{asker: session.New(members.Dial, time.Now)}
+			r := &loop.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(tc.secrets...).Build()}
+			if err := o.observeJoin(t.Context(), r, ec, members.User{}, &seen); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if seen.ElsewhereProblem != nil {
+				got = seen.ElsewhereProblem.Reason + ": " + seen.ElsewhereProblem.Message
+			}
+			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
 }
 
 // TestJoinPhases: what status says of the phases.
@@ -209,6 +257,18 @@ func (w *world) stopsElsewhere(ordinals ...int) *world {
 // spokeAgo has a member of the chart have had a leader that long ago.
 func (w *world) spokeAgo(n int, ago time.Duration) *world {
 	w.seen.Led = map[string]time.Time{theirURL(n): noon.Add(-ago)}
+	return w
+}
+
+// givesNoToken has a learner refuse the operator, whom no other member has given a token that it knows.
+func (w *world) givesNoToken(n int64) *world {
+	w.seen.Answers[w.name(n)] = session.Answer{Err: fmt.Errorf("log in: %w", members.ErrIsLearner)}
+	return w
+}
+
+// lacksCertificate has the Secret of spec.joinFrom not be there.
+func (w *world) lacksCertificate() *world {
+	w.seen.ElsewhereProblem = &status.Problem{Reason: reason.NoSecret, Message: "theirs"}
 	return w
 }
 

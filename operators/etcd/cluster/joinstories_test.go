@@ -8,6 +8,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/reason"
 )
@@ -23,6 +24,37 @@ func joinTales() []tale {
 		{name: "joins-and-goes-back", joins: 3, steps: []testkit.Step{
 			{Name: "goes back", When: isInPhase(v1beta2.JoinJoined), Do: patched(`{"joinFrom":{"goBack":true}}`)},
 		}, settled: goneBack},
+		{name: "joins-one-that-dies", joins: 3, steps: []testkit.Step{
+			{Name: "my-etcd-1 dies", When: isInPhase(v1beta2.JoinJoining), Do: stops(1)},
+			{Name: "upgrades and starts it", Do: func(_ context.Context, r *testkit.Run) error { return own(r).startElsewhere(r, 1, "3.6.16") }},
+			stopsNext(2), stopsNext(1), stopsNext(0),
+		}, settled: tookOver},
+		{name: "joins-one-that-is-scaled", joins: 3, steps: []testkit.Step{
+			{Name: "my-etcd-2 dies", When: isInPhase(v1beta2.JoinJoining), Do: stops(2)},
+			{Name: "removes it by hand", When: removesElsewhere(2), Do: func(context.Context, *testkit.Run) error { return nil }},
+			stopsNext(1), stopsNext(0),
+		}, settled: tookOver},
+	}
+}
+
+func stops(n int) func(context.Context, *testkit.Run) error {
+	return func(_ context.Context, r *testkit.Run) error { return own(r).stopElsewhere(r, elsewhere(n)) }
+}
+
+// removesElsewhere is nil when a user has removed a member of before from the member list.
+func removesElsewhere(n int) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		c, at, err := own(r).byHand(r)
+		if err != nil {
+			return err
+		}
+		list, err := c.List(ctx, at)
+		for _, m := range list.Members {
+			if m.Name == elsewhere(n) {
+				err = errors.Join(err, c.Send(ctx, members.Request{What: members.Remove, At: at, ID: m.ID}), errors.New("it is to be seen"))
+			}
+		}
+		return err
 	}
 }
 
@@ -57,7 +89,7 @@ func stopsNext(n int) testkit.Step {
 			}
 			return own(r).put(r)
 		},
-		Do: func(_ context.Context, r *testkit.Run) error { return own(r).stopElsewhere(r, elsewhere(n)) },
+		Do: stops(n),
 	}
 }
 
@@ -98,17 +130,26 @@ func goneBack(ctx context.Context, r *testkit.Run) error {
 func (n *modelNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err error) {
 	for i := range size {
 		host := hostElsewhere(r, i)
-		running, exit := n.model.Start(model.Config{
-			Name: elsewhere(i), PeerURL: "http://" + host + ":2380", Address: host + ":2379", Version: "3.6.15",
+		n.elsewhere = append(n.elsewhere, model.Config{
+			Name: elsewhere(i), PeerURL: "http://" + host + ":2380", Address: host + ":2379",
 			InitialCluster: initialElsewhere(r, size), Token: "etcd-cluster-k8s", Disk: n.model.NewDisk(), Quota: 256 << 10,
 		})
-		if !running {
-			return nil, errors.New(exit)
+		if err := n.startElsewhere(r, i, "3.6.15"); err != nil {
+			return nil, err
 		}
-		n.elsewhere = append(n.elsewhere, host+":2379")
 		urls = append(urls, "http://"+host+":2379")
 	}
 	return urls, nil
+}
+
+func (n *modelNodes) startElsewhere(_ *testkit.Run, member int, version string) error {
+	config := n.elsewhere[member]
+	config.Version = version
+	if running, exit := n.model.Start(config); !running {
+		return errors.New(exit)
+	}
+	n.world.Changed()
+	return nil
 }
 
 func (n *modelNodes) stopElsewhere(_ *testkit.Run, member string) error {

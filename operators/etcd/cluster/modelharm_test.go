@@ -24,8 +24,8 @@ func (n *modelNodes) put(*testkit.Run) error {
 			_, err = n.model.Put(p.ip + ":2379")
 		}
 	})
-	for _, address := range n.elsewhere {
-		if _, elsewhere := n.model.Put(address); elsewhere == nil {
+	for _, m := range n.elsewhere {
+		if _, elsewhere := n.model.Put(m.Address); elsewhere == nil {
 			err = nil
 		}
 	}
@@ -109,12 +109,19 @@ func (n *modelNodes) loseImages(*testkit.Run) error {
 
 func (n *modelNodes) byHand(*testkit.Run) (c members.Client, at members.Endpoint, err error) {
 	c, err = n.model.Connect(nil, rootUser)
+	var all []string
 	for _, p := range n.inOrder() {
-		if p.runs && err == nil {
-			here := members.Endpoint{Address: p.ip + ":2379"}
-			if s, wrong := c.Status(context.Background(), here); wrong == nil && s.ID == s.Leader {
-				return c, here, nil
-			}
+		if p.runs {
+			all = append(all, p.ip+":2379")
+		}
+	}
+	for _, m := range n.elsewhere {
+		all = append(all, m.Address)
+	}
+	for _, address := range all {
+		here := members.Endpoint{Address: address}
+		if s, wrong := c.Status(context.Background(), here); wrong == nil && s.ID == s.Leader {
+			return c, here, nil
 		}
 	}
 	return c, at, errors.Join(err, errors.New("nobody leads"))

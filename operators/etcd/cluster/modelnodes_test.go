@@ -48,8 +48,8 @@ type modelNodes struct {
 	givenUp  []string
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
-	// elsewhere are where the members are that no EtcdCluster has.
-	elsewhere []string
+	// elsewhere are the members that no EtcdCluster has.
+	elsewhere []model.Config
 }
 
 // modelPod is a pod on a node.

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,60 +22,63 @@ import (
 // TestTakesOver: members of real etcd are taken over from the names and addresses of a chart, or left as they were.
 func TestTakesOver(t *testing.T) {
 	m := newMachine(t, "3.6.15", "3.6.16")
-	for _, story := range onMachine(m, "joins", "joins-and-goes-back") {
+	for _, story := range onMachine(m, "joins", "joins-one-that-dies", "joins-and-goes-back") {
 		t.Run(story.Name, func(t *testing.T) { t.Parallel(); newSweep().Trace(t, story) })
 	}
 }
 
 // This file runs an etcd that no EtcdCluster has, with the names of a chart's.
 
-// memberElsewhere is a member of it.
+// memberElsewhere is a member of it; no process if it is stopped.
 type memberElsewhere struct {
-	ip      string
-	process *process
+	ip, initial string
+	process     *process
 }
 
 const versionElsewhere = "3.6.15"
 
 func (n *realNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.elsewhere = map[string]memberElsewhere{}
-	ips := make([]string, size)
 	for i := range size {
-		ips[i] = n.newAddress()
-		n.hosts[hostElsewhere(r, i)] = ips[i]
+		ip := n.newAddress()
+		n.hosts[hostElsewhere(r, i)] = ip
+		n.elsewhere[elsewhere(i)] = memberElsewhere{ip: ip, initial: initialElsewhere(r, size)}
+		urls = append(urls, fmt.Sprintf("http://%s:%d", ip, members.ClientPort))
 	}
-	if err := n.writeHosts(); err != nil {
-		return nil, err
+	err = n.writeHosts()
+	n.mu.Unlock()
+	for i := range size {
+		err = errors.Join(err, n.startElsewhere(r, i, versionElsewhere))
 	}
-	for i, ip := range ips {
-		client := fmt.Sprintf("http://%s:%d", ip, members.ClientPort)
-		peer := fmt.Sprintf("http://%s:%d", hostElsewhere(r, i), members.PeerPort)
-		p, err := startProcess(n.programs[versionElsewhere], n.hostsFile(), []string{
-			"PATH=" + os.Getenv("PATH"), "HTTP_PROXY=" + n.proxy, "ETCD_UNSAFE_NO_FSYNC=true", "GOMAXPROCS=1",
-			"ETCD_NAME=" + elsewhere(i), "ETCD_DATA_DIR=" + filepath.Join(n.folder, elsewhere(i)),
-			fmt.Sprintf("ETCD_LISTEN_PEER_URLS=http://%s:%d", ip, members.PeerPort), "ETCD_INITIAL_ADVERTISE_PEER_URLS=" + peer,
-			"ETCD_LISTEN_CLIENT_URLS=" + client, "ETCD_ADVERTISE_CLIENT_URLS=" + client,
-			"ETCD_INITIAL_CLUSTER=" + initialElsewhere(r, size), "ETCD_INITIAL_CLUSTER_STATE=new", "ETCD_INITIAL_CLUSTER_TOKEN=etcd-cluster-k8s",
-		}, client+"/health")
-		if err != nil {
-			return nil, err
-		}
-		n.elsewhere[elsewhere(i)] = memberElsewhere{ip, p}
-		n.publish(elsewhere(i), n.namespace, ip)
-		urls = append(urls, client)
-	}
-	return urls, nil
+	return urls, err
+}
+
+func (n *realNodes) startElsewhere(r *testkit.Run, member int, version string) (err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.elsewhere[elsewhere(member)]
+	client := fmt.Sprintf("http://%s:%d", m.ip, members.ClientPort)
+	peer := fmt.Sprintf("http://%s:%d", hostElsewhere(r, member), members.PeerPort)
+	m.process, err = startProcess(n.programs[version], n.hostsFile(), []string{
+		"PATH=" + os.Getenv("PATH"), "HTTP_PROXY=" + n.proxy, "ETCD_UNSAFE_NO_FSYNC=true", "GOMAXPROCS=1",
+		"ETCD_NAME=" + elsewhere(member), "ETCD_DATA_DIR=" + filepath.Join(n.folder, elsewhere(member)),
+		fmt.Sprintf("ETCD_LISTEN_PEER_URLS=http://%s:%d", m.ip, members.PeerPort), "ETCD_INITIAL_ADVERTISE_PEER_URLS=" + peer,
+		"ETCD_LISTEN_CLIENT_URLS=" + client, "ETCD_ADVERTISE_CLIENT_URLS=" + client,
+		"ETCD_INITIAL_CLUSTER=" + m.initial, "ETCD_INITIAL_CLUSTER_STATE=new", "ETCD_INITIAL_CLUSTER_TOKEN=etcd-cluster-k8s",
+	}, client+"/health")
+	n.elsewhere[elsewhere(member)] = m
+	n.publish(elsewhere(member), n.namespace, m.ip)
+	return err
 }
 
 func (n *realNodes) stopElsewhere(_ *testkit.Run, member string) error {
 	n.mu.Lock()
-	m, ok := n.elsewhere[member]
-	delete(n.elsewhere, member)
+	m := n.elsewhere[member]
+	n.elsewhere[member] = memberElsewhere{ip: m.ip, initial: m.initial}
 	n.mu.Unlock()
-	if !ok {
-		return fmt.Errorf("there is no member %s", member)
+	if m.process == nil {
+		return fmt.Errorf("member %s does not run", member)
 	}
 	m.process.signal(syscall.SIGTERM)
 	select {
@@ -91,8 +95,10 @@ func (n *realNodes) endElsewhere() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.elsewhere {
-		m.process.signal(syscall.SIGKILL)
-		<-m.process.done
+		if m.process != nil {
+			m.process.signal(syscall.SIGKILL)
+			<-m.process.done
+		}
 	}
 }
 
@@ -101,7 +107,9 @@ func (n *realNodes) atElsewhere(timeout time.Duration, do func(ctx context.Conte
 	n.mu.Lock()
 	var ips []string
 	for _, m := range n.elsewhere {
-		ips = append(ips, m.ip)
+		if m.process != nil {
+			ips = append(ips, m.ip)
+		}
 	}
 	n.mu.Unlock()
 	err := fmt.Errorf("no member runs elsewhere")

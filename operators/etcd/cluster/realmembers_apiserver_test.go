@@ -205,9 +205,12 @@ func (n *realNodes) byHand(*testkit.Run) (members.Client, members.Endpoint, erro
 		return nil, members.Endpoint{}, err
 	}
 	n.mu.Lock()
-	serving := maps.Clone(n.serving)
+	all := slices.Collect(maps.Values(n.serving))
+	for _, m := range n.elsewhere {
+		all = append(all, m.ip)
+	}
 	n.mu.Unlock()
-	for _, ip := range serving {
+	for _, ip := range all {
 		here := members.Endpoint{Address: fmt.Sprintf("%s:%d", ip, members.ClientPort)}
 		if s, err := c.Status(context.Background(), here); err == nil && s.ID == s.Leader {
 			return c, here, nil

@@ -47,8 +47,10 @@ type nodes interface {
 	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
 	// beginElsewhere begins an etcd of so many members that is no EtcdCluster's, and returns where they are.
 	beginElsewhere(r *testkit.Run, size int) (urls []string, err error)
-	// stopElsewhere stops one of its members for good.
+	// stopElsewhere stops one of its members.
 	stopElsewhere(r *testkit.Run, member string) error
+	// startElsewhere starts one of its members, with its data.
+	startElsewhere(r *testkit.Run, member int, version string) error
 }
 
 func own(r *testkit.Run) nodes { return r.Own.(nodes) }

@@ -123,7 +123,7 @@ func TakeOver(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	voting := v.Count(func(m *view.Member) bool { return isOurs(m) && m.IsVoter() && m.Follows })
 	switch phase := ec.Status.Join.Phase; {
 	case voting < int(ec.Spec.Size) && phase != v1beta2.JoinReplacing && phase != v1beta2.JoinComplete:
-		s.Report(reason.Joining, "%d of %d members vote in the etcd that they join", voting, ec.Spec.Size)
+		s.Report(reason.Joining, "%d of %d members vote in the etcd that they join%s", voting, ec.Spec.Size, missed(ec, v))
 	case v.Leading() == nil:
 		s.Report(reason.Joining, "%d members vote in the etcd that they have joined, and one of them is to lead", voting)
 		s.Soon()
@@ -139,6 +139,15 @@ func TakeOver(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	return s.Last()
 }
 
+// missed is what to do about a member of before without which none is added.
+func missed(ec *v1beta2.EtcdCluster, v *view.View) string {
+	m := v.Find(func(m *view.Member) bool { return m.IsForeign() && !m.Follows })
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf(". None is added while %s does not answer at one of spec.joinFrom.etcdEndpoints: start it, add its URL, or remove it with `etcdctl member remove %s`", m.ShownName(ec), m.ID)
+}
+
 // replace removes the member of before that is next, once it has been stopped: the others are a quorum, or AwaitQuorum
 // would wait.
 func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Member) {
@@ -151,7 +160,10 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 	if objects.MayGoBack(ec) {
 		back = " To go back instead, set spec.joinFrom.goBack to true."
 	}
-	switch {
+	switch unlisted := unlisted(ec, v); {
+	case unlisted != nil && objects.MayGoBack(ec):
+		s.Note(*waits(reason.JoinEndpoints, "Member %s was added to the etcd that was joined, and is at none of spec.joinFrom.etcdEndpoints, so that it is not known whether it runs: add its URL, or remove it with `etcdctl member remove %s`. It advertises %s",
+			unlisted.ShownName(ec), unlisted.ID, strings.Join(unlisted.ClientURLs, ", ")))
 	case next.URL != "" || isHeardLately(ec, v):
 		s.Report(reason.Joining, "%s leads the etcd that was joined. Stop %s now: if a StatefulSet runs it, scale that to %d.%s", v.Leading().PodName, name, others, back)
 	case objects.MayGoBack(ec):
@@ -164,6 +176,22 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 		remove(ec, v, s, next, "it is stopped, and this EtcdCluster has taken over from it")
 		s.Soon()
 	}
+}
+
+// unlisted is a member of before that is at none of the endpoints; nil if each that does not answer may be at one that
+// does not either.
+func unlisted(ec *v1beta2.EtcdCluster, v *view.View) *view.Member {
+	silent := 0
+	for url := range objects.Elsewhere(ec) {
+		if v.Answers[url].Err != nil {
+			silent++
+		}
+	}
+	isSilent := func(m *view.Member) bool { return m.IsForeign() && m.URL == "" }
+	if v.Count(isSilent) <= silent {
+		return nil
+	}
+	return v.Find(isSilent)
 }
 
 // isHeardLately says whether one of the members elsewhere that do not answer did so a short time ago: it may be that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -173,7 +174,7 @@ func hasReachablePeers(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 		for _, text := range m.PeerURLs {
 			u, err := url.Parse(text)
 			switch {
-			case err != nil || u.Hostname() == "localhost":
+			case err != nil || isLoopback(u.Hostname()):
 				return stalls(reason.JoinPeers, "Member %s advertises the peer URL %s, at which no other pod reaches it: change it with `etcdctl member update %s --peer-urls`", m.Name, text, m.ID)
 			case u.Scheme == "https" && ec.Spec.TLS == nil:
 				return stalls(reason.JoinPeers, "The peers of the running etcd use TLS: create an EtcdCluster with spec.TLS.static, whose peerSecret is of the CA that they trust")
@@ -186,6 +187,8 @@ func hasReachablePeers(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 	}
 	return nil
 }
+
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // hasRoom: the database fits the members' quota, and their volumes.
 func hasRoom(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
