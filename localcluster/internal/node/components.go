@@ -1,9 +1,12 @@
 package node
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -20,16 +23,41 @@ type component struct {
 
 func containerd() component {
 	return component{
-		name: "containerd",
-		args: []string{"--config=/etc/containerd/config.toml"},
-		ready: func(ctx context.Context) error {
-			conn, err := new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		},
+		name:  "containerd",
+		args:  []string{"--config=/etc/containerd/config.toml"},
+		ready: takesPods,
 	}
+}
+
+// takesPods asks containerd for its version, as a kubelet does, which ends if that fails: containerd listens before it
+// has found the containers that it had before the power failed. It is gRPC with an empty message, without its library.
+func takesPods(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://containerd/runtime.v1.RuntimeService/Version", bytes.NewReader(make([]byte, 5)))
+	if err != nil {
+		return err
+	}
+	request.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	var http2 http.Protocols
+	http2.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{
+		Protocols: &http2, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", containerdSocket)
+		},
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil { // trailers come after it
+		return err
+	}
+	of := func(name string) string { return cmp.Or(response.Header.Get(name), response.Trailer.Get(name)) }
+	if of("Grpc-Status") != "0" {
+		return fmt.Errorf("containerd: %s %s", response.Status, of("Grpc-Message"))
+	}
+	return nil
 }
 
 func etcd() component {
