@@ -99,7 +99,7 @@ func TestTriesAgain(t *testing.T) {
 	for _, again := range []string{fmt.Sprintf(`{"spec":{"rollout":{"deadlineSeconds":%d}}}`, ws.Spec.Rollout.DeadlineSeconds+1), `{"metadata":{"annotations":{"` + webv1.AnnotationRetry + `":"now"}}}`} {
 		failed := mustCurrent(s).Status.FailedRollout.Time
 		s.patch(again)
-		s.Within(rolloutDeadline(ws)+20*time.Second, func() error {
+		s.Within(rolloutDeadline(ws)+patience, func() error {
 			if now := mustCurrent(s).Status.FailedRollout; now == nil || !failed.Before(&now.Time) {
 				return fmt.Errorf("it was not tried again: %+v", now)
 			}
@@ -131,7 +131,7 @@ func TestAFixIsNotCondemned(t *testing.T) {
 		return err
 	})
 	s.Stop()
-	s.Within(rolloutDeadline(ws)+20*time.Second, func() error {
+	s.Within(rolloutDeadline(ws)+patience, func() error {
 		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		for _, c := range d.Status.Conditions {
 			if c.Reason == "ProgressDeadlineExceeded" {

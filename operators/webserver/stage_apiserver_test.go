@@ -5,6 +5,7 @@ package webserver
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +25,22 @@ func newStage(t *testing.T) *stage {
 	return newStageWith(t, nil)
 }
 
+// patience is for how long something may take that needs no deadline to pass, in machine time.
+const patience = 20 * time.Second
+
 // newStageWith has pods that do what behave says.
 func newStageWith(t *testing.T, behave func(*corev1.Pod) testkit.Outcome) *stage {
 	t.Helper()
 	return &stage{standalone.NewStage(t, Operator, behave)}
 }
 
+// settled waits until the condition Ready has a reason, with pods of that image. What fails does so at the end of its
+// deadline, which is to be added to the time that a test is ready to wait: see rolloutDeadline.
 func (s *stage) settled(reason, image string) {
 	s.Helper()
+	if reason == reasonRolledBack {
+		s.Within(patience+rolloutDeadline(mustCurrent(s)), func() error { return isReady(reason, image)(context.Background(), s.R) })
+	}
 	s.Settled(isReady(reason, image))
 }
 
