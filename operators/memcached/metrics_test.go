@@ -92,7 +92,7 @@ func TestFiguresAreKept(t *testing.T) {
 	if n := testutil.CollectAndCount(figures); n != 3 {
 		t.Errorf("%d series while there is a Memcached", n)
 	}
-	o := &observer{digests: contents.NewDigests(), limits: &limits{}, missing: &firstSeen{}}
+	o := &observer{digests: &contents.Digests{}, limits: &limits{}, missing: &firstSeen{}}
 	o.forget(key(mc))
 	if n := testutil.CollectAndCount(figures); n != 0 {
 		t.Errorf("%d series after it is gone", n)

@@ -98,7 +98,7 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	if err != nil {
 		return made, err
 	}
-	o := &observer{digests: contents.NewDigests(), limits: &limits{}, missing: &firstSeen{}, resizes: resizes, now: parts.Now}
+	o := &observer{digests: &contents.Digests{}, limits: &limits{}, missing: &firstSeen{}, resizes: resizes, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
 	if err := disruption.Index(parts, memcachedKind); err != nil {
 		return made, err

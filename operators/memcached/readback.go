@@ -20,6 +20,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/memo"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -67,7 +68,7 @@ func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alph
 	for i := range seen.pods {
 		pod := &seen.pods[i]
 		wanted, err := strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
-		if err != nil || pod.Generation <= 1 || pod.DeletionTimestamp != nil || !isReady(pod) {
+		if err != nil || pod.Generation <= 1 || pod.DeletionTimestamp != nil || !pods.IsReady(pod) {
 			continue
 		}
 		k := limitKey{key(mc), serverStatus(pod).ContainerID, wanted}

@@ -31,13 +31,7 @@ const (
 
 // isAvailable says whether a server is there and ready, and not being restarted.
 func isAvailable(pod *corev1.Pod, now time.Time) bool {
-	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && isReady(pod)
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil && !isRestarting(pod, now) && pods.IsReady(pod)
 }
 
 // isRestarting says whether a change in place has not yet ended what it ends. The pod's
@@ -109,7 +103,7 @@ func restartOf(pod *corev1.Pod, now time.Time) (r restart) {
 			return r
 		}
 	}
-	if running := serverStatus(pod).State.Running; running != nil && !isReady(pod) {
+	if running := serverStatus(pod).State.Running; running != nil && !pods.IsReady(pod) {
 		r.isBusy = lasts(running.StartedAt.Add(startLasts))
 	}
 	return r

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 )
@@ -71,7 +72,7 @@ func (rs *restarter) watch(ctx context.Context) {
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	want := podtemplate.Container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
-	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits) {
+	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits) {
 		rs.report(ctx, pod, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
 		})
@@ -80,7 +81,7 @@ func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	defer rs.mu.Unlock()
 	switch have := rs.started[pod.UID]; {
 	case pod.DeletionTimestamp != nil || rs.busy[pod.UID]:
-	case have == "" && isReady(pod):
+	case have == "" && pods.IsReady(pod):
 		rs.started[pod.UID] = want
 	case have != "" && have != want:
 		rs.busy[pod.UID] = true

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
@@ -73,7 +74,7 @@ func (rs *restartingKubelet) Act() (did bool, wake time.Time) {
 		case hasStarted && started != startedWith(pod):
 			rs.end(pod)
 			did = true
-		case pod.Annotations[memoryAnnotation] != "" && isReady(pod) && !hasLimit(pod, limits):
+		case pod.Annotations[memoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits):
 			rs.reportLimits(pod)
 			did = true
 		}

@@ -48,7 +48,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 		}
 		st.Nodes = append(st.Nodes, pod.Name)
 		st.Replicas++
-		if isReady(&pod) && seen.reached[pod.UID] {
+		if pods.IsReady(&pod) && seen.reached[pod.UID] {
 			st.ReadyReplicas++
 		}
 		// Another operator's pods, which are being taken over, have no identity label.
@@ -171,7 +171,7 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 // unreached is the first server that is ready, and that clients do not find yet.
 func unreached(seen observation) string {
 	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp == nil && isReady(&pod) && !seen.reached[pod.UID] {
+		if pod.DeletionTimestamp == nil && pods.IsReady(&pod) && !seen.reached[pod.UID] {
 			return pod.Name
 		}
 	}

@@ -97,7 +97,7 @@ func TestFiguresAreKept(t *testing.T) {
 	if n := testutil.CollectAndCount(figures); n != 2 {
 		t.Errorf("%d series while there is a WebServer", n)
 	}
-	o := &observer{digests: contents.NewDigests()}
+	o := &observer{digests: &contents.Digests{}}
 	o.forget(key(ws))
 	if n := testutil.CollectAndCount(figures); n != 0 {
 		t.Errorf("%d series after it is gone", n)

@@ -58,7 +58,7 @@ var kind = loop.Kind[*webv1.WebServer, observation, *plan]{
 // newKind makes what a manager runs.
 func newKind(parts run.Parts) (loop.Kind[*webv1.WebServer, observation, *plan], error) {
 	made := kind
-	o := &observer{digests: contents.NewDigests(), tutorialPort: &tutorialPort{}, ipv6: parts.IPv6, now: parts.Now}
+	o := &observer{digests: &contents.Digests{}, tutorialPort: &tutorialPort{}, ipv6: parts.IPv6, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
 	if err := registerMetrics(); err != nil {
 		return made, err

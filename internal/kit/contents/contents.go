@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/names"
 )
 
@@ -49,15 +49,15 @@ type Digest struct {
 	Wrong string
 }
 
-// Digests remembers digests. It is safe for concurrent use.
+// Digests remembers digests. The zero value knows none, and is safe for concurrent use.
 type Digests struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]map[Source]Digest // by owner
+	known memo.Map[source, Digest]
 }
 
-// NewDigests knows nothing.
-func NewDigests() *Digests {
-	return &Digests{known: map[types.NamespacedName]map[Source]Digest{}}
+// source is that of an owner: what another owner's is checked for may be something else.
+type source struct {
+	owner types.NamespacedName
+	Source
 }
 
 // Of is the digest of a source for an owner, with what the check made of the content
@@ -65,12 +65,12 @@ func NewDigests() *Digests {
 func (d *Digests) Of(ctx context.Context, r *loop.Reader, owner types.NamespacedName, from Source, check Check) (Digest, map[string][]byte, error) {
 	meta := Metadata(from.Kind)
 	if err := r.Get(ctx, from.NamespacedName, meta); apierrors.IsNotFound(err) {
-		d.forget(owner, from)
+		d.known.Forget(source{owner, from})
 		return Digest{}, nil, nil
 	} else if err != nil {
 		return Digest{}, nil, err
 	}
-	if known, ok := d.get(owner, from); ok && known.Version == versionOf(meta) {
+	if known, ok := d.known.Get(source{owner, from}); ok && known.Version == versionOf(meta) {
 		return known, nil, nil
 	}
 	data, version, err := Read(ctx, r.Live, from)
@@ -81,37 +81,13 @@ func (d *Digests) Of(ctx context.Context, r *loop.Reader, owner types.Namespaced
 	}
 	made, wrong := check(data)
 	known := Digest{Version: version, Hash: Hash(made), Wrong: wrong}
-	d.set(owner, from, known)
+	d.known.Set(source{owner, from}, known)
 	return known, made, nil
 }
 
 // Forget drops what is known for an owner that is gone.
 func (d *Digests) Forget(owner types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, owner)
-}
-
-func (d *Digests) get(owner types.NamespacedName, from Source) (Digest, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := d.known[owner][from]
-	return known, ok
-}
-
-func (d *Digests) set(owner types.NamespacedName, from Source, known Digest) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.known[owner] == nil {
-		d.known[owner] = map[Source]Digest{}
-	}
-	d.known[owner][from] = known
-}
-
-func (d *Digests) forget(owner types.NamespacedName, from Source) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known[owner], from)
+	d.known.ForgetAll(func(s source) bool { return s.owner == owner })
 }
 
 // Read reads a content from the API server.

@@ -68,9 +68,16 @@ func Status(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// IsOver says whether nothing will run in a pod any more.
+// IsOver says whether nothing will run in a pod any more: it was evicted, for example.
 func IsOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// IsReady says whether a pod's node finds that it serves.
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // ImageOf is the image that a pod requests for a container. Its status has the image of the one that ran before.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/contents"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
@@ -33,9 +33,7 @@ import (
 type Reader struct {
 	clusterDomain string
 	now           func() time.Time
-
-	mu    sync.Mutex
-	known map[types.NamespacedName]known
+	known         memo.Map[types.NamespacedName, known]
 }
 
 type known struct {
@@ -48,15 +46,11 @@ type known struct {
 
 // New reads certificates. The domain is that of the Kubernetes cluster, or empty.
 func New(clusterDomain string, now func() time.Time) *Reader {
-	return &Reader{clusterDomain: clusterDomain, now: now, known: map[types.NamespacedName]known{}}
+	return &Reader{clusterDomain: clusterDomain, now: now}
 }
 
 // Forget drops what is known of an EtcdCluster that is gone.
-func (c *Reader) Forget(ec types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, ec)
-}
+func (c *Reader) Forget(ec types.NamespacedName) { c.known.Forget(ec) }
 
 // Observe reads the certificates of a cluster. What is wrong with them is a problem to
 // report: the members have what they have, and the operator goes on with what it had.
@@ -77,9 +71,7 @@ func (c *Reader) Observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCl
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
 		versions += fmt.Sprint(" ", annotation.Of(pods[name], annotation.CA), objects.IsStopping(pods[name]))
 	}
-	c.mu.Lock()
-	before := c.known[objects.Key(ec)]
-	c.mu.Unlock()
+	before, _ := c.known.Get(objects.Key(ec))
 	if before.versions == versions && now.Before(before.until) {
 		return before.Certificates, nil
 	}
@@ -90,9 +82,7 @@ func (c *Reader) Observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCl
 	if made.Problem != nil || len(made.Stale) > 0 {
 		return beside(before.Certificates, made), nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known[objects.Key(ec)] = known{made, versions, until}
+	c.known.Set(objects.Key(ec), known{made, versions, until})
 	return made, nil
 }
 

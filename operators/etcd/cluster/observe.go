@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/operators/etcd/certificates"
 	"example.com/fairlead/operators/etcd/objects"
@@ -27,14 +28,14 @@ type observer struct {
 	certificates *certificates.Reader
 	agentImage   string
 	now          func() time.Time
-	users        users
+	users        memo.Map[types.NamespacedName, user]
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
 func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.Forget(ec)
 	o.certificates.Forget(ec)
-	o.users.forget(ec)
+	o.users.Forget(ec)
 	figures.Forget(ec)
 }
 

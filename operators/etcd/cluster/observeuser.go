@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,47 +16,21 @@ import (
 	"example.com/fairlead/operators/etcd/reason"
 )
 
-// users are the users of clusters as they were read last. The zero value is ready for use.
-type users struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]user
-}
-
-// user is one, and the name and version of the Secret that it is from.
+// user is the user of a cluster as it was read last, and the UID and version of the Secret that it is from.
 type user struct {
 	members.User
 	version string
-}
-
-func (u *users) of(ec types.NamespacedName) user {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.known[ec]
-}
-
-func (u *users) set(ec types.NamespacedName, to user) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.known == nil {
-		u.known = map[types.NamespacedName]user{}
-	}
-	u.known[ec] = to
-}
-
-func (u *users) forget(ec types.NamespacedName) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.known, ec)
 }
 
 // user is who the operator is, by the Secret that spec.auth names: nobody without it. What is wrong with the Secret is a
 // problem to report, and the operator goes on as who it was. The Secret is read when it has changed.
 func (o *observer) user(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster) (members.User, *status.Problem, error) {
 	if ec.Spec.Auth == nil {
-		o.users.forget(objects.Key(ec))
+		o.users.Forget(objects.Key(ec))
 		return members.User{}, nil, nil
 	}
-	before, from := o.users.of(objects.Key(ec)), types.NamespacedName{Namespace: ec.Namespace, Name: ec.Spec.Auth.RootSecret}
+	before, _ := o.users.Get(objects.Key(ec))
+	from := types.NamespacedName{Namespace: ec.Namespace, Name: ec.Spec.Auth.RootSecret}
 	meta := contents.Metadata(contents.Secret)
 	if err := r.Get(ctx, from, meta); err != nil && !apierrors.IsNotFound(err) {
 		return members.User{}, nil, err
@@ -77,6 +50,6 @@ func (o *observer) user(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdClu
 	if wrong != nil {
 		return before.User, &status.Problem{Reason: reason.BadSecret, Message: fmt.Sprintf("Secret %q, which spec.auth.rootSecret names: %v", from.Name, wrong)}, nil
 	}
-	o.users.set(objects.Key(ec), user{as, string(meta.UID) + "/" + meta.ResourceVersion})
+	o.users.Set(objects.Key(ec), user{as, string(meta.UID) + "/" + meta.ResourceVersion})
 	return as, nil, nil
 }

@@ -36,7 +36,7 @@ func Restore(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		case !v.HasQuorum && m.Pod != nil && objects.LacksImage(m.Pod) && objects.ImageIn(m.Pod) != objects.ImageOf(ec, v.VersionFor(ec, m).String()):
 			s.Do(step.ImageChange(ec, m.Pod, "image", "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.Pod), v.VersionFor(ec, m)))
 		case m.IsForeign() || m.Pod != nil && objects.IsEnding(m.Pod) || m.Claim != nil && objects.IsEnding(m.Claim):
-		case m.Pod != nil && objects.IsOver(m.Pod):
+		case m.Pod != nil && pods.IsOver(m.Pod):
 			s.Do(step.Removed(m.Pod, "it has ended"))
 		case m.Pod != nil && !m.IsStarted() && v.IsCurrent && isOutdated(ec, v, m):
 			s.Do(step.Removed(m.Pod, "the members have changed before it started"))

@@ -70,7 +70,7 @@ func createFounders(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write,
 		m := v.Of(name)
 		counted := m.Was.DataUID
 		switch {
-		case m.Pod != nil && objects.IsOver(m.Pod):
+		case m.Pod != nil && pods.IsOver(m.Pod):
 			writes = append(writes, step.Removed(m.Pod, "it has ended"))
 		case m.Pod != nil && objects.IsEnding(m.Pod):
 			// what becomes of it is seen when it is gone

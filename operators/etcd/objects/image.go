@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,20 +68,8 @@ func LacksImage(pod *corev1.Pod) bool {
 	return reason == pods.NoImage
 }
 
-// IsOver says that a pod has ended, and does not start again: it was evicted, for example.
-func IsOver(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
 // IsEnding says that an object is being deleted.
 func IsEnding(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil }
-
-// IsReady says whether a pod's node finds that it serves.
-func IsReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
 
 // ImageOf is the image of a version.
 func ImageOf(ec *v1beta2.EtcdCluster, version string) string {

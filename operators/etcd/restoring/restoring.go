@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
@@ -202,7 +203,7 @@ func keepsFromSwitch(ec *v1beta2.EtcdCluster, v *view.View) string {
 		case pod == nil:
 		case objects.IsEnding(pod):
 			return fmt.Sprintf("waiting for pod %s to end", m.PodName)
-		case objects.IsOver(pod) || objects.HasStopped(pod) || m.HasAnswered():
+		case pods.IsOver(pod) || objects.HasStopped(pod) || m.HasAnswered():
 		default:
 			return fmt.Sprintf("member %s does not answer, so that nobody could tell when it has stopped: if its node is lost, delete its pod", m.PodName)
 		}
@@ -238,7 +239,7 @@ func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.
 		case pod == nil:
 		case objects.IsEnding(pod):
 			stopped = false
-		case objects.IsOver(pod):
+		case pods.IsOver(pod):
 		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(pod) != objects.NoImage || !strings.HasSuffix(objects.ImageOfContainer(pod), objects.NoImage):
 			stopped = false
 			if said.serves {

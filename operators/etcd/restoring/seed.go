@@ -33,7 +33,7 @@ func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.
 		}
 		s.Do(loop.Create{Object: made, IfCurrent: true})
 	case objects.IsEnding(pod) || m.Data == "":
-	case objects.IsOver(pod):
+	case pods.IsOver(pod):
 		s.Do(step.Removed(pod, "it has ended"))
 	case r.SeedDataUID == "":
 		r.SeedDataUID = m.Data
@@ -92,7 +92,7 @@ func HiddenSeed(v *view.View) []client.Object {
 func HaveStopped(v *view.View, ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 	for _, m := range v.Present {
 		isOld := slices.Contains(r.Replaced, m.PodName) || m.Was.Name == "" && m.PodName != ec.Status.MemberBeingAdded
-		if m.Pod == nil || !isOld || objects.IsOver(m.Pod) {
+		if m.Pod == nil || !isOld || pods.IsOver(m.Pod) {
 			continue
 		}
 		if annotation.Of(m.Pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(m.Pod) != objects.NoImage || !objects.HasStopped(m.Pod) {

@@ -27,7 +27,7 @@ type seedWords struct {
 // readSeed reads what the seed's pod says, and what its etcd answers.
 func readSeed(m *view.Member) seedWords {
 	said := seedWords{}
-	if m.Was.DataUID != "" && (m.Data != m.Was.DataUID || m.Pod != nil && objects.IsOver(m.Pod) && !m.IsOnVolume) || m.Claim != nil && objects.IsEnding(m.Claim) {
+	if m.Was.DataUID != "" && (m.Data != m.Was.DataUID || m.Pod != nil && pods.IsOver(m.Pod) && !m.IsOnVolume) || m.Claim != nil && objects.IsEnding(m.Claim) {
 		said.isLost = true
 		return said
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
@@ -185,7 +186,7 @@ const Lately = 10 * time.Second
 
 // followedLately says whether a member had a leader a short time ago, and its node does not say otherwise.
 func (m *Member) followedLately(seen Observation) bool {
-	return m.Pod != nil && !objects.IsEnding(m.Pod) && objects.IsReady(m.Pod) && seen.Now.Sub(seen.Led[m.PodName]) < Lately
+	return m.Pod != nil && !objects.IsEnding(m.Pod) && pods.IsReady(m.Pod) && seen.Now.Sub(seen.Led[m.PodName]) < Lately
 }
 
 // NeverRan says that a member is a founder that was not let go before the others formed the
@@ -206,7 +207,7 @@ func (m *Member) IsLost() bool {
 		return true // what is there is not what had its data
 	case m.Pod == nil:
 		return false
-	case objects.IsOver(m.Pod) && !m.IsOnVolume:
+	case pods.IsOver(m.Pod) && !m.IsOnVolume:
 		return true
 	}
 	return slices.Contains(m.Alarms, members.Corrupt) || saysLost(m.Pod)
