@@ -53,6 +53,8 @@ func TestDecide(t *testing.T) {
 		"named, by one that does not say whether":  {world: healthy(anEtcd(size(4), adding), 1, 2, 3).lies(1, func(a *session.Answer) { a.Status.Version = "3.5.35" }), asks: adds(true)},
 		"fewer than requested, one silent: wait":   {world: healthy(anEtcd(size(4)), 1, 2, 3).silences(3)},
 		"more than requested: remove the last":     {world: healthy(anEtcd(size(2)), 1, 2, 3), asks: removes(1, 3, 1, 2, 3)},
+		"more than requested: of a zone with most": {world: healthy(anEtcd(size(2)), 1, 2, 3).zones("a", "a", "b"), asks: removes(1, 2, 1, 2, 3)},
+		"more than requested: zones are alike":     {world: healthy(anEtcd(size(2)), 1, 2, 3).zones("a", "b", "c"), asks: removes(1, 3, 1, 2, 3)},
 		"more than requested: never the leader":    {world: healthy(anEtcd(size(1)), 2, 1), asks: removes(2, 1, 1, 2)},
 		"more than requested: first the silent":    {world: healthy(anEtcd(size(2)), 1, 2, 3).silences(2), asks: removes(1, 2, 1, 2, 3)},
 		"another version: name one":                {world: healthy(anEtcd(version("3.6.15")), 1, 2, 3), want: "status/change"},

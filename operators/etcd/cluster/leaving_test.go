@@ -13,18 +13,28 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // cordons has nodes be seen, each of which has one member, whose data cannot leave it, and those of these members cordoned.
 func (w *world) cordons(numbers ...int64) *world {
-	w.seen.IsFixed, w.seen.Cordoned = true, map[string]bool{}
+	w.seen.IsFixed, w.seen.Nodes = true, map[string]view.Node{}
 	for n := range int64(9) {
 		if pod := w.seen.Pods[w.name(n)]; pod != nil {
 			pod.Spec.NodeName = fmt.Sprintf("node-%d", n)
 		}
 	}
 	for _, n := range numbers {
-		w.seen.Cordoned[fmt.Sprintf("node-%d", n)] = true
+		w.seen.Nodes[fmt.Sprintf("node-%d", n)] = view.Node{IsCordoned: true}
+	}
+	return w
+}
+
+// zones has nodes be seen, each of which has one member, in these zones.
+func (w *world) zones(names ...string) *world {
+	w.cordons().movable()
+	for i, zone := range names {
+		w.seen.Nodes[fmt.Sprintf("node-%d", i+1)] = view.Node{Zone: zone}
 	}
 	return w
 }

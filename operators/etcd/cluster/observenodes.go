@@ -58,7 +58,7 @@ func isCordoned(obj client.Object) bool {
 	return is && node.Spec.Unschedulable
 }
 
-// observeNodes finds out whether members cannot take their data to other nodes, and which of them are to leave theirs.
+// observeNodes finds out whether members cannot take their data to other nodes, and what counts of those that they are on.
 func observeNodes(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) (err error) {
 	if !r.Sees[loop.KindOf(nodeWatch.Object)] || !r.Sees[loop.KindOf(volumeWatch.Object)] {
 		return nil
@@ -74,16 +74,16 @@ func observeNodes(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 		}
 		seen.IsFixed = isOfOneNode(volume)
 	}
-	seen.Cordoned = map[string]bool{}
+	seen.Nodes = map[string]view.Node{}
 	for _, pod := range seen.Pods {
 		node := &corev1.Node{}
-		if !seen.IsFixed || pod.Spec.NodeName == "" {
+		if pod.Spec.NodeName == "" {
 			continue
 		}
 		if err := r.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		seen.Cordoned[pod.Spec.NodeName] = node.Spec.Unschedulable
+		seen.Nodes[pod.Spec.NodeName] = view.Node{IsCordoned: node.Spec.Unschedulable, Zone: node.Labels[corev1.LabelTopologyZone]}
 	}
 	return nil
 }

@@ -196,7 +196,8 @@ func RemoveSurplus(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 }
 
 // surplus is the member that is removed if there are too many; nil if none can be now. The one that is leaving goes when
-// all others serve, the one in its place among them.
+// all others serve, the one in its place among them. Of those that serve it is the newest that does not lead, in the zone
+// that has most.
 func surplus(ec *v1beta2.EtcdCluster, v *view.View, ours int) *view.Member {
 	leaving, down := v.NextToLeave(ec), v.Find(func(m *view.Member) bool { return !m.IsForeign() && !m.Follows })
 	switch {
@@ -207,12 +208,19 @@ func surplus(ec *v1beta2.EtcdCluster, v *view.View, ours int) *view.Member {
 	case down != nil:
 		return down
 	}
-	for _, m := range slices.Backward(v.Members) {
-		if !m.IsForeign() && m.ID != v.Leader {
-			return m
+	inZone := map[string]int{}
+	for _, m := range v.Members {
+		if !m.IsForeign() {
+			inZone[v.Zone(m)]++
 		}
 	}
-	return nil
+	var least *view.Member
+	for _, m := range slices.Backward(v.Members) {
+		if !m.IsForeign() && m.ID != v.Leader && (least == nil || inZone[v.Zone(m)] > inZone[v.Zone(least)]) {
+			least = m
+		}
+	}
+	return least
 }
 
 // inPlaceOf says for which member another one is added, if for any.

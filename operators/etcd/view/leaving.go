@@ -18,7 +18,7 @@ func (v *View) whyLeaving(m *Member) string {
 		return ""
 	case m.Pod.Annotations[annotation.Replace] == "true":
 		return "its pod has the annotation " + annotation.Replace
-	case v.IsFixed && v.Cordoned[m.Pod.Spec.NodeName]:
+	case v.IsFixed && v.Nodes[m.Pod.Spec.NodeName].IsCordoned:
 		return fmt.Sprintf("its node %s is cordoned", m.Pod.Spec.NodeName)
 	}
 	return ""
@@ -44,6 +44,14 @@ func (v *View) Requested(ec *v1beta2.EtcdCluster) int {
 		return int(ec.Spec.Size) + 1
 	}
 	return int(ec.Spec.Size)
+}
+
+// Zone is that of a member's node; empty if it is not known.
+func (v *View) Zone(m *Member) string {
+	if m.Pod == nil {
+		return ""
+	}
+	return v.Nodes[m.Pod.Spec.NodeName].Zone
 }
 
 // LeastAvailable is how many pods evictions have to leave.

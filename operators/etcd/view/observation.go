@@ -18,6 +18,12 @@ import (
 	"example.com/fairlead/operators/etcd/session"
 )
 
+// Node is what counts of a node.
+type Node struct {
+	IsCordoned bool   // it takes no more pods
+	Zone       string // empty if it says none
+}
+
 // Observation is all that decide reads, besides the EtcdCluster.
 type Observation struct {
 	Now      time.Time
@@ -30,10 +36,10 @@ type Observation struct {
 	// that is under way.
 	Pods   map[string]*corev1.Pod
 	Claims map[string]*corev1.PersistentVolumeClaim
-	// IsFixed says that members cannot take their data to another node, and that nodes can be seen. Cordoned are then
-	// the nodes of pods that take no more.
-	IsFixed  bool
-	Cordoned map[string]bool
+	// Nodes are those of the pods, by name; none if nodes cannot be seen. IsFixed says that they can, and that members
+	// cannot take their data to another one.
+	Nodes   map[string]Node
+	IsFixed bool
 	// Budgets are PodDisruptionBudgets of others that select pods, too.
 	Budgets []string
 	// Unmarked are pods and claims that have lost the label by which the cache shows them, or their owner

@@ -5,6 +5,7 @@ package nodes
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,4 +72,23 @@ func members(t testing.TB, namespace string) string {
 func ids(t testing.TB, namespace string) string {
 	t.Helper()
 	return e2e.Kubectl(t, "get", "etcd/db", "-n", namespace, "-o", `jsonpath={range .status.memberList[*]}{.name} {.id}{"\n"}{end}`)
+}
+
+// TestScaleDownInZones: of five members in three zones those leave of which their zones have more than one.
+func TestScaleDownInZones(t *testing.T) {
+	threeNodes(t)
+	namespace := e2e.NewNamespace(t)
+	etcd := func(size string) string {
+		t.Helper()
+		e2e.Apply(t, namespace, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: db}\nspec: {size: "+size+", version: 3.6.16}\n")
+		e2e.Kubectl(t, "wait", "-n", namespace, e2e.Patience, "--for=jsonpath={.status.size}="+size, "etcd/db")
+		e2e.Kubectl(t, "wait", "-n", namespace, e2e.Patience, "--for=condition=Ready", "etcd/db")
+		return e2e.Kubectl(t, "get", "pods", "-n", namespace, "-l", "etcd_cluster=db", "-o", "jsonpath={.items[*].spec.nodeName}")
+	}
+	t.Logf("five members are on %s", etcd("5"))
+	left := strings.Fields(etcd("3"))
+	slices.Sort(left)
+	if len(slices.Compact(slices.Clone(left))) != 3 {
+		t.Errorf("the three that are left are on %v", left)
+	}
 }
