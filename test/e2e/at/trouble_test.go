@@ -323,12 +323,13 @@ func TestAtTakesACommandLiterally(t *testing.T) {
 // run beside the next attempt's, when there is a node after all.
 func TestAtEndsTheFirstPodBeforeTheSecond(t *testing.T) {
 	ns := e2e.NewNamespace(t)
+	deadline := pace.Seconds(5) // the second pod has to start in it
 	at := newAt(ns, "twice", func(s *atv1alpha1.AtSpec) {
-		s.PendingDeadlineSeconds, s.BackoffLimit = new(pace.Seconds(5)), 1 // the second pod has to start in it
+		s.PendingDeadlineSeconds, s.BackoffLimit = &deadline, 1
 		s.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"fairlead": "here"}}}
 	})
 	create(t, at)
-	waitFor(t, at, atv1alpha1.Running, "PendingDeadlineExceeded", 30*time.Second)
+	waitFor(t, at, atv1alpha1.Running, "PendingDeadlineExceeded", 30*time.Second+time.Duration(deadline)*time.Second)
 	pace.Eventually(t, 5*time.Second, func() error {
 		if out, _ := e2e.TryKubectl("", "get", "pods", "-n", ns); !strings.HasPrefix(out, "No resources found") {
 			return fmt.Errorf("the first attempt's pod is there:\n%s", out)

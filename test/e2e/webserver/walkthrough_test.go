@@ -58,7 +58,11 @@ func wantDeployment(t testing.TB, namespace, name string, replicas int) {
 	t.Helper()
 	want := fmt.Sprintf("%d/%d", replicas, replicas)
 	pace.Eventually(t, 2*time.Minute, func() error {
-		rows := e2e.Rows(e2e.Kubectl(t, "get", "deployment", name, "-n", namespace))
+		out, err := e2e.TryKubectl("", "get", "deployment", name, "-n", namespace)
+		if err != nil {
+			return err
+		}
+		rows := e2e.Rows(out)
 		if len(rows) != 1 || rows[0][1] != want || rows[0][2] != fmt.Sprint(replicas) || len(podNames(t, namespace, name)) != replicas {
 			return fmt.Errorf("kubectl get deployment shows %v, want %s", rows, want)
 		}
