@@ -8,12 +8,16 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/fairlead/operators/etcd/pki"
 )
 
 // Certificate writes a certificate and its key for a name, and returns the
@@ -44,4 +48,16 @@ func Certificate(t testing.TB, name string) (certFile, keyFile string) {
 		return path
 	}
 	return write("tls.crt", "CERTIFICATE", cert), write("tls.key", "PRIVATE KEY", der)
+}
+
+// Issue writes a Secret with a certificate of a CA, as cert-manager does: tls.crt, tls.key and ca.crt.
+func Issue(t testing.TB, namespace, secret string, ca pki.KeyPair, role pki.Role, hosts []string, validFor time.Duration) {
+	t.Helper()
+	made, err := ca.Issue(rand.Reader, role, secret, hosts, time.Now(), validFor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	Apply(t, namespace, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {tls.crt: %s, tls.key: %s, ca.crt: %s}\n",
+		secret, encode(made.Cert), encode(made.Key), encode(ca.Cert)))
 }

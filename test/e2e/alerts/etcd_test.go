@@ -5,7 +5,6 @@ package alerts
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -208,13 +207,7 @@ func (s *scene) signal(signal syscall.Signal, members ...string) {
 func (s *scene) issue(ca pki.KeyPair, name string, validFor time.Duration) {
 	s.Helper()
 	for secret, role := range map[string]pki.Role{"peers": pki.Peer, "servers": pki.Server, "clients": pki.Client} {
-		made, err := ca.Issue(rand.Reader, role, name, pki.Names(role, name, s.namespace, ""), time.Now(), validFor)
-		if err != nil {
-			s.Fatal(err)
-		}
-		encode := base64.StdEncoding.EncodeToString
-		s.apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {%s: %s, %s: %s, %s: %s}\n", secret,
-			role.Files.Cert, encode(made.Cert), role.Files.Key, encode(made.Key), role.Files.CA, encode(ca.Cert)))
+		e2e.Issue(s, s.namespace, secret, ca, role, pki.Names(role, name, s.namespace, ""), validFor)
 	}
 }
 

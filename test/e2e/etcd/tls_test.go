@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -209,20 +208,6 @@ func TestEtcdOwnCertificates(t *testing.T) {
 func (e etcd) issue(ca pki.KeyPair) {
 	e.t.Helper()
 	for name, role := range map[string]pki.Role{"peers": pki.Peer, "servers": pki.Server, "clients": pki.Client} {
-		var hosts []string
-		if name != "clients" {
-			hosts = pki.Names(role, "example", e.namespace, "")
-		}
-		made, err := ca.Issue(rand.Reader, role, name, hosts, time.Now(), time.Hour)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		encode := base64.StdEncoding.EncodeToString
-		e2e.Apply(e.t, e.namespace, fmt.Sprintf(`
-apiVersion: v1
-kind: Secret
-metadata: {name: %s}
-data: {tls.crt: %s, tls.key: %s, ca.crt: %s}
-`, name, encode(made.Cert), encode(made.Key), encode(ca.Cert)))
+		e2e.Issue(e.t, e.namespace, name, ca, role, pki.Names(role, "example", e.namespace, ""), time.Hour)
 	}
 }

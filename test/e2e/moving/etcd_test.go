@@ -34,6 +34,8 @@ type moved struct {
 	stopped      time.Time
 	// flags say who runs etcdctl, where authentication is on.
 	flags []string
+	// secure makes a manifest one with TLS; nil for none.
+	secure *strings.Replacer
 }
 
 // TestMoveEtcd: no key, no revision and no acknowledged write is lost, from each layout.
@@ -135,6 +137,13 @@ const chartPassword = "the chart's password"
 func stand(t *testing.T, manifest string, names ...string) *moved {
 	t.Helper()
 	m := &moved{t: t, namespace: e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted"), names: strings.NewReplacer(names...)}
+	m.stand(manifest)
+	return m
+}
+
+func (m *moved) stand(manifest string) {
+	t := m.t
+	t.Helper()
 	isChart := manifest == "chart.yaml"
 	if isChart {
 		m.kubectl("create", "secret", "generic", "my-etcd-jwt-token", "--from-literal=jwt-token.pem="+privateKey(t))
@@ -166,7 +175,6 @@ func stand(t *testing.T, manifest string, names ...string) *moved {
 	m.kubectl("rollout", "status", "deployment", "application", e2e.Patience)
 	m.acknowledged = m.follow()
 	time.Sleep(2 * time.Second) // it writes
-	return m
 }
 
 func (m *moved) kubectl(args ...string) string {
@@ -193,6 +201,9 @@ func (m *moved) applyFile(name string) {
 	if name == "application.yaml" {
 		text = m.names.Replace(text)
 	}
+	if m.secure != nil {
+		text = m.secure.Replace(text)
+	}
 	e2e.Apply(m.t, m.namespace, text)
 }
 
@@ -209,7 +220,7 @@ func clusterDomain(t testing.TB) string {
 	return config.Kubeletconfig.ClusterDomain
 }
 
-func privateKey(t *testing.T) string {
+func privateKey(t testing.TB) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -4,6 +4,7 @@ package moving
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/fairlead/operators/etcd/pki"
 	"example.com/fairlead/test/e2e"
 )
 
@@ -67,6 +69,84 @@ func TestAloneTakesOverEtcd(t *testing.T) {
 	if now["/kept"].Version != 2 || len(writes) < 100 {
 		t.Errorf("/kept is %+v, and %d writes were acknowledged", now["/kept"], len(writes))
 	}
+}
+
+// TestTakesOverWithTLS: the chart's etcd is taken over where members and clients use TLS. Time is not judged here.
+func TestTakesOverWithTLS(t *testing.T) {
+	e2e.NeedsLocalCluster(t, "it loads an image of its own")
+	e2e.Load(t, "./writer", "writer:dev")
+	m := &moved{t: t, namespace: e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted"), secure: withTLS}
+	m.names = strings.NewReplacer("headless.shop.svc", "headless."+m.namespace+".svc")
+	m.issue()
+	m.stand("chart.yaml")
+	m.flags = []string{"--dial-timeout=30s", "--command-timeout=30s", "--user=root:" + chartPassword}
+	id := m.clusterID()
+	m.guide(whileItRuns, 0) // Helm forgets it
+	m.guide(whileItRuns, 8) // join
+	for block := range 3 {
+		m.guide(whileItRuns, block+2) // lead the clients, stop the members of before, delete the rest
+	}
+	time.Sleep(2 * time.Second) // it writes
+	m.kubectl("scale", "deployment", "application", "--replicas=0")
+	const files = "/etc/etcdtls/member/server-tls/"
+	m.flags = append(m.flags, "--endpoints=https://localhost:2379", "--cacert="+files+"ca.crt", "--cert="+files+"tls.crt", "--key="+files+"tls.key")
+	acknowledged := m.acknowledged() // until its pods are gone
+	now := m.now()
+	for _, key := range acknowledged {
+		if _, ok := now[key]; !ok {
+			t.Errorf("the cluster lacks %s", key)
+		}
+	}
+	t.Logf("%d writes acknowledged", len(acknowledged))
+	if len(acknowledged) < 100 || now["/kept"].Version != 2 {
+		t.Errorf("%d writes were acknowledged, and /kept is %+v", len(acknowledged), now["/kept"])
+	}
+	if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.clusterID}"); got != id {
+		t.Errorf("the cluster's ID is %s, was %s", got, id)
+	}
+}
+
+// withTLS makes the manifests of the chart and of the application ones with TLS.
+var withTLS = strings.NewReplacer(
+	"http://", "https://",
+	"- {name: ETCD_LOG_LEVEL, value: info}", "- {name: ETCD_LOG_LEVEL, value: info}"+strings.ReplaceAll(`
+- {name: ETCD_CERT_FILE, value: /certs/tls.crt}
+- {name: ETCD_KEY_FILE, value: /certs/tls.key}
+- {name: ETCD_TRUSTED_CA_FILE, value: /certs/ca.crt}
+- {name: ETCD_CLIENT_CERT_AUTH, value: "true"}
+- {name: ETCD_PEER_CERT_FILE, value: /certs/tls.crt}
+- {name: ETCD_PEER_KEY_FILE, value: /certs/tls.key}
+- {name: ETCD_PEER_TRUSTED_CA_FILE, value: /certs/ca.crt}
+- {name: ETCD_PEER_CLIENT_CERT_AUTH, value: "true"}
+- {name: ETCDCTL_ENDPOINTS, value: "https://localhost:2379"}
+- {name: ETCDCTL_CERT, value: /certs/tls.crt}
+- {name: ETCDCTL_KEY, value: /certs/tls.key}
+- {name: ETCDCTL_CACERT, value: /certs/ca.crt}`, "\n", "\n            "),
+	"httpGet: {path: /livez, port: 2379}", "tcpSocket: {port: 2379}",
+	"httpGet: {path: /readyz, port: 2379}", "tcpSocket: {port: 2379}",
+	"- {name: etcd-jwt-token, mountPath", "- {name: certs, mountPath: /certs, readOnly: true}\n            - {name: etcd-jwt-token, mountPath",
+	"volumes: [", "volumes: [{name: certs, secret: {secretName: my-etcd-crt, defaultMode: 288}}, ",
+	// The application has a client's.
+	`value: "my-etcd:2379"}`, `value: "https://my-etcd:2379"}
+            - {name: CERTIFICATES, value: /certs}`,
+	"image: writer:dev", "image: writer:dev\n          volumeMounts: [{name: certs, mountPath: /certs, readOnly: true}]",
+	"      containers:\n        - name: writer", "      volumes: [{name: certs, secret: {secretName: clients}}]\n      containers:\n        - name: writer",
+)
+
+// issue makes the Secrets of the chart, of the EtcdCluster and of clients, by one CA.
+func (m *moved) issue() {
+	m.t.Helper()
+	ca, err := pki.MakeCA(rand.Reader, "our CA", time.Now(), time.Hour)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	domain := clusterDomain(m.t)
+	service := []string{"localhost", "my-etcd", "my-etcd." + m.namespace + ".svc", "my-etcd." + m.namespace + ".svc." + domain}
+	chart := append([]string{"*.my-etcd-headless." + m.namespace + ".svc", "*.my-etcd-headless." + m.namespace + ".svc." + domain}, service...)
+	e2e.Issue(m.t, m.namespace, "my-etcd-crt", ca, pki.Peer, chart, time.Hour)
+	e2e.Issue(m.t, m.namespace, "peers", ca, pki.Peer, pki.Names(pki.Peer, "example", m.namespace, domain), time.Hour)
+	e2e.Issue(m.t, m.namespace, "servers", ca, pki.Server, append(pki.Names(pki.Server, "example", m.namespace, domain), service...), time.Hour)
+	e2e.Issue(m.t, m.namespace, "clients", ca, pki.Client, nil, time.Hour)
 }
 
 // survivesDeletion: an EtcdCluster that is deleted leaves its members running, and takes them in when it is created again.

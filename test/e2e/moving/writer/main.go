@@ -1,8 +1,9 @@
 //go:build e2e
 
 // Command writer is an application that is moved from one etcd to another: it writes keys one after the other, as the
-// user $USER_NAME with $PASSWORD if there is one, to $ENDPOINT, and prints each key that etcd has acknowledged. If
-// $WRITERS is more than one, so many write at the same time, each [perSecond] keys a second at most.
+// user $USER_NAME with $PASSWORD if there is one, to $ENDPOINT, by TLS if there are certificates in the folder
+// $CERTIFICATES, and prints each key that etcd has acknowledged. If $WRITERS is more than one, so many write at the same
+// time, each [perSecond] keys a second at most.
 package main
 
 import (
@@ -10,9 +11,11 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -40,6 +43,15 @@ func write(ctx context.Context, name string, pace time.Duration) {
 	config := clientv3.Config{
 		Endpoints: []string{os.Getenv("ENDPOINT")}, DialTimeout: patience,
 		Username: os.Getenv("USER_NAME"), Password: os.Getenv("PASSWORD"),
+	}
+	if folder := os.Getenv("CERTIFICATES"); folder != "" {
+		files := transport.TLSInfo{
+			CertFile: filepath.Join(folder, "tls.crt"), KeyFile: filepath.Join(folder, "tls.key"), TrustedCAFile: filepath.Join(folder, "ca.crt"),
+		}
+		var err error
+		if config.TLS, err = files.ClientConfig(); err != nil {
+			log.Fatal(err)
+		}
 	}
 	c, err := clientv3.New(config)
 	for ; err != nil; c, err = clientv3.New(config) { // it logs in, which takes its time on a busy machine
