@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +88,7 @@ func (b *bench) nodePort(ctx context.Context, s *corev1.Service) (string, error)
 	}
 	for _, address := range node.Status.Addresses {
 		if address.Type == corev1.NodeInternalIP {
-			return fmt.Sprintf("%s:%d", address.Address, s.Spec.Ports[0].NodePort), nil
+			return net.JoinHostPort(address.Address, strconv.Itoa(int(s.Spec.Ports[0].NodePort))), nil
 		}
 	}
 	return "", fmt.Errorf("node %s has no address", b.node)
