@@ -26,18 +26,24 @@ type restarter struct {
 	run *testkit.Run
 
 	mu          sync.Mutex
-	started     map[types.UID]string // what the server was last started with
+	started     map[types.UID]startedAs // what the server was last started with
 	busy        map[types.UID]bool
 	restarts    []string // names of servers
 	unavailable int
 	most        int
 }
 
+// startedAs is what makes a difference for a server at its start, and the generation of the pod that had it.
+type startedAs struct {
+	image, settings string
+	generation      int64
+}
+
 // restarters are those of the runs, by namespace.
 var restarters sync.Map
 
 func startRestarter(ctx context.Context, r *testkit.Run) {
-	rs := &restarter{run: r, started: map[types.UID]string{}, busy: map[types.UID]bool{}}
+	rs := &restarter{run: r, started: map[types.UID]startedAs{}, busy: map[types.UID]bool{}}
 	restarters.Store(r.Namespace, rs)
 	go rs.watch(ctx)
 }
@@ -71,7 +77,7 @@ func (rs *restarter) watch(ctx context.Context) {
 }
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
-	want := podtemplate.Container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	want := startedAs{podtemplate.Container(&pod.Spec, serverContainer).Image, pod.Annotations[settingsAnnotation], pod.Generation}
 	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits) {
 		rs.report(ctx, pod, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
@@ -79,11 +85,14 @@ func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	switch have := rs.started[pod.UID]; {
+	have := rs.started[pod.UID]
+	// What was changed back between two looks, a kubelet may have seen all the same.
+	isAnother := have.image != want.image || have.settings != want.settings || have.generation < want.generation && len(yetToEnd(pod, time.Now())) > 0
+	switch {
 	case pod.DeletionTimestamp != nil || rs.busy[pod.UID]:
-	case have == "" && pods.IsReady(pod):
+	case have.image == "" && pods.IsReady(pod):
 		rs.started[pod.UID] = want
-	case have != "" && have != want:
+	case have.image != "" && isAnother:
 		rs.busy[pod.UID] = true
 		rs.unavailable++
 		rs.most = max(rs.most, rs.unavailable)
@@ -92,7 +101,7 @@ func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want string) {
+func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want startedAs) {
 	defer func() {
 		rs.mu.Lock()
 		rs.started[pod.UID], rs.busy[pod.UID] = want, false
