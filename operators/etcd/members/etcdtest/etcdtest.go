@@ -215,13 +215,18 @@ func (m *Member) end(s syscall.Signal) bool {
 	}
 }
 
-// freeAddress is an address that nobody listens at. Its port is below those that the kernel gives
-// to outgoing connections, so that none of them takes it.
+// freeAddress is an address that nobody listens at, and that no other test gets while this process lives: a member may be
+// started later, or again. Its port is below those that the kernel gives to outgoing connections, so that none of them
+// takes it.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	var err error
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000))
+		port := 15000 + rand.IntN(15000)
+		if err = reserve(port); err != nil {
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
 		var l net.Listener
 		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err == nil {
 			_ = l.Close() // nothing was written

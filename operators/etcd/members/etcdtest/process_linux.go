@@ -31,3 +31,16 @@ func standsStill(pid int) error {
 	}
 	return nil
 }
+
+// reserve takes a port from all other tests on this machine until the process ends: it binds a socket that is called so,
+// which is no file (unix(7), "abstract").
+func reserve(port int) error {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("@fairlead-etcdtest-%d", port)}); err != nil {
+		_ = syscall.Close(fd) // nothing was written
+	}
+	return err
+}
