@@ -50,14 +50,14 @@ func Certificate(t testing.TB, name string) (certFile, keyFile string) {
 	return write("tls.crt", "CERTIFICATE", cert), write("tls.key", "PRIVATE KEY", der)
 }
 
-// Issue writes a Secret with a certificate of a CA, as cert-manager does: tls.crt, tls.key and ca.crt.
-func Issue(t testing.TB, namespace, secret string, ca pki.KeyPair, role pki.Role, hosts []string, validFor time.Duration) {
+// Issue writes a Secret with a certificate of a CA, under the keys that files are.
+func Issue(t testing.TB, namespace, secret string, files pki.Files, ca pki.KeyPair, role pki.Role, hosts []string, validFor time.Duration) {
 	t.Helper()
 	made, err := ca.Issue(rand.Reader, role, secret, hosts, time.Now(), validFor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	encode := base64.StdEncoding.EncodeToString
-	Apply(t, namespace, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {tls.crt: %s, tls.key: %s, ca.crt: %s}\n",
-		secret, encode(made.Cert), encode(made.Key), encode(ca.Cert)))
+	Apply(t, namespace, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {%s: %s, %s: %s, %s: %s}\n",
+		secret, files.Cert, encode(made.Cert), files.Key, encode(made.Key), files.CA, encode(ca.Cert)))
 }

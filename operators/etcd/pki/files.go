@@ -40,23 +40,23 @@ var (
 	Client = Role{Files: Files{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}, usages: asClient, issued: asClient}
 )
 
-// certManager are the names of the keys that cert-manager writes, whatever the role.
-var certManager = Files{"tls.crt", "tls.key", "ca.crt"}
+// CertManager are the names of the keys that cert-manager writes, whatever the role.
+var CertManager = Files{"tls.crt", "tls.key", "ca.crt"}
 
 // FilesOf are the names of the keys that a Secret's data has for a role: those of the role, or
 // cert-manager's.
 func FilesOf(role Role, data map[string][]byte) (Files, error) {
-	for _, files := range []Files{role.Files, certManager} {
+	for _, files := range []Files{role.Files, CertManager} {
 		if len(missing(files, data)) == 0 {
 			return files, nil
 		}
 	}
 	closest := role.Files
-	if len(missing(certManager, data)) < len(missing(role.Files, data)) {
-		closest = certManager
+	if len(missing(CertManager, data)) < len(missing(role.Files, data)) {
+		closest = CertManager
 	}
 	return Files{}, fmt.Errorf("key %s is missing: it needs %s, or %s",
-		strings.Join(missing(closest, data), " and "), list(role.Files), list(certManager))
+		strings.Join(missing(closest, data), " and "), list(role.Files), list(CertManager))
 }
 
 func missing(files Files, data map[string][]byte) []string {

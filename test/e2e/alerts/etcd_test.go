@@ -207,7 +207,7 @@ func (s *scene) signal(signal syscall.Signal, members ...string) {
 func (s *scene) issue(ca pki.KeyPair, name string, validFor time.Duration) {
 	s.Helper()
 	for secret, role := range map[string]pki.Role{"peers": pki.Peer, "servers": pki.Server, "clients": pki.Client} {
-		e2e.Issue(s, s.namespace, secret, ca, role, pki.Names(role, name, s.namespace, ""), validFor)
+		e2e.Issue(s, s.namespace, secret, role.Files, ca, role, pki.Names(role, name, s.namespace, ""), validFor)
 	}
 }
 

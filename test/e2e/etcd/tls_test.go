@@ -208,6 +208,6 @@ func TestEtcdOwnCertificates(t *testing.T) {
 func (e etcd) issue(ca pki.KeyPair) {
 	e.t.Helper()
 	for name, role := range map[string]pki.Role{"peers": pki.Peer, "servers": pki.Server, "clients": pki.Client} {
-		e2e.Issue(e.t, e.namespace, name, ca, role, pki.Names(role, "example", e.namespace, ""), time.Hour)
+		e2e.Issue(e.t, e.namespace, name, pki.CertManager, ca, role, pki.Names(role, "example", e.namespace, ""), time.Hour)
 	}
 }

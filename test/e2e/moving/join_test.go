@@ -143,10 +143,10 @@ func (m *moved) issue() {
 	domain := clusterDomain(m.t)
 	service := []string{"localhost", "my-etcd", "my-etcd." + m.namespace + ".svc", "my-etcd." + m.namespace + ".svc." + domain}
 	chart := append([]string{"*.my-etcd-headless." + m.namespace + ".svc", "*.my-etcd-headless." + m.namespace + ".svc." + domain}, service...)
-	e2e.Issue(m.t, m.namespace, "my-etcd-crt", ca, pki.Peer, chart, time.Hour)
-	e2e.Issue(m.t, m.namespace, "peers", ca, pki.Peer, pki.Names(pki.Peer, "example", m.namespace, domain), time.Hour)
-	e2e.Issue(m.t, m.namespace, "servers", ca, pki.Server, append(pki.Names(pki.Server, "example", m.namespace, domain), service...), time.Hour)
-	e2e.Issue(m.t, m.namespace, "clients", ca, pki.Client, nil, time.Hour)
+	e2e.Issue(m.t, m.namespace, "my-etcd-crt", pki.CertManager, ca, pki.Peer, chart, time.Hour)
+	e2e.Issue(m.t, m.namespace, "peers", pki.CertManager, ca, pki.Peer, pki.Names(pki.Peer, "example", m.namespace, domain), time.Hour)
+	e2e.Issue(m.t, m.namespace, "servers", pki.CertManager, ca, pki.Server, append(pki.Names(pki.Server, "example", m.namespace, domain), service...), time.Hour)
+	e2e.Issue(m.t, m.namespace, "clients", pki.CertManager, ca, pki.Client, nil, time.Hour)
 }
 
 // survivesDeletion: an EtcdCluster that is deleted leaves its members running, and takes them in when it is created again.
