@@ -237,7 +237,7 @@ func (m *moved) guide(section string, block int) {
 	}
 	commands := e2e.GuideCommands(m.t, "moving/etcd.md", section, block+1)[block]
 	began := time.Now()
-	e2e.RunGuide(m.t, m.namespace, m.names.Replace(commands))
+	e2e.RunGuide(m.t, m.namespace, strings.ReplaceAll(m.names.Replace(commands), "NAMESPACE", m.namespace))
 	m.t.Logf("%s took %.1f s", section, time.Since(began).Seconds())
 	if strings.HasPrefix(section, "6.") {
 		m.t.Logf("writes paused for %.1f s", time.Since(m.stopped).Seconds())

@@ -35,7 +35,7 @@ func TestAloneTakesOverEtcd(t *testing.T) {
 	}
 	m.survivesDeletion()
 	m.guide(whileItRuns, 5) // go back
-	if list := m.inChart("member", "list"); strings.Count(list, "started") != 3 {
+	if list := m.inOld("member", "list"); strings.Count(list, "started") != 3 {
 		t.Fatalf("after going back, the members are\n%s", list)
 	}
 	for block := range 4 {
@@ -86,24 +86,64 @@ func TestTakesOverWithTLS(t *testing.T) {
 	for block := range 3 {
 		m.guide(whileItRuns, block+2) // lead the clients, stop the members of before, delete the rest
 	}
-	time.Sleep(2 * time.Second) // it writes
-	m.kubectl("scale", "deployment", "application", "--replicas=0")
 	const files = "/etc/etcdtls/member/server-tls/"
 	m.flags = append(m.flags, "--endpoints=https://localhost:2379", "--cacert="+files+"ca.crt", "--cert="+files+"tls.crt", "--key="+files+"tls.key")
+	m.hasAll(id)
+}
+
+// hasAll stops the application: the cluster is the same, and has each write that was acknowledged.
+func (m *moved) hasAll(id string) {
+	m.t.Helper()
+	time.Sleep(2 * time.Second) // it writes
+	m.kubectl("scale", "deployment", "application", "--replicas=0")
 	acknowledged := m.acknowledged() // until its pods are gone
 	now := m.now()
 	for _, key := range acknowledged {
 		if _, ok := now[key]; !ok {
-			t.Errorf("the cluster lacks %s", key)
+			m.t.Errorf("the cluster lacks %s", key)
 		}
 	}
-	t.Logf("%d writes acknowledged", len(acknowledged))
+	m.t.Logf("%d writes acknowledged", len(acknowledged))
 	if len(acknowledged) < 100 || now["/kept"].Version != 2 {
-		t.Errorf("%d writes were acknowledged, and /kept is %+v", len(acknowledged), now["/kept"])
+		m.t.Errorf("%d writes were acknowledged, and /kept is %+v", len(acknowledged), now["/kept"])
 	}
 	if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.clusterID}"); got != id {
-		t.Errorf("the cluster's ID is %s, was %s", got, id)
+		m.t.Errorf("the cluster's ID is %s, was %s", got, id)
 	}
+}
+
+// TestTakesOverLayouts: what etcd-io's operator makes, and what somebody has made by hand, of an earlier version and with
+// one member, is taken over. Time is not judged here.
+func TestTakesOverLayouts(t *testing.T) {
+	e2e.NeedsLocalCluster(t, "it loads an image of its own")
+	e2e.Load(t, "./writer", "writer:dev")
+	const auth = "  auth: {rootSecret: my-etcd}\n"
+	t.Run("etcd-io", func(t *testing.T) {
+		t.Parallel()
+		m := stand(t, "etcd-io.yaml", auth, "", "my-etcd-headless.shop", "store.NAMESPACE", "my-etcd", "store")
+		id := m.clusterID()
+		m.guide(whileItRuns, 1) // join
+		m.guide(whileItRuns, 9) // stop the members of before, and lead the clients meanwhile
+		m.hasAll(id)
+	})
+	t.Run("by hand", func(t *testing.T) {
+		t.Parallel()
+		endpoint := func(i int) string {
+			return fmt.Sprintf("      - http://my-etcd-%d.my-etcd-headless.shop.svc:2379\n", i)
+		}
+		m := stand(t, "by-hand.yaml", auth, "", endpoint(1), "", endpoint(2), "", "my-etcd-headless.shop", "kv-members.NAMESPACE",
+			"for left in 2 1 0", "for left in 0", "my-etcd-headless", "kv-members", "statefulset,poddisruptionbudget,networkpolicy", "statefulset",
+			" data-my-etcd-1 data-my-etcd-2", "", "my-etcd", "kv")
+		id := m.clusterID()
+		m.guide("From a StatefulSet made by hand", 0)
+		for block := range 4 { // join, lead the clients, stop the member of before, delete the rest
+			m.guide(whileItRuns, block+1)
+		}
+		m.hasAll(id)
+		if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.currentVersion}"); got != "3.6.15" {
+			t.Errorf("its version is %s", got)
+		}
+	})
 }
 
 // withTLS makes the manifests of the chart and of the application ones with TLS.
@@ -168,16 +208,16 @@ func (m *moved) survivesDeletion() {
 	}
 }
 
-// inChart runs etcdctl in a member of the chart.
-func (m *moved) inChart(args ...string) string {
+// inOld runs etcdctl in a member of before.
+func (m *moved) inOld(args ...string) string {
 	m.t.Helper()
-	return m.kubectl(slices.Concat([]string{"exec", "my-etcd-0", "--", "etcdctl"}, m.flags, args)...)
+	return m.kubectl(slices.Concat([]string{"exec", m.names.Replace("my-etcd-0"), "--", "etcdctl"}, m.flags, args)...)
 }
 
-// clusterID is that of the chart's etcd.
+// clusterID is that of the etcd of before.
 func (m *moved) clusterID() string {
 	m.t.Helper()
-	out := m.inChart("endpoint", "status", "-w", "json")
+	out := m.inOld("endpoint", "status", "-w", "json")
 	var all []struct {
 		Status struct {
 			Header struct {
