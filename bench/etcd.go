@@ -25,7 +25,7 @@ var etcdImages = []string{
 const (
 	etcdMembers = 3
 	// etcdPatience is how long a cluster is waited for, which is far beyond all bounds.
-	etcdPatience = 5 * time.Minute
+	etcdPatience = 20 * time.Minute
 	// etcdPoll is how often a cluster is looked at, and so how exact the times are.
 	etcdPoll = 50 * time.Millisecond
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -228,10 +229,14 @@ func (b *bench) databaseSize() int64 { return int64(b.database) << 20 }
 // they leave.
 func (b *bench) newLargeEtcd(ctx context.Context, namespace string) (*v1beta2.EtcdCluster, string, error) {
 	ec := newEtcd(namespace, "etcd", etcdMembers)
-	ec.Spec.Pod = &v1beta2.PodPolicy{Resources: requests("250m"), PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
-	}}
+	room := 2 * b.databaseSize()
+	ec.Spec.Pod = &v1beta2.PodPolicy{
+		Resources: requests("250m"), EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: strconv.FormatInt(room, 10)}},
+		PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(room, resource.BinarySI)}},
+		},
+	}
 	if _, err := b.etcd(ctx, ec); err != nil {
 		return nil, "", err
 	}
