@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// restoreBound is how much longer a restore takes than a copy of the object, for each GiB of it.
+	// restoreBound is how much longer a restore takes than a copy of the object, for each GiB or for less than one.
 	restoreBound = 20 * time.Second
 	// ageKey tells a client whether the cluster has what was backed up, or what was written later.
 	ageKey, backedUpAge, laterAge = "age", "backed up", "written later"
 )
 
 // restoreEtcd restores a large database into a cluster that runs, again and again, and takes the time until
-// a client reads what was backed up and can write. In the end a member loses its volume, and takes all of it from the others.
+// a client reads what was backed up and can write. In the end a member loses its volume, and takes all of it
+// from the others.
 func restoreEtcd(ctx context.Context, b *bench) ([]figure, error) {
 	const namespace, key = "bench-etcd-restore", "made"
 	remove, err := b.scratch(ctx, namespace)
@@ -77,7 +78,7 @@ func restoreEtcd(ctx context.Context, b *bench) ([]figure, error) {
 		return nil, err
 	}
 	what := fmt.Sprintf("%d MiB from S3", size>>20)
-	bound := time.Duration(float64(restoreBound) * float64(size) / (1 << 30))
+	bound := restoreBound * time.Duration(max(1, b.databaseSize()>>30))
 	return []figure{
 		{measure: "etcd restore", what: what + ", copied to a file by a program in a pod", value: inSeconds(median(copied)), spread: "each: " + spread(copied, inSeconds)},
 		etcdFigure("etcd restore", what+", from the EtcdRestore's creation until a client reads and writes, less that", more, bound,

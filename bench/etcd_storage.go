@@ -229,7 +229,7 @@ func (b *bench) databaseSize() int64 { return int64(b.database) << 20 }
 // they leave.
 func (b *bench) newLargeEtcd(ctx context.Context, namespace string) (*v1beta2.EtcdCluster, string, error) {
 	ec := newEtcd(namespace, "etcd", etcdMembers)
-	room := 2 * b.databaseSize()
+	room := max(8<<30, 2*b.databaseSize()) // also for what is written beside
 	ec.Spec.Pod = &v1beta2.PodPolicy{
 		Resources: requests("250m"), EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: strconv.FormatInt(room, 10)}},
 		PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{
