@@ -169,7 +169,6 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 		owner = handler.EnqueueRequestForOwner(parts.Scheme, parts.Mapper, kind.Empty, handler.OnlyControllerOwner())
 	}
 	var optionals []*optional
-	var unlessForbidden []func(context.Context) error
 	for _, child := range kind.Children {
 		if child.Requested == nil {
 			sources = append(sources, source(child.empty(), owner))
@@ -188,18 +187,18 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 		if w.Handler != nil {
 			wakes = w.Handler(parts.Cache)
 		}
-		if w.Without == "" {
-			sources = append(sources, source(w.Object, wakes, w.If...))
-			continue
-		}
-		unlessForbidden = append(unlessForbidden, func(ctx context.Context) error {
-			sees, err := parts.Sees(ctx, w.Object, w.Without)
-			if err != nil || !sees {
-				return err
+		// Asked before anything reconciles: who reads it later needs no lock.
+		if w.Without != "" {
+			sees, err := parts.Sees(context.Background(), w.Object, w.Without)
+			if err != nil {
+				return nil, err
+			}
+			if !sees {
+				continue
 			}
 			l.sees[KindOf(w.Object)] = true
-			return parts.Watch(source(w.Object, wakes, w.If...))
-		})
+		}
+		sources = append(sources, source(w.Object, wakes, w.If...))
 	}
 	return &run.Controller{
 		Name:       gvk.Kind + "." + gvk.Group,
@@ -209,11 +208,6 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 			for _, o := range optionals {
 				// What was requested earlier may have to be removed now.
 				if _, err := o.served(ctx); err != nil {
-					return err
-				}
-			}
-			for _, watch := range unlessForbidden {
-				if err := watch(ctx); err != nil {
 					return err
 				}
 			}

@@ -74,7 +74,7 @@ type Controller struct {
 	Alarms  Alarms
 	// What fails is tried again after First, then twice that, and so on up to Longest.
 	First, Longest time.Duration
-	// Started, if set, is called once all sources are watched.
+	// Started, if set, is called once all sources are watched. Its workers may be at work by then.
 	Started func(context.Context) error
 }
 
