@@ -19,7 +19,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// manifest is an EtcdCluster whose members keep their data wherever they run, and a Service for clients outside.
+// outside is a Service for clients outside.
+const outside = `---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s-outside}
+spec: {type: NodePort, selector: {etcd_cluster: %[1]s}, ports: [{port: 2379}]}
+`
+
+// manifest is an EtcdCluster whose members keep their data wherever they run.
 const manifest = `
 apiVersion: etcd.database.coreos.com/v1beta2
 kind: EtcdCluster
@@ -28,11 +36,6 @@ spec:
   size: 3
   version: %[2]s
   pod: {persistentVolumeClaimSpec: {storageClassName: shared, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: %[1]s-outside}
-spec: {type: NodePort, selector: {etcd_cluster: %[1]s}, ports: [{port: 2379}]}
 `
 
 const (
@@ -46,6 +49,7 @@ type cluster struct {
 	name, version string
 	endpoints     []string // a port of each node, behind which is any member that is ready
 	logs          string   // the folder of the members' logs, as far as they were copied
+	pods          string   // the label of its members' pods
 }
 
 // member is a pod of it.
@@ -72,27 +76,38 @@ func localcluster(ctx context.Context, name string, args ...string) error {
 }
 
 func create(ctx context.Context, name, version, logs string) (*cluster, error) {
-	c := &cluster{name: name, version: version, logs: logs}
-	if _, err := command(ctx, fmt.Sprintf(manifest, name, version), "kubectl", "-n", namespace, "apply", "-f", "-"); err != nil {
+	c := &cluster{name: name, version: version, logs: logs, pods: "etcd_cluster=" + name}
+	if err := c.begin(ctx, fmt.Sprintf(manifest, name, version)+fmt.Sprintf(outside, name)); err != nil {
 		return nil, err
-	}
-	port, err := kubectl(ctx, "get", "service", name+"-outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := kubectl(ctx, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`)
-	if err != nil {
-		return nil, err
-	}
-	for address := range strings.FieldsSeq(addresses) {
-		c.endpoints = append(c.endpoints, net.JoinHostPort(address, port))
 	}
 	return c, c.whole(ctx)
 }
 
+func apply(ctx context.Context, objects string) error {
+	_, err := command(ctx, objects, "kubectl", "-n", namespace, "apply", "-f", "-")
+	return err
+}
+
+// begin creates its objects, and finds out where clients reach the Service among them.
+func (c *cluster) begin(ctx context.Context, objects string) error {
+	if err := apply(ctx, objects); err != nil {
+		return err
+	}
+	port, err := kubectl(ctx, "get", "service", c.name+"-outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	if err != nil {
+		return err
+	}
+	addresses, err := kubectl(ctx, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`)
+	for address := range strings.FieldsSeq(addresses) {
+		c.endpoints = append(c.endpoints, net.JoinHostPort(address, port))
+	}
+	return err
+}
+
 func (c *cluster) remove(ctx context.Context) error {
 	_, err := kubectl(ctx, "delete", "etcd/"+c.name, "service/"+c.name+"-outside", "--wait=false")
-	return err
+	_, before := kubectl(ctx, "delete", "statefulset,service", "-l", "app="+c.name+"-before", "--wait=false")
+	return errors.Join(err, before)
 }
 
 func (c *cluster) set(ctx context.Context, spec string) error {
@@ -168,7 +183,7 @@ func (c *cluster) members(ctx context.Context) ([]member, error) {
 			}
 		}
 	}
-	out, err := kubectl(ctx, "get", "pods", "-l", "etcd_cluster="+c.name, "-o", "json")
+	out, err := kubectl(ctx, "get", "pods", "-l", c.pods, "-o", "json")
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,10 @@
 //
 // It goes in rounds, because the validators want to see an etcd from its first revision on, and have to find an order of all
 // operations. Each round has a new EtcdCluster of three members with volumes, and a few faults, one after the other; before
-// each, all is as requested. Then the writes that the members have in their logs, the answers that clients got and the events
-// of their watches have to fit: operations are linearizable, reads of a revision are right, and watches are ordered, unique,
-// atomic, resumable, without gaps, and true to their progress notifications. See
+// each, all is as requested. In every third round, the members are a StatefulSet's at first, and the first fault is that they
+// are taken over. Then the writes that the members have in their logs, the answers that clients got and the events of their
+// watches have to fit: operations are linearizable, reads of a revision are right, and watches are ordered, unique, atomic,
+// resumable, without gaps, and true to their progress notifications. See
 // https://pkg.go.dev/go.etcd.io/etcd/tests/v3/robustness/validate.
 package main
 
@@ -75,7 +76,7 @@ func torture(ctx context.Context, duration time.Duration, seed uint64, only, kee
 	for ; time.Since(began) < duration; rounds++ {
 		r := round{
 			name: fmt.Sprintf("torture-%d-%d", rounds+1, seed%1000), version: versions[rounds%len(versions)], keep: keep,
-			lg: lg, injected: injected,
+			lg: lg, injected: injected, isTakenOver: rounds%3 == 1,
 		}
 		f, err := r.play(ctx, d)
 		total.add(f)
@@ -84,7 +85,7 @@ func torture(ctx context.Context, duration time.Duration, seed uint64, only, kee
 		}
 	}
 	fmt.Printf("\n%d rounds in %s, all accepted by etcd's validators\n%s\n", rounds, time.Since(began).Round(time.Second), total)
-	for _, f := range faults {
+	for _, f := range slices.Concat(faults, []fault{takenOver}) {
 		fmt.Printf("%3d times %s\n", injected[f.name], f.name)
 	}
 	return nil
@@ -95,6 +96,8 @@ type round struct {
 	name, version, keep string
 	lg                  *zap.Logger
 	injected            map[string]int
+	// isTakenOver has the cluster begin as somebody else's.
+	isTakenOver bool
 }
 
 func (r round) play(ctx context.Context, d *deck) (f figures, err error) {
@@ -103,7 +106,11 @@ func (r round) play(ctx context.Context, d *deck) (f figures, err error) {
 		return f, err
 	}
 	defer func() { _ = os.RemoveAll(logs) }()
-	c, err := create(ctx, r.name, r.version, logs)
+	start := create
+	if r.isTakenOver {
+		start = createElsewhere
+	}
+	c, err := start(ctx, r.name, r.version, logs)
 	if err != nil {
 		return f, err
 	}
@@ -130,9 +137,12 @@ func (r round) play(ctx context.Context, d *deck) (f figures, err error) {
 
 // disturb injects faults, each when all is as requested.
 func (r round) disturb(ctx context.Context, c *cluster, d *deck) error {
-	for range faultsPerRound {
+	for i := range faultsPerRound {
 		time.Sleep(undisturbed)
-		f, began := d.next(), time.Now()
+		f, began := takenOver, time.Now()
+		if i > 0 || !r.isTakenOver {
+			f = d.next()
+		}
 		fmt.Printf("%s: %s", began.Format(time.TimeOnly), f.name)
 		err := f.inject(ctx, c)
 		if err == nil {
