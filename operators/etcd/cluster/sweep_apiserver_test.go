@@ -88,7 +88,7 @@ func isLeftOut(write string) bool {
 // TestSweep kills the operator at writes of all sorts to the API server and at changes of the
 // members, with real members.
 func TestSweep(t *testing.T) {
-	m := newMachine(t, "3.5.35", "3.6.16", "3.7.3")
+	m := newMachine(t, "3.5.35", versionElsewhere, "3.6.16", "3.7.3")
 	sweep := newSweep()
 	sweep.Writes = slices.DeleteFunc(slices.Clone(sweep.Writes), isLeftOut)
 	var all sync.WaitGroup
@@ -96,7 +96,7 @@ func TestSweep(t *testing.T) {
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
 		"all-lost", "corrupt", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
-		"authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
+		"joins", "joins-and-goes-back", "authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	) {
 		all.Go(func() { sweep.Run(t, story) })
 	}
