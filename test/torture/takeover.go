@@ -53,7 +53,7 @@ const joins = `  joinFrom:
 `
 
 // takenOver is the first thing that happens to it.
-var takenOver = fault{"a StatefulSet's members taken over", func(ctx context.Context, c *cluster) error { return c.takeOver(ctx) }}
+var takenOver = fault{"a StatefulSet's members taken over", takeOver}
 
 // createElsewhere makes an etcd that is to be taken over.
 func createElsewhere(ctx context.Context, name, version, logs string) (*cluster, error) {
@@ -74,9 +74,9 @@ func (c *cluster) before(member int) string {
 	return fmt.Sprintf("%[1]s-before-%[2]d.%[1]s-before.%[3]s.svc", c.name, member, namespace)
 }
 
-// takeOver takes it over while clients use it, as docs/moving/etcd.md says. The manager is killed twice, and the leader of
-// before once: until that is back, nobody joins.
-func (c *cluster) takeOver(ctx context.Context) error {
+// takeOver has an EtcdCluster take it over while clients use it, as docs/moving/etcd.md says. The manager is killed twice, and
+// the leader of before once: until that is back, nobody joins.
+func takeOver(ctx context.Context, c *cluster) error {
 	var endpoints []string
 	for i := range 3 {
 		endpoints = append(endpoints, "http://"+c.before(i)+":2379")
