@@ -122,11 +122,30 @@ func WithTimeout(parent context.Context, limit time.Duration, cause error) (cont
 // clock. Its error is the last one of check when the context ends or the machine
 // time is over.
 func Until(ctx context.Context, limit time.Duration, check func() error) (took time.Duration, err error) {
-	const pause = 20 * time.Millisecond
-	deadline, ticks := In(limit), time.NewTicker(pause)
-	defer ticks.Stop()
+	return poll(ctx, limit, 0, check)
+}
+
+// Eventually is Until for a test, or what cleans up after it, which fails when
+// check never returns nil. The pause after each call is twice as long as the call,
+// up to a second: one that runs a program would otherwise keep a processor from
+// what it waits for.
+func Eventually(t testing.TB, limit time.Duration, check func() error) time.Duration {
+	t.Helper()
+	took, err := poll(context.Background(), limit, 2, check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+// poll calls check every 20 ms, or pauses so many times as long as the call took.
+func poll(ctx context.Context, limit, times time.Duration, check func() error) (took time.Duration, err error) {
+	const period, longest = 20 * time.Millisecond, time.Second
+	deadline := In(limit)
 	for {
+		began := time.Now()
 		err := check()
+		cost := time.Since(began)
 		if err == nil {
 			return time.Since(deadline.began), nil
 		}
@@ -136,20 +155,9 @@ func Until(ctx context.Context, limit time.Duration, check func() error) (took t
 		select {
 		case <-ctx.Done():
 			return 0, errors.Join(context.Cause(ctx), err)
-		case <-ticks.C:
+		case <-time.After(min(max(times*cost, period-cost), longest)):
 		}
 	}
-}
-
-// Eventually is Until for a test, or what cleans up after it, which fails when
-// check never returns nil.
-func Eventually(t testing.TB, limit time.Duration, check func() error) time.Duration {
-	t.Helper()
-	took, err := Until(context.Background(), limit, check)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return took
 }
 
 // start begins to measure; it goes on as long as the process.

@@ -73,6 +73,22 @@ func TestWithTimeout(t *testing.T) {
 	}
 }
 
+// TestEventuallyLeavesTime: what a check costs is a third of the time at most.
+func TestEventuallyLeavesTime(t *testing.T) {
+	const cost = 40 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 10*cost)
+	defer cancel()
+	calls, began := 0, time.Now()
+	_, err := poll(ctx, time.Hour, 2, func() error {
+		calls++
+		time.Sleep(cost)
+		return errors.New("not yet")
+	})
+	if most := int(time.Since(began)/(3*cost)) + 1; err == nil || calls > most {
+		t.Errorf("%d calls, want at most %d (%v)", calls, most, err)
+	}
+}
+
 // BenchmarkWork is how long the reference work takes, which is to be five
 // milliseconds on the reference.
 func BenchmarkWork(b *testing.B) {
