@@ -5,7 +5,6 @@
 package moving
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -13,7 +12,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -29,9 +27,9 @@ type moved struct {
 	t         testing.TB
 	namespace string
 	names     *strings.Replacer
-	// acknowledged has the keys that etcd has acknowledged to the application that stops.
-	acknowledged func() []string
-	stopped      time.Time
+	// printed waits until the application has stopped, and has what it had printed.
+	printed func() printed
+	stopped time.Time
 	// flags say who runs etcdctl, where authentication is on.
 	flags []string
 	// secure makes a manifest one with TLS; nil for none.
@@ -173,7 +171,7 @@ func (m *moved) stand(manifest string) {
 	}
 	m.applyFile("application.yaml")
 	m.kubectl("rollout", "status", "deployment", "application", e2e.Patience)
-	m.acknowledged = m.follow()
+	m.printed = m.follow()
 	time.Sleep(2 * time.Second) // it writes
 }
 
@@ -244,27 +242,6 @@ func (m *moved) guide(section string, block int) {
 	}
 }
 
-// follow reads what the application prints until its pods are gone.
-func (m *moved) follow() func() []string {
-	m.t.Helper()
-	cmd := exec.CommandContext(m.t.Context(), "kubectl", "logs", "-n", m.namespace, "-l", "app=application", "--follow", "--tail=-1")
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	return func() []string {
-		_ = cmd.Wait() // it has ended with the pods
-		var keys []string
-		for line := range strings.Lines(out.String()) {
-			if strings.HasPrefix(line, "/application/") && strings.HasSuffix(line, "\n") {
-				keys = append(keys, strings.TrimSpace(line))
-			}
-		}
-		return keys
-	}
-}
-
 // store is what an etcd has: keys with their revisions.
 type store map[string]pair
 
@@ -307,16 +284,14 @@ func (s store) has(others store) string {
 func (m *moved) keys(pod string) store {
 	m.t.Helper()
 	all := parse(m.t, m.kubectl(append([]string{"exec", pod, "--", "etcdctl", "get", "", "--prefix", "-w", "json"}, m.flags...)...))
-	acknowledged := m.acknowledged()
-	for _, key := range acknowledged {
-		if _, ok := all[key]; !ok {
-			m.t.Errorf("the old cluster lacks %s", key)
-		}
+	writes := m.printed().writes
+	if lost := all.lacks(writes); len(lost) > 0 {
+		m.t.Errorf("the old cluster lacks %v", lost)
 	}
-	if len(acknowledged) < 10 || all["/kept"].Version != 2 {
-		m.t.Fatalf("%d writes were acknowledged, /kept is %+v", len(acknowledged), all["/kept"])
+	if len(writes) < 10 || all["/kept"].Version != 2 {
+		m.t.Fatalf("%d writes were acknowledged, /kept is %+v", len(writes), all["/kept"])
 	}
-	m.t.Logf("%d keys, %d writes acknowledged", len(all), len(acknowledged))
+	m.t.Logf("%d keys, %d writes acknowledged", len(all), len(writes))
 	return all
 }
 

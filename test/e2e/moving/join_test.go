@@ -3,11 +3,9 @@
 package moving
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +25,6 @@ func TestAloneTakesOverEtcd(t *testing.T) {
 	m := stand(t, "chart.yaml", `{name: WRITERS, value: "1"}`, `{name: WRITERS, value: "4"}`)
 	m.flags = []string{"--dial-timeout=30s", "--command-timeout=30s", "--user=root:" + chartPassword}
 	m.names = strings.NewReplacer("headless.shop.svc", "headless."+m.namespace+".svc", "name: shop}", "name: "+m.namespace+"}")
-	acknowledged := m.followTimes()
 	id := m.clusterID()
 	m.guide(whileItRuns, 6) // network policies
 	for block := range 3 {  // Helm forgets it, join, lead the clients
@@ -42,32 +39,15 @@ func TestAloneTakesOverEtcd(t *testing.T) {
 		m.guide(whileItRuns, block+1) // join again, lead, stop the members of before, delete the rest
 	}
 	m.guide(whileItRuns, 7)
-	time.Sleep(2 * time.Second) // it writes
-	m.kubectl("scale", "deployment", "application", "--replicas=0")
-	m.kubectl("wait", "pod", "-l", "app=application", "--for=delete", "--timeout=5m")
-	now := m.now()
-	lost, writes := 0, acknowledged()
-	for _, w := range writes {
-		if _, ok := now[w.key]; !ok {
-			lost++
-			t.Errorf("the cluster lacks %s", w.key)
-		}
-	}
+	writes := m.hasAll(id, 3)
 	took, none, ofOne := gaps(writes)
-	t.Logf("%d writes acknowledged in %s, %.0f a second, %d lost; the longest time without one %s, of one client %s",
-		len(writes), took, float64(len(writes))/took.Seconds(), lost, none, ofOne)
-	if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.clusterID}"); got != id {
-		t.Errorf("the cluster's ID is %s, was %s", got, id)
-	}
+	t.Logf("in %s, %.0f a second; the longest time without one %s, of one client %s", took, float64(len(writes))/took.Seconds(), none, ofOne)
 	if users, err := m.etcdctl("user", "list"); err != nil || !strings.Contains(users, "reader\n") {
 		t.Errorf("users are %q (%v)", users, err)
 	}
 	m.flags = nil
 	if out, err := m.etcdctl("get", "/kept"); err == nil {
 		t.Errorf("without a user the cluster answers %s", out)
-	}
-	if now["/kept"].Version != 2 || len(writes) < 100 {
-		t.Errorf("/kept is %+v, and %d writes were acknowledged", now["/kept"], len(writes))
 	}
 }
 
@@ -88,28 +68,29 @@ func TestTakesOverWithTLS(t *testing.T) {
 	}
 	const files = "/etc/etcdtls/member/server-tls/"
 	m.flags = append(m.flags, "--endpoints=https://localhost:2379", "--cacert="+files+"ca.crt", "--cert="+files+"tls.crt", "--key="+files+"tls.key")
-	m.hasAll(id)
+	m.hasAll(id, 3)
 }
 
-// hasAll stops the application: the cluster is the same, and has each write that was acknowledged.
-func (m *moved) hasAll(id string) {
+// hasAll stops the application, and returns the writes that were acknowledged to it: the cluster is the same, has each of
+// them, and never had fewer voting members than that.
+func (m *moved) hasAll(id string, voting int) []written {
 	m.t.Helper()
 	time.Sleep(2 * time.Second) // it writes
 	m.kubectl("scale", "deployment", "application", "--replicas=0")
-	acknowledged := m.acknowledged() // until its pods are gone
-	now := m.now()
-	for _, key := range acknowledged {
-		if _, ok := now[key]; !ok {
-			m.t.Errorf("the cluster lacks %s", key)
-		}
+	printed := m.printed()
+	writes, now := printed.writes, m.now()
+	lost := now.lacks(writes)
+	m.t.Logf("%d writes acknowledged, %d lost; voting members: %v", len(writes), len(lost), printed.voting)
+	if len(writes) < 100 || len(lost) > 0 || now["/kept"].Version != 2 {
+		m.t.Errorf("%d writes were acknowledged, the cluster lacks %v, and /kept is %+v", len(writes), lost, now["/kept"])
 	}
-	m.t.Logf("%d writes acknowledged", len(acknowledged))
-	if len(acknowledged) < 100 || now["/kept"].Version != 2 {
-		m.t.Errorf("%d writes were acknowledged, and /kept is %+v", len(acknowledged), now["/kept"])
+	if n := printed.voting; len(n) == 0 || slices.Max(n) <= voting || slices.Min(n) < voting {
+		m.t.Errorf("the voting members were %v: want more than %d, and never fewer", n, voting)
 	}
 	if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.clusterID}"); got != id {
 		m.t.Errorf("the cluster's ID is %s, was %s", got, id)
 	}
+	return writes
 }
 
 // TestTakesOverLayouts: what etcd-io's operator makes, and what somebody has made by hand, of an earlier version and with
@@ -124,7 +105,7 @@ func TestTakesOverLayouts(t *testing.T) {
 		id := m.clusterID()
 		m.guide(whileItRuns, 1) // join
 		m.guide(whileItRuns, 9) // stop the members of before, and lead the clients meanwhile
-		m.hasAll(id)
+		m.hasAll(id, 3)
 	})
 	t.Run("by hand", func(t *testing.T) {
 		t.Parallel()
@@ -139,7 +120,7 @@ func TestTakesOverLayouts(t *testing.T) {
 		for block := range 4 { // join, lead the clients, stop the member of before, delete the rest
 			m.guide(whileItRuns, block+1)
 		}
-		m.hasAll(id)
+		m.hasAll(id, 1)
 		if got := m.kubectl("get", "etcd", "example", "-o", "jsonpath={.status.currentVersion}"); got != "3.6.15" {
 			t.Errorf("its version is %s", got)
 		}
@@ -230,52 +211,4 @@ func (m *moved) clusterID() string {
 		m.t.Fatalf("%s: %v", out, err)
 	}
 	return fmt.Sprintf("%x", all[0].Status.Header.ID)
-}
-
-// written is a write that was acknowledged.
-type written struct {
-	at  time.Time
-	key string
-}
-
-// followTimes is follow, with the times of the node.
-func (m *moved) followTimes() func() []written {
-	m.t.Helper()
-	cmd := exec.CommandContext(m.t.Context(), "kubectl", "logs", "-n", m.namespace, "-l", "app=application", "--follow", "--timestamps", "--tail=-1")
-	var out, refused bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &refused
-	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	return func() (all []written) {
-		if err := cmd.Wait(); err != nil { // it has ended with the pods
-			m.t.Logf("kubectl logs: %v\n%s", err, refused.String())
-		}
-		for line := range strings.Lines(out.String()) {
-			text, key, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			if at, err := time.Parse(time.RFC3339Nano, text); err == nil && strings.HasPrefix(key, "/application/") {
-				all = append(all, written{at, key})
-			}
-		}
-		return all
-	}
-}
-
-// gaps is how long clients wrote, and the longest time for which none of them had a write acknowledged, and for which one
-// of them had none.
-func gaps(writes []written) (took, none, ofOne time.Duration) {
-	slices.SortStableFunc(writes, func(a, b written) int { return a.at.Compare(b.at) })
-	last := map[string]time.Time{}
-	for i, w := range writes {
-		if i > 0 {
-			none = max(none, w.at.Sub(writes[i-1].at))
-		}
-		client := w.key[:strings.LastIndex(w.key, "/")]
-		if before, ok := last[client]; ok {
-			ofOne = max(ofOne, w.at.Sub(before))
-		}
-		last[client] = w.at
-		took = w.at.Sub(writes[0].at)
-	}
-	return took, none, ofOne
 }
