@@ -74,6 +74,7 @@ ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep,
 	$(MAKE) --no-print-directory sweep
 	$(TOGETHER) -j2 e2e install-test walkthroughs NETWORK='--family ipv6 --domain example.internal' SKIP='Walkthrough|^TestAlone'
 	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
+	$(MAKE) --no-print-directory nodes-test RUN='^TestDrain$$'
 
 .PHONY: static
 static: verify lint rules-test dist-test judge-test

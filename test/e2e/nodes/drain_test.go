@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/fairlead/internal/testkit/pace"
+	"example.com/fairlead/internal/testkit/stall"
 	"example.com/fairlead/test/e2e"
 	"example.com/fairlead/test/e2e/etcd/load"
 )
@@ -100,6 +101,11 @@ func withVolumes(class string) string {
 
 // drainAll drains every node in turn, and there are never fewer voting members than three.
 func drainAll(t *testing.T, objects string) {
+	stall.Judge(t, "the drains", func(t testing.TB) { drainEach(t, objects) }, nil)
+}
+
+func drainEach(t testing.TB, objects string) {
+	t.Helper()
 	nodes := threeNodes(t)
 	managerTo(t, nodes)
 	namespace := e2e.NewNamespace(t)
