@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/test/e2e"
 )
 
@@ -33,9 +34,9 @@ func countMembers(t testing.TB, namespace string) func() (voters, serving int) {
 		defer close(done)
 		defer func() { _ = etcd.Close() }()
 		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
-			var pods corev1.PodList
-			if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"etcd_cluster": "db"}); err == nil {
-				serving = min(serving, len(slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !isReady(p) })))
+			var there corev1.PodList
+			if err := c.List(ctx, &there, client.InNamespace(namespace), client.MatchingLabels{"etcd_cluster": "db"}); err == nil {
+				serving = min(serving, len(slices.DeleteFunc(there.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !pods.IsReady(&p) })))
 			}
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			if list, err := etcd.MemberList(ctx); err == nil {
@@ -53,12 +54,6 @@ func countMembers(t testing.TB, namespace string) func() (voters, serving int) {
 		}
 		return voters, serving
 	}
-}
-
-func isReady(pod corev1.Pod) bool {
-	return pod.DeletionTimestamp.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // members are those of etcd with their IDs, and their pods with how often each has been started.
