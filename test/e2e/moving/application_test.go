@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -43,7 +44,7 @@ func (m *moved) follow() func() printed {
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
-	return func() (all printed) {
+	return sync.OnceValue(func() (all printed) {
 		if err := cmd.Wait(); err != nil { // it has ended with the pods
 			m.t.Logf("kubectl logs: %v\n%s", err, refused.String())
 		}
@@ -63,7 +64,7 @@ func (m *moved) follow() func() printed {
 			}
 		}
 		return all
-	}
+	})
 }
 
 // gaps is how long clients wrote, and the longest time for which none of them had a write acknowledged, and for which one

@@ -5,6 +5,7 @@
 package moving
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -12,8 +13,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,12 +183,29 @@ func (m *moved) kubectl(args ...string) string {
 	return e2e.Kubectl(m.t, append([]string{"-n", m.namespace}, args...)...)
 }
 
+// output is what kubectl prints. What it or etcdctl warns of is not in it: that could come in the middle of a line.
+func (m *moved) output(args ...string) string {
+	m.t.Helper()
+	var out, warnings bytes.Buffer
+	cmd := exec.CommandContext(m.t.Context(), "kubectl", append([]string{"-n", m.namespace}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &warnings
+	if err := cmd.Run(); err != nil {
+		m.t.Fatalf("kubectl %v: %v\n%s", args, err, warnings.String())
+	}
+	return out.String()
+}
+
 // etcdctl runs etcdctl in a pod of the new cluster.
 func (m *moved) etcdctl(args ...string) (string, error) {
 	m.t.Helper()
+	return e2e.TryKubectl("", append([]string{"-n", m.namespace}, m.inNew(args...)...)...)
+}
+
+// inNew are the arguments of kubectl for etcdctl in a pod of the new cluster.
+func (m *moved) inNew(args ...string) []string {
+	m.t.Helper()
 	pod, _, _ := strings.Cut(m.kubectl("get", "pods", "-l", "etcd_cluster=example", "-o", "name"), "\n")
-	command := append([]string{"exec", "-n", m.namespace, pod, "-c", "etcd", "--", "etcdctl", "--command-timeout=30s"}, m.flags...)
-	return e2e.TryKubectl("", append(command, args...)...)
+	return slices.Concat([]string{"exec", pod, "-c", "etcd", "--", "etcdctl", "--command-timeout=30s"}, m.flags, args)
 }
 
 func (m *moved) applyFile(name string) {
@@ -256,12 +276,8 @@ type pair struct {
 func parse(t testing.TB, out string) store {
 	t.Helper()
 	var got struct{ Kvs []pair }
-	for line := range strings.Lines(out) { // there are warnings, too
-		if strings.Contains(line, `"kvs"`) {
-			if err := json.Unmarshal([]byte(line), &got); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
 	}
 	all := store{}
 	for _, kv := range got.Kvs {
@@ -283,7 +299,7 @@ func (s store) has(others store) string {
 // keys is what the old cluster has once the application has stopped; each write that was acknowledged is there.
 func (m *moved) keys(pod string) store {
 	m.t.Helper()
-	all := parse(m.t, m.kubectl(append([]string{"exec", pod, "--", "etcdctl", "get", "", "--prefix", "-w", "json"}, m.flags...)...))
+	all := parse(m.t, m.output(append([]string{"exec", pod, "--", "etcdctl", "get", "", "--prefix", "-w", "json"}, m.flags...)...))
 	writes := m.printed().writes
 	if lost := all.lacks(writes); len(lost) > 0 {
 		m.t.Errorf("the old cluster lacks %v", lost)
@@ -311,11 +327,7 @@ func (m *moved) same(before, after store) {
 
 func (m *moved) now() store {
 	m.t.Helper()
-	out, err := m.etcdctl("get", "", "--prefix", "-w", "json")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return parse(m.t, out)
+	return parse(m.t, m.output(m.inNew("get", "", "--prefix", "-w", "json")...))
 }
 
 // writesOn waits until the application writes to the new cluster, which keeps what it had.

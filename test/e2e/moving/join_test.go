@@ -192,7 +192,7 @@ func (m *moved) survivesDeletion() {
 // inOld runs etcdctl in a member of before.
 func (m *moved) inOld(args ...string) string {
 	m.t.Helper()
-	return m.kubectl(slices.Concat([]string{"exec", m.names.Replace("my-etcd-0"), "--", "etcdctl"}, m.flags, args)...)
+	return m.output(slices.Concat([]string{"exec", m.names.Replace("my-etcd-0"), "--", "etcdctl"}, m.flags, args)...)
 }
 
 // clusterID is that of the etcd of before.
@@ -206,8 +206,7 @@ func (m *moved) clusterID() string {
 			}
 		}
 	}
-	_, list, _ := strings.Cut(out, "[") // there are warnings, too
-	if err := json.Unmarshal([]byte("["+list), &all); err != nil || len(all) != 1 {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 {
 		m.t.Fatalf("%s: %v", out, err)
 	}
 	return fmt.Sprintf("%x", all[0].Status.Header.ID)
