@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"log"
 	"maps"
@@ -20,39 +22,85 @@ import (
 
 // What was signed is found to be so, and nothing else is: another file, another image, another's key.
 func TestSign(t *testing.T) {
-	cosign, err := filepath.Abs(filepath.Join(repo, "bin", "cosign"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cosign := builtFile(t, "cosign")
 	keys := t.TempDir()
 	t.Setenv("COSIGN_PASSWORD", "of the test")
 	for _, name := range []string{"mine", "theirs"} {
 		generate := exec.CommandContext(t.Context(), cosign, "generate-key-pair", "--output-key-prefix", name)
 		generate.Dir = keys
 		if said, err := generate.CombinedOutput(); err != nil {
-			t.Fatalf("%v, make build-cosign builds it: %s", err, said)
+			t.Fatalf("%v: %s", err, said)
 		}
 	}
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
-	defer server.Close()
-	o := options{
-		repo: repo, out: t.TempDir(), version: current, base: strings.TrimPrefix(server.URL, "http://") + "/you/fairlead", operator: all,
-		signer: signer{cosign: cosign, key: filepath.Join(keys, "mine.key")},
-	}
-	r, err := open(o)
+	r := signed(t, signer{cosign: cosign, key: filepath.Join(keys, "mine.key")})
+	archive := filepath.Join(r.out, "images", "catalog-v"+current+".tar")
+	before, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(program string) {
-		image, err := imageOf(files{programs[0]: {mode: 0o755, content: []byte(program)}}, v1.ConfigFile{OS: "linux", Architecture: "amd64"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.writeArchive("images/catalog-v"+current+".tar", o.base+"-catalog:v"+current, image); err != nil {
-			t.Fatal(err)
-		}
+
+	check := func(wrong string, key string) {
+		t.Helper()
+		r.signer.key = filepath.Join(keys, key)
+		r.isSigned(t, wrong)
 	}
-	write("a program")
+	check("", "mine.pub")
+	r.signs(t, map[string]int{"slsaprovenance1": 2, "spdxjson": 2, "openvex": 1})
+	check("cosign verify-blob", "theirs.pub")
+	r.writeCatalogOf(t, "another program")
+	check("there, and not signed", "mine.pub")
+	// Whoever can sign the files has not signed the image that they have.
+	r.signer.key = filepath.Join(keys, "mine.key")
+	if err := r.writeChecksums(); err != nil {
+		t.Fatal(err)
+	}
+	sums := filepath.Join(r.out, checksums)
+	if err := r.signer.run("sign-blob", "--bundle", sums+signature, sums); err != nil {
+		t.Fatal(err)
+	}
+	check("cosign verify:", "mine.pub")
+	// It is in no checksums, and signed all the same.
+	if err := r.write(vexFile, []byte(`{"statements": []}`)); err != nil {
+		t.Fatal(err)
+	}
+	check(vexFile, "mine.pub")
+	if again, err := os.ReadFile(archive); err != nil || bytes.Equal(again, before) {
+		t.Errorf("the archives do not differ: %v", err)
+	}
+}
+
+// Without a key, it is the token of a CI that signs, and of another workflow or another issuer nothing is signed.
+func TestSignByToken(t *testing.T) {
+	cosign := builtFile(t, "cosign")
+	for variable, value := range sigstore(t, cosign) {
+		t.Setenv(variable, value)
+	}
+	mine, issuer := os.Getenv("COSIGN_IDENTITY"), os.Getenv("COSIGN_ISSUER")
+	r := signed(t, signer{cosign: cosign, identity: mine, issuer: issuer})
+	r.isSigned(t, "")
+	r.signer.identity = strings.Replace(mine, "release.yaml", "test.yaml", 1)
+	r.isSigned(t, mine) // cosign says who it was
+	r.signer.identity, r.signer.issuer = mine, "https://token.actions.githubusercontent.com"
+	r.isSigned(t, issuer)
+
+	t.Setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of nobody")
+	if err := r.sign(); err == nil || !strings.Contains(err.Error(), "cosign sign-blob") {
+		t.Errorf("signed without a token: %v", err)
+	}
+}
+
+// signed is a release of two small images, which are in a registry, signed.
+func signed(t *testing.T, by signer) *release {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
+	t.Cleanup(server.Close)
+	r, err := open(options{
+		repo: repo, out: t.TempDir(), version: current, base: strings.TrimPrefix(server.URL, "http://") + "/you/fairlead", operator: all, signer: by,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.writeCatalogOf(t, "a program")
 	_, index := imageFor(t, "amd64", "arm64")
 	if err := r.writeArchive(r.imageArchive(), r.image, index); err != nil {
 		t.Fatal(err)
@@ -67,58 +115,88 @@ func TestSign(t *testing.T) {
 		}
 	}
 	for _, step := range []func() error{
-		r.writeProvenance, r.writeChecksums, func() error { return o.push("*.tar") }, o.sign,
+		r.writeProvenance, r.writeChecksums, func() error { return r.push("*.tar") }, r.sign,
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	archive := filepath.Join(o.out, "images", "catalog-v"+current+".tar")
-	signed, err := os.ReadFile(archive)
+	return r
+}
+
+func (r *release) writeCatalogOf(t *testing.T, program string) {
+	t.Helper()
+	image, err := imageOf(files{programs[0]: {mode: 0o755, content: []byte(program)}}, v1.ConfigFile{OS: "linux", Architecture: "amd64"})
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	check := func(wrong string, key string) {
-		t.Helper()
-		o.signer.key = filepath.Join(keys, key)
-		switch _, err := o.verifySignatures(); {
-		case wrong == "" && err != nil:
-			t.Error(err)
-		case wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)):
-			t.Errorf("%v; it does not say %q", err, wrong)
-		}
-	}
-	check("", "mine.pub")
-	signs(t, o, map[string]int{"slsaprovenance1": 2, "spdxjson": 2, "openvex": 1})
-	check("cosign verify-blob", "theirs.pub")
-	write("another program")
-	check("there, and not signed", "mine.pub")
-	// Whoever can sign the files has not signed the image that they have.
-	o.signer.key = filepath.Join(keys, "mine.key")
-	if err := r.writeChecksums(); err != nil {
+	if err := r.writeArchive("images/catalog-v"+current+".tar", r.base+"-catalog:v"+current, image); err != nil {
 		t.Fatal(err)
-	}
-	sums := filepath.Join(o.out, checksums)
-	if err := o.signer.run("sign-blob", "--bundle", sums+signature, sums); err != nil {
-		t.Fatal(err)
-	}
-	check("cosign verify:", "mine.pub")
-	// It is in no checksums, and signed all the same.
-	if err := r.write(vexFile, []byte(`{"statements": []}`)); err != nil {
-		t.Fatal(err)
-	}
-	check(vexFile, "mine.pub")
-	if again, err := os.ReadFile(archive); err != nil || bytes.Equal(again, signed) {
-		t.Errorf("the archives do not differ: %v", err)
 	}
 }
 
+// isSigned fails unless the check finds this wrong, or nothing.
+func (r *release) isSigned(t *testing.T, wrong string) {
+	t.Helper()
+	switch _, err := r.verifySignatures(); {
+	case wrong == "" && err != nil:
+		t.Error(err)
+	case wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)):
+		t.Errorf("%v; it does not say %q", err, wrong)
+	}
+}
+
+// builtFile is a program that make dist-test builds.
+func builtFile(t *testing.T, name string) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join(repo, "bin", name))
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		t.Fatalf("%v: make dist-test builds it", err)
+	}
+	return file
+}
+
+// sigstore runs one, and is the environment in which cosign uses it.
+func sigstore(t *testing.T, cosign string) map[string]string {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), builtFile(t, "sigstore/sigstore"), cosign)
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close() // it ends, and what it has started
+		if err := command.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	environment := map[string]string{}
+	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != ""; {
+		variable, value, _ := strings.Cut(lines.Text(), "=")
+		environment[variable] = value
+	}
+	if len(environment) == 0 {
+		t.Fatal("there is no Sigstore")
+	}
+	return environment
+}
+
 // signs counts what is signed about the images in the registry, by cosign alone.
-func signs(t *testing.T, o options, want map[string]int) {
+func (r *release) signs(t *testing.T, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
-	err := o.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
+	err := r.eachImage("*.tar", func(tag name.Tag, image remote.Taggable, digest v1.Hash) error {
 		digests := []v1.Hash{digest}
 		if index, ok := image.(v1.ImageIndex); ok {
 			manifest, err := index.IndexManifest()
@@ -131,7 +209,7 @@ func signs(t *testing.T, o options, want map[string]int) {
 		}
 		for _, digest := range digests {
 			for about := range want {
-				if o.signer.run("verify-attestation", "--type", about, tag.Context().Digest(digest.String()).String()) == nil {
+				if r.signer.run("verify-attestation", "--type", about, tag.Context().Digest(digest.String()).String()) == nil {
 					got[about]++
 				}
 			}
