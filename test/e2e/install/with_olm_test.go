@@ -6,13 +6,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // The real OLM v0 installs from the files that docs/install/olm.md names, as
-// they are: the last release, then the current version over it, and uninstalls
+// they are: each release, then the current version over it, and uninstalls
 // with the commands of the page. Then every operator again, each in another
 // install mode. No pod of a workload restarts, and no object changes.
 //
@@ -22,56 +23,52 @@ import (
 // tests are in no registry.
 func TestOperatorLifecycleManager(t *testing.T) {
 	o := startOLM(t)
-	for _, v := range []*version{last, current} {
+	for _, v := range append(slices.Clone(released), current) {
 		o.publish(t, v)
 	}
+	for _, from := range released[:len(released)-1] {
+		t.Run(from.number, func(t *testing.T) { upgradeByOLM(t, from) })
+		// It remembers what was in a catalog of that name, which is an older one now.
+		kubectl(t, "rollout", "restart", "deployment/catalog-operator", "-n", "olm")
+		kubectl(t, "rollout", "status", "deployment/catalog-operator", "-n", "olm", "--timeout=10m")
+	}
+	unchanged := upgradeByOLM(t, last)
+	t.Run("InstallModes", installModes)
+	unchanged("with other operators elsewhere")
+	olmUninstall(t)
+}
+
+// upgradeByOLM is upgrade, and the uninstall, of all operators in a package each.
+func upgradeByOLM(t *testing.T, from *version) (unchanged func(when string)) {
+	t.Helper()
 	clean(t, operators...)
 	// What is new in this version comes with the upgrade: all share a catalog, which is of one version.
-	from := map[string]*version{}
-	var known []string
-	for _, operator := range operators {
-		if exists(last.yaml(operator)) {
-			from[operator] = last
-			known = append(known, operator)
-		}
-	}
-	namespace, before := newNamespace(t), map[string]world{}
-
-	install := func(versions map[string]*version) {
-		for operator, v := range versions {
+	have := members(from, "all")
+	namespace := newNamespace(t)
+	install := func(v *version, operators []string) {
+		for _, operator := range operators {
 			kubectl(t, "apply", "-f", v.olmFile(operator, "v0-all-namespaces.yaml"))
 		}
-		for operator, v := range versions {
+		for _, operator := range operators {
 			succeeded(t, v, operator)
 		}
 	}
-	unchanged := func(when string) {
-		for operator := range before {
-			before[operator].unchanged(t, when, look(t, namespace, known...))
-		}
-	}
-	install(from)
-	populate(t, namespace, known...)
-	before["all"] = look(t, namespace, known...)
+	install(from, have)
+	populate(t, namespace, have...)
+	before := look(t, namespace, have...)
+	unchanged = func(when string) { before.unchanged(t, when, look(t, namespace, have...)) }
 
-	newest := map[string]*version{}
-	for _, operator := range operators {
-		newest[operator] = current
-	}
-	install(newest)
+	install(current, operators)
 	time.Sleep(3 * time.Second) // for what the new managers would do
 	unchanged("after the upgrade")
+	everywhere := mode{name: "AllNamespaces", watched: []string{"*"}}
 	for _, operator := range operators {
-		everywhere := mode{name: "AllNamespaces", watched: []string{"*"}}
 		everywhere.compare(t, operator, clusterObjects(t))
 	}
 
 	olmUninstall(t)
 	unchanged("after the uninstall")
-
-	t.Run("InstallModes", installModes)
-	unchanged("with other operators elsewhere")
-	olmUninstall(t)
+	return unchanged
 }
 
 // installModes installs each operator for its own namespace, for one other, or
