@@ -194,14 +194,15 @@ func (pl *play) story(v variant) error {
 	return nil
 }
 
-// onNews asks again after a no only when an operator has sent or received something, or after a
-// while: many runs that ask all the time would keep the API server busier than what they test.
+// onNews asks again after a no only when an operator has sent or received something, and not at
+// once, or after a while: runs that ask all the time keep the API server busier than what they test.
 func (pl *play) onNews(done func(context.Context, *Run) error) func(context.Context, *Run) error {
-	const while = 200 * time.Millisecond
+	const soon, while = 60 * time.Millisecond, 200 * time.Millisecond
 	var asked time.Time
 	var answer error
 	return func(ctx context.Context, r *Run) error {
-		if since := time.Since(asked); answer == nil || since >= while || pl.wire.silentFor() < since {
+		since := time.Since(asked)
+		if isNews := since >= soon && pl.wire.silentFor() < since; answer == nil || isNews || since >= while {
 			asked = time.Now()
 			answer = done(ctx, r)
 		}
