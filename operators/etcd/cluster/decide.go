@@ -126,7 +126,7 @@ func children(ec *v1beta2.EtcdCluster, v *view.View) []loop.Write {
 func remarks(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	r := ec.Status.Restoring
 	for _, obj := range v.Unmarked {
-		why := "its labels or its owner reference were removed"
+		why := "its labels or its owner reference were missing"
 		if r != nil && obj.GetName() == r.Seed {
 			if !restoring.HaveStopped(v, ec, r) {
 				continue // the Services must not lead to both
