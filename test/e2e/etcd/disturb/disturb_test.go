@@ -126,7 +126,7 @@ func TestRun(t *testing.T) {
 		atLeast, atMost    time.Duration
 		members, operators int
 	}{
-		"short": {Short, 2 * time.Minute, 3 * time.Minute, 3, 2},
+		"short": {Short, 80 * time.Second, 2 * time.Minute, 3, 2},
 		"soak":  {Soak, 20 * time.Minute, 21 * time.Minute, 30, 10},
 	}
 	facts := map[string]Facts{

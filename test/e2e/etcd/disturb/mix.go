@@ -33,8 +33,8 @@ func tolerated(members int, dataStays bool) int {
 	return (members - 1) / 2
 }
 
-// Short is a mix of some 2 minutes: each sort of kill once, alone and with the operator, and one
-// of each change of the spec.
+// Short is a mix of 80 seconds, or of as long as the cluster takes to be whole after each step: each
+// sort of kill once, alone and with the operator, and one of each change of the spec.
 func Short(seed uint64, facts Facts) Mix {
 	p := plan{rand: rand.New(rand.NewPCG(seed, 0)), facts: facts}
 	p.kill(KillProcess, 1, false)
@@ -42,7 +42,7 @@ func Short(seed uint64, facts Facts) Mix {
 	p.shuffled(p.changes())
 	p.steps = append(p.steps, Step{Action: KillOperator})
 	p.kill(DeletePod, p.several(), false)
-	return p.mix(2 * time.Minute)
+	return p.mix(80 * time.Second)
 }
 
 // soakRounds is how many rounds a Soak has, each with at least 3 kills of members, 1 of the
