@@ -173,7 +173,7 @@ build-prometheus: # promtool, Prometheus and Alertmanager (minutes once, seconds
 
 .PHONY: pictures
 pictures: ## Draw the dashboards into docs/pictures, of what Prometheus answers in the end-to-end test of the alerts
-	$(MAKE) --no-print-directory e2e OPERATOR=all RUN='^TestAloneAlertsAboutObjects$$' KEEP_SERIES=$(BIN)/series.json
+	$(MAKE) --no-print-directory e2e OPERATOR=all RUN='^TestSerialAlertsAboutObjects$$' KEEP_SERIES=$(BIN)/series.json
 	go build -C tools/dashboards -o $(BIN)/ ./picture
 	$(BIN)/picture $(BIN)/series.json docs/pictures
 

@@ -8,9 +8,10 @@
 # command that takes an archive as its last argument ("kind load image-archive"),
 # or pulls it as $IMG.
 #
-# A test that judges time, or that no request is lost, is called TestAlone...: it
-# runs with nothing beside it, after the others. RUN=PATTERN runs only what it matches, and
-# as well with nothing beside it if that is ^TestAlone...; SKIP=PATTERN leaves out what it matches.
+# A test that needs the cluster to itself is called TestSerial..., and one that judges time, or
+# that no request is lost, TestAlone...: they run one at a time, after the others. RUN=PATTERN runs
+# only what it matches, as well one at a time if that is ^TestSerial... or ^TestAlone...;
+# SKIP=PATTERN leaves out what it matches.
 #
 # Usage: [RUN=PATTERN | SKIP=PATTERN] hack/e2e.sh all|OPERATOR
 set -euo pipefail
@@ -44,7 +45,7 @@ for operator in $operators; do
 done
 
 # What takes very long has a target of its own.
-alone='^TestAlone' soak='^TestSoak$'
+serial='^Test(Serial|Alone)' soak='^TestSoak$'
 packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 # The alerts and the network are about all of them. Moving in takes minutes, beside the tests of etcd.
 [[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts ./test/e2e/network"
@@ -54,11 +55,11 @@ packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
 case ${RUN:-} in
-"$alone"*) run -p 1 -parallel 1 -run "$RUN" || failed=1 ;;
+^TestSerial* | ^TestAlone*) run -p 1 -parallel 1 -run "$RUN" || failed=1 ;;
 ?*) run -run "$RUN" || failed=1 ;;
 *)
-	run -skip "$alone|$soak${SKIP:+|$SKIP}" || failed=1
-	run -p 1 -parallel 1 -run "$alone" ${SKIP:+-skip "$SKIP"} || failed=1
+	run -skip "$serial|$soak${SKIP:+|$SKIP}" || failed=1
+	run -p 1 -parallel 1 -run "$serial" ${SKIP:+-skip "$SKIP"} || failed=1
 	;;
 esac
 

@@ -7,11 +7,12 @@
 // own, or on any other that it is given, where the tests that need the local
 // one are skipped.
 //
-// A test that judges time, or that no request is lost, is called TestAlone…, and
-// hack/e2e.sh runs nothing beside it. What others may disturb in it is a step of
-// package internal/testkit/stall, which does not judge while the machine stands
-// still. Another test waits, with package internal/testkit/pace, as long as the
-// machine is slow.
+// A test that does to the cluster what others would not survive is called
+// TestSerial…: hack/e2e.sh runs it after them. One that judges time, or that no
+// request is lost, is called TestAlone…: nothing else runs on the machine either.
+// What may disturb it all the same is a step of package internal/testkit/stall,
+// which does not judge while the machine stands still. Every other test waits, with
+// package internal/testkit/pace, as long as the machine is slow.
 package e2e
 
 import (

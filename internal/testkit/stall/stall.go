@@ -3,7 +3,7 @@
 //
 // A test that judges time, or that no request is lost, says something only if
 // the machine lets the client, the cluster and its servers run. So such a test
-// is called TestAlone…, hack/e2e.sh runs nothing beside it, and each of its
+// is called TestAlone…, make ci runs nothing beside it, and each of its
 // steps is an argument of [Judge]: a step during which the machine stalled for
 // seconds is inconclusive, whatever its result, and is done once more.
 //

@@ -29,16 +29,16 @@ func TestMain(m *testing.M) {
 
 // Other tests kill operators, and so delay or cause alerts: these two have the cluster to themselves.
 
-// TestAloneAlertsAboutObjects causes the alerts about objects. By then each panel of the dashboards has something to show.
-func TestAloneAlertsAboutObjects(t *testing.T) {
+// TestSerialAlertsAboutObjects causes the alerts about objects. By then each panel of the dashboards has something to show.
+func TestSerialAlertsAboutObjects(t *testing.T) {
 	e2e.NeedsLocalCluster(t, needed)
 	keepReading(t)
 	w := causeAll(t, objects)
 	w.checkDashboards(t)
 }
 
-// TestAloneAlertsAboutOperators causes those that take an operator from all others.
-func TestAloneAlertsAboutOperators(t *testing.T) { causeAll(t, managers) }
+// TestSerialAlertsAboutOperators causes those that take an operator from all others.
+func TestSerialAlertsAboutOperators(t *testing.T) { causeAll(t, managers) }
 
 // causeAll sets off all causes together.
 func causeAll(t *testing.T, causes map[string]cause) *world {

@@ -155,10 +155,10 @@ func TestLeaderForLife(t *testing.T) {
 	}
 }
 
-// TestAloneRandomKills has two managers without leader election, both of which act,
+// TestSerialRandomKills has two managers without leader election, both of which act,
 // and kills one or the other again and again while commands come due. Every
 // command leaves a line in a file: each must be there exactly once.
-func TestAloneRandomKills(t *testing.T) {
+func TestSerialRandomKills(t *testing.T) {
 	const ats, span = 60, 25 * time.Second
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

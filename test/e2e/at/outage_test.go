@@ -16,10 +16,10 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestAloneWithoutAPIServer stops the API server's process, so that
-// requests are neither answered nor refused for a minute, while an At comes due. It
-// is run alone: every test of a cluster that answers nobody would fail.
-func TestAloneWithoutAPIServer(t *testing.T) {
+// TestSerialWithoutAPIServer stops the API server's process, so that
+// requests are neither answered nor refused for a minute, while an At comes due.
+// Every other test of a cluster that answers nobody would fail.
+func TestSerialWithoutAPIServer(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "it stops the API server's process")
 	ns := e2e.NewNamespace(t)
 	at := newAt(ns, "patient", func(s *atv1alpha1.AtSpec) { s.Schedule = in(10 * time.Second) })
