@@ -181,25 +181,32 @@ func (s *sigstore) launch(program, url, answer string, args ...string) error {
 	if err := command.Start(); err != nil {
 		return err
 	}
-	s.running = append(s.running, command)
-	var err error
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
-		var content []byte
-		if content, err = get(url); err == nil && answer != "" {
-			return os.WriteFile(s.file(answer), content, 0o600)
-		}
-		if err == nil {
-			return nil
-		}
+	content, err := get(url)
+	if err != nil {
+		_ = command.Process.Kill()
+		_ = command.Wait() // what it said is complete
+		return fmt.Errorf("%s: %w:\n%s", program, err, &said)
 	}
-	_ = command.Process.Kill()
-	_ = command.Wait() // what it said is complete
-	s.running = s.running[:len(s.running)-1]
-	return fmt.Errorf("%s: %w:\n%s", program, err, &said)
+	s.running = append(s.running, command)
+	if answer == "" {
+		return nil
+	}
+	return os.WriteFile(s.file(answer), content, 0o600)
 }
 
-func get(url string) ([]byte, error) {
-	response, err := http.Get(url) //nolint:noctx // of a program beside this one
+// get asks a program that starts, until it answers, for a minute.
+func get(url string) (content []byte, err error) {
+	c := http.Client{Timeout: 10 * time.Second}
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		if content, err = getOnce(&c, url); err == nil {
+			return content, nil
+		}
+	}
+	return nil, err
+}
+
+func getOnce(c *http.Client, url string) ([]byte, error) {
+	response, err := c.Get(url) //nolint:noctx // it has a timeout
 	if err != nil {
 		return nil, err
 	}
