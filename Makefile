@@ -67,17 +67,29 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 # time, or that no request is lost, runs with nothing beside it.
 TOGETHER = $(MAKE) --no-print-directory --output-sync=target
 
+# What not every landing has to run is drawn (internal/testkit/draw): by the number of commits, and of an operator that
+# changed since the last landing all of it. A landing takes its commits up to four hours.
+ci $(if $(RACE),test): export CI_SEED ?= $(shell git rev-list --count HEAD)
+ci $(if $(RACE),test): export CI_BASE ?= $(shell git rev-list -1 --before=$$(($$(git log -1 --format=%ct) - 14400)) HEAD)
+
 .PHONY: ci
-ci: ## All else that CI runs, after make test RACE=yes: lint, crash-point sweep, end-to-end, install and OLM tests
+ci: ci-full ## What every landing runs after make test RACE=yes: ci-full, but of its long suites a part, drawn by CI_SEED=...
+
+.PHONY: ci-full
+ci-full: ## Lint, crash-point sweep, end-to-end, install and OLM tests; every night, and before a release
 	@$(DOCTOR) --quiet ci
-	$(TOGETHER) -j3 localcluster-test programs-test static
+	@[ -z "$$CI_SEED" ] || echo "drawn by CI_SEED=$$CI_SEED, and for what changed since CI_BASE=$$CI_BASE"
+	targets=$$($(DRAWN) localcluster-test:localcluster 'dist-test:tools/dist,hack/releases,operators/**/*.yaml') && $(TOGETHER) -j3 programs-test static $$targets
 	$(MAKE) --no-print-directory sweep
-	$(TOGETHER) -j2 e2e install-test walkthroughs NETWORK='--family ipv6 --domain example.internal' SKIP='Walkthrough|^TestAlone'
+	targets=$$($(DRAWN) ipv6-walkthroughs:localcluster) && $(TOGETHER) -j2 e2e install-test $$targets SKIP='Walkthrough|^TestAlone'
 	$(MAKE) --no-print-directory e2e RUN='^TestAlone'
 	$(MAKE) --no-print-directory nodes-test RUN='^TestDrain$$'
 
+# Prints those of its arguments that CI_SEED draws, or for which something has changed.
+DRAWN = go run ./internal/testkit/draw/drawn
+
 .PHONY: static
-static: verify lint rules-test dist-test judge-test
+static: verify lint rules-test judge-test
 
 # Those for which make test has no time, and the race detector is worth it.
 .PHONY: programs-test
@@ -225,8 +237,6 @@ TESTED = $(if $(filter all,$(OPERATOR)),$(LONGEST) ./internal/... ./operators/..
 # With an API server, these also need versions of etcd, and servers of object storage.
 NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
 MOST = $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
-# RACE=yes has first-tests find data races, which takes CI less than the same tests once more.
-RACE ?=
 
 .PHONY: apiserver-test
 apiserver-test: assets etcd-versions $(STORAGE) ## Tests of $OPERATOR against a real API server, the crash-point sweep among them
@@ -237,6 +247,7 @@ apiserver-test: assets etcd-versions $(STORAGE) ## Tests of $OPERATOR against a 
 sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, and what else is long
 	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
 
+# RACE=yes is CI's: it finds data races as well, which takes less than the same tests once more.
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
 	go test $(NEED_PROGRAMS)
@@ -256,8 +267,13 @@ race-test:
 walkthroughs: build ## The guides of all kinds, word for word, on a local cluster of its own; NETWORK='--family ipv6' is another one
 	$(LOCALCLUSTER) run --images $(GUIDE_IMAGES) $(NETWORK) -- env RUN='Walkthrough' hack/e2e.sh all
 
-# How its network differs from the usual one. CI has IPv4 in make test, and IPv6 and another domain after that.
+# How its network differs from the usual one.
 NETWORK ?=
+
+# CI has IPv4 in make test, and IPv6 and another domain after that.
+.PHONY: ipv6-walkthroughs
+ipv6-walkthroughs:
+	$(MAKE) --no-print-directory walkthroughs NETWORK='--family ipv6 --domain example.internal'
 
 # The images that they use.
 GUIDE_IMAGES = memcached:1.6.18,memcached:1.6.38,nginx:1.22.1,nginx:1.26.3,quay.io/coreos/etcd:v3.6.16

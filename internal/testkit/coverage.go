@@ -103,24 +103,40 @@ func (c *coverage) mostIn(sort string) playing {
 	return most.playing
 }
 
-// judge compares what was made and cut with the names of the writes that there are, and of those that
-// are made only sometimes.
-func (c *coverage) judge(names, sometimes []string) error {
+// isOf says whether a sort of write is one of those names.
+func isOf(sort string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") })
+}
+
+// strangers are the writes that were made and have none of the names.
+func (c *coverage) strangers(names ...[]string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var problems []error
-	isOf := func(sort, name string) bool { return sort == name || strings.HasPrefix(sort, name+": ") }
+	for _, sort := range slices.Sorted(maps.Keys(c.sorts)) {
+		if !isOf(sort, slices.Concat(names...)) {
+			problems = append(problems, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// judge compares what was made and cut with the names of the writes that there are, and of those that
+// are made only sometimes.
+func (c *coverage) judge(names, sometimes []string) error {
+	strangers := c.strangers(names, sometimes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
 	known := slices.Sorted(maps.Keys(c.sorts))
 	for _, name := range names {
-		if !slices.ContainsFunc(known, func(sort string) bool { return isOf(sort, name) }) {
+		if !slices.ContainsFunc(known, func(sort string) bool { return isOf(sort, []string{name}) }) {
 			problems = append(problems, fmt.Errorf("%s: no scenario gets there", name))
 		}
 	}
 	for _, sort := range known {
 		switch m := c.sorts[sort]; {
-		case slices.ContainsFunc(sometimes, func(name string) bool { return isOf(sort, name) }):
-		case !slices.ContainsFunc(names, func(name string) bool { return isOf(sort, name) }):
-			problems = append(problems, fmt.Errorf("%s: not one of the writes that the operator says it has", sort))
+		case isOf(sort, sometimes) || !isOf(sort, names):
 		case !m.before && !m.after:
 			problems = append(problems, fmt.Errorf("%s: never cut", sort))
 		case !m.before:
@@ -129,5 +145,5 @@ func (c *coverage) judge(names, sometimes []string) error {
 			problems = append(problems, fmt.Errorf("%s: never cut after the write", sort))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, strangers)...)
 }

@@ -62,4 +62,8 @@
 // and after, and for a write that is not in the list. Which write is the n-th depends
 // on how fast the machine is, so a sort that a run made, and that was never cut, is
 // cut in one more run, by its name and not by its number.
+//
+// Where tests are drawn for a landing (package draw), each scenario is played with a
+// part of its cuts, and what was never cut by any of them is a failure elsewhere: where
+// all are made.
 package testkit

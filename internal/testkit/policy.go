@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/testkit/draw"
 )
 
 // Policy is what a cluster's owners have admission make of pods and of what makes them, or refuse:
@@ -207,6 +209,9 @@ func (s *Sweep) Under(t *testing.T, scenarios ...Scenario) {
 	var runs sync.WaitGroup
 	for _, sc := range scenarios {
 		for _, p := range Policies {
+			if !draw.Takes(sc.Name + "/under-" + p.Name) {
+				continue
+			}
 			under, v := sc, variant{name: "under-" + p.Name, operators: 1}
 			under.policy = &p
 			runs.Go(func() {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/testkit/draw"
 )
 
 // Sweep plays scenarios with an operator that dies at every write; doc.go has
@@ -91,6 +93,7 @@ type variant struct {
 	faults    bool               // instead of kills
 	afterOnly bool               // what is before a write is after the one before it
 	turn      *turn              // nil: everything is done to every write
+	takes     func(plan) bool    // nil: no plan is left to other landings
 
 	startsLate bool // the operators start once the user has arranged, see ComesUp
 }
@@ -149,6 +152,16 @@ func turnOf(n int) int {
 
 // points are what is done to write n, in runs of their own.
 func (v variant) points(n int) []plan {
+	return slices.DeleteFunc(v.allPoints(n), func(p plan) bool { return v.takes != nil && !v.takes(p) })
+}
+
+// drawnFrom is the part of a story's variant that this landing plays.
+func drawnFrom(sc *Scenario, v variant) variant {
+	v.takes = func(p plan) bool { return draw.Takes(strings.Join([]string{sc.Name, v.name, p.String()}, "/")) }
+	return v
+}
+
+func (v variant) allPoints(n int) []plan {
 	if v.faults {
 		var all []plan
 		for i, f := range Faults {
@@ -182,22 +195,20 @@ func (p plan) String() string {
 	return fmt.Sprintf("write-%02d-%s%s", p.n, p.cut, p.fault)
 }
 
-// Run plays the scenarios in all variants, as subtests named
+// Run plays the scenarios in all variants, side by side, as subtests named
 // <scenario>/<variant>/write-<n>-<before, after or the fault>.
 func (s *Sweep) Run(t *testing.T, scenarios ...Scenario) {
 	t.Helper()
 	server := s.prepare(t)
+	var runs sync.WaitGroup
 	for _, sc := range scenarios {
-		t.Run(sc.Name, func(t *testing.T) {
-			var variants sync.WaitGroup
-			for _, v := range s.variantsOf(&sc) {
-				variants.Go(func() {
-					t.Run(v.name, func(t *testing.T) { s.runVariant(t, server, &sc, v) })
-				})
-			}
-			variants.Wait()
-		})
+		for _, v := range s.variantsOf(&sc) {
+			runs.Go(func() {
+				t.Run(sc.Name+"/"+v.name, func(t *testing.T) { s.runVariant(t, server, &sc, v) })
+			})
+		}
 	}
+	runs.Wait()
 }
 
 // Trace plays a scenario with nothing going wrong, and returns what the operator wrote. It
@@ -220,6 +231,7 @@ func (s *Sweep) runVariant(t *testing.T, server *APIServer, sc *Scenario, v vari
 	if s.EachSort {
 		explore = s.exploreSorts
 	}
+	v = drawnFrom(sc, v)
 	runs, began := 0, time.Now()
 	explore(v, func(p plan) (res result, played bool) {
 		t.Run(p.String(), func(t *testing.T) {
@@ -252,15 +264,20 @@ func (s *Sweep) note(t *testing.T, sc *Scenario, v variant, res result, p plan) 
 // every one that is made and not among them, and for every sort of write that no run
 // was cut at, both before and after. What the runs so far left out, although they
 // made it, is made up for, as subtests named <scenario>/<variant>/<sort>-<before or
-// after>.
+// after>. Where cuts are drawn (package draw), so is what is made up for, and only a write that is not
+// among Writes fails.
 func (s *Sweep) RequireAllWritesCut(t *testing.T) {
 	t.Helper()
 	if filter := flag.Lookup("test.run").Value.String(); strings.Contains(filter, "/") {
 		t.Logf("only a part of the sweep ran (-run %s): which writes were cut is not judged", filter)
 		return
 	}
-	s.fill(t, s.seen.gaps())
-	if err := s.seen.judge(s.Writes, s.Sometimes); err != nil {
+	s.fill(t, slices.DeleteFunc(s.seen.gaps(), func(g gap) bool { return !draw.Takes(g.sort + "-" + g.cut) }))
+	judge := func() error { return s.seen.judge(s.Writes, s.Sometimes) }
+	if draw.IsOn() {
+		judge = func() error { return s.seen.strangers(s.Writes, s.Sometimes) }
+	}
+	if err := judge(); err != nil {
 		t.Errorf("writes that the sweep did not cut:\n%v", err)
 	}
 }

@@ -3,9 +3,12 @@ package testkit
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"example.com/fairlead/internal/testkit/draw"
 )
 
 func TestExplore(t *testing.T) {
@@ -114,5 +117,28 @@ func TestPoints(t *testing.T) {
 	t.Setenv(allVariable, "1")
 	if n, want := len(strings.Fields(points()[1])), 2*5+len(Faults); n != want {
 		t.Errorf("with %s=1 there are %d, want %d", allVariable, n, want)
+	}
+}
+
+// TestEveryCutIsDrawn: what is done to a write in any variant is done at one of so many landings in a row.
+func TestEveryCutIsDrawn(t *testing.T) {
+	const writes = 50
+	for _, v := range (&Sweep{Late: []string{"ats", "pods"}}).variants() {
+		sc, drawn := &Scenario{Name: "a story"}, map[plan]int{}
+		for seed := range draw.Landings {
+			t.Setenv(draw.Seed, strconv.Itoa(1000+seed))
+			for n := 1; n <= writes; n++ {
+				for _, p := range drawnFrom(sc, v).points(n) {
+					drawn[p]++
+				}
+			}
+		}
+		for n := 1; n <= writes; n++ {
+			for _, p := range v.points(n) {
+				if drawn[p] != 1 {
+					t.Errorf("%s: %s is drawn %d times, want once", v.name, p, drawn[p])
+				}
+			}
+		}
 	}
 }

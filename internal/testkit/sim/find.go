@@ -33,7 +33,7 @@ type Finding struct {
 func (s *Simulation) Find(t testing.TB, sc testkit.Scenario, histories int) (Finding, bool) {
 	t.Helper()
 	s.prepare(t)
-	found, _ := s.search(&sc, 1, histories, 1)
+	found, _ := s.search(&sc, 1, histories, 1, nil)
 	if len(found) == 0 {
 		return Finding{}, false
 	}
@@ -56,8 +56,8 @@ type played struct {
 
 // search plays a story on all processors: as it is meant to go, with each single deviation
 // and then at random. It returns the first few histories that fail, by their numbers: they
-// are the same ones however many processors there are.
-func (s *Simulation) search(sc *testkit.Scenario, seed uint64, histories, most int) (found []numbered, _ played) {
+// are the same ones however many processors there are. Those with deviations can be a part only, by their numbers.
+func (s *Simulation) search(sc *testkit.Scenario, seed uint64, histories, most int, takes func(number int) bool) (found []numbered, _ played) {
 	plain := told(nil)
 	plain.record = true
 	first := s.play(sc, plain, nil, nil)
@@ -80,6 +80,9 @@ func (s *Simulation) search(sc *testkit.Scenario, seed uint64, histories, most i
 				n := int(at.Add(1)) - 1
 				if n >= all {
 					return
+				}
+				if takes != nil && !takes(n) {
+					continue
 				}
 				c := seeded(seed + uint64(n))
 				if n < len(singles) {

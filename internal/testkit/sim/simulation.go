@@ -23,6 +23,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/draw"
 	"example.com/fairlead/internal/testkit/standalone"
 )
 
@@ -93,7 +94,8 @@ func (s *Simulation) prepare(t testing.TB) {
 
 // Run plays the stories: each as it is meant to go, then with each single deviation that
 // is possible, and then with many at random. What fails is told in order, in the fewest
-// deviations that make it fail, and with the command that plays it again.
+// deviations that make it fail, and with the command that plays it again. Where tests are drawn
+// (package draw), so are the histories.
 func (s *Simulation) Run(t *testing.T, scenarios ...testkit.Scenario) {
 	t.Helper()
 	s.prepare(t)
@@ -148,7 +150,9 @@ func number(t *testing.T, variable string, usual int) int {
 // explore plays a story in many histories, and has the test fail if one of them does.
 func (s *Simulation) explore(t *testing.T, sc *testkit.Scenario, seed uint64, histories int) {
 	began := time.Now()
-	found, played := s.search(sc, seed, histories, mostFindings)
+	found, played := s.search(sc, seed, histories, mostFindings, func(number int) bool {
+		return draw.Takes(fmt.Sprintf("%s/history-%d", sc.Name, number))
+	})
 	for _, h := range found {
 		t.Error(s.tell(t, sc, s.shrink(sc, h.History)))
 	}

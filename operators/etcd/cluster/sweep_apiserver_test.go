@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -91,16 +90,12 @@ func TestSweep(t *testing.T) {
 	m := newMachine(t, "3.5.35", versionElsewhere, "3.6.16", "3.7.3")
 	sweep := newSweep()
 	sweep.Writes = slices.DeleteFunc(slices.Clone(sweep.Writes), isLeftOut)
-	var all sync.WaitGroup
-	for _, story := range onMachine(m,
+	sweep.Run(t, onMachine(m,
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
 		"all-lost", "corrupt", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
 		"joins", "joins-and-goes-back", "authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
-	) {
-		all.Go(func() { sweep.Run(t, story) })
-	}
-	all.Wait()
+	)...)
 	sweep.RequireAllWritesCut(t)
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "100"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	os.Exit(e2e.Run(m))
 }
 
 // Other tests kill operators, and so delay or cause alerts: these two have the cluster to themselves.

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/fairlead/internal/testkit/draw"
 	"example.com/fairlead/internal/testkit/stall"
 	"example.com/fairlead/test/e2e"
 	"example.com/fairlead/test/e2e/etcd/disturb"
@@ -39,12 +40,16 @@ const (
 // A write that is lost on a machine that stalled is lost as well.
 func TestAloneEtcdLoad(t *testing.T) {
 	e2e.NeedsLocalCluster(t, "processes are killed on the machine")
-	for name, spec := range map[string][]string{"without volumes": nil, "with volumes and TLS": {volumes, generated}} {
-		t.Run(name, func(t *testing.T) {
+	type variant struct {
+		name string
+		spec []string
+	}
+	for _, v := range draw.One(variant{"without volumes", nil}, variant{"with volumes and TLS", []string{volumes, generated}}) {
+		t.Run(v.name, func(t *testing.T) {
 			var e etcd
 			stall.Judge(t, "the load", func(inTime testing.TB) {
 				e = etcd{inTime, e2e.NewNamespace(inTime, restricted)}
-				e.underLoad(t, spec, disturb.Short)
+				e.underLoad(t, v.spec, disturb.Short)
 			}, func(t testing.TB) {
 				e2e.Kubectl(t, "delete", "namespace", e.namespace)
 			})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/fairlead/internal/testkit/draw"
 	"example.com/fairlead/internal/testkit/pace"
 )
 
@@ -90,7 +91,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "install: %v\n", err)
 		return 1
 	}
-	return m.Run()
+	return draw.Run(m, "^Test(InstallUpgradeUninstall|Helm3|PluginByKrew|OperatorLifecycleManager)$")
 }
 
 func setUp() error {

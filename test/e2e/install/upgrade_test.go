@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/testkit/draw"
 )
 
 // Every operator, and all in one, in every way: the last release is installed
@@ -19,6 +21,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 				for _, operator := range operators {
 					t.Run(operator, func(t *testing.T) {
 						t.Parallel()
+						draw.Part(t)
 						lifeCycle(t, way, operator)
 					})
 				}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/fairlead/internal/testkit/draw"
 )
 
 // The real OLM v0 installs from the files that docs/install/olm.md names, as
@@ -27,7 +29,10 @@ func TestOperatorLifecycleManager(t *testing.T) {
 		o.publish(t, v)
 	}
 	for _, from := range released[:len(released)-1] {
-		t.Run(from.number, func(t *testing.T) { upgradeByOLM(t, from) })
+		t.Run(from.number, func(t *testing.T) {
+			draw.Part(t)
+			upgradeByOLM(t, from)
+		})
 		// It remembers what was in a catalog of that name, which is an older one now.
 		kubectl(t, "rollout", "restart", "deployment/catalog-operator", "-n", "olm")
 		kubectl(t, "rollout", "status", "deployment/catalog-operator", "-n", "olm", "--timeout=10m")

@@ -25,6 +25,8 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
+func TestMain(m *testing.M) { os.Exit(e2e.Run(m, "etcd")) }
+
 // moved is an etcd that is moved in as docs/moving/etcd.md has it, word for word but for names.
 type moved struct {
 	t         testing.TB

@@ -5,6 +5,7 @@ package network
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"example.com/fairlead/test/e2e"
 )
+
+func TestMain(m *testing.M) { os.Exit(e2e.Run(m)) }
 
 var operators = []string{"at", "etcd", "memcached", "webserver"}
 
