@@ -63,7 +63,7 @@ type BackupSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:items:Pattern=`^https?://[^\s/]+/?$`
+	// +kubebuilder:validation:items:Pattern=`^https?://[^\s/@]+/?$`
 	EtcdEndpoints []string `json:"etcdEndpoints,omitempty"`
 
 	// clientTLSSecret is the name of a Secret with a client's certificate for etcdEndpoints:

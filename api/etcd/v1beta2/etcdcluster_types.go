@@ -119,6 +119,13 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || (duration(self) >= duration('5m') && duration(self).getSeconds() % 60 == 0)",message="must be 0s, or at least 5m in whole minutes"
 	KeepHistory *metav1.Duration `json:"keepHistory,omitempty"`
 
+	// keepSuspectVolumes is for how long a volume is kept that has the data of a replaced member, and was not trusted: its
+	// data was not that of the other members, etcd could not start with it, or the user had the member replaced.
+	// status.keptVolumes has them; who deletes a PersistentVolumeClaim of them lets it go. 0s keeps none. Defaults to 168h.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
+	KeepSuspectVolumes *metav1.Duration `json:"keepSuspectVolumes,omitempty"`
+
 	// acceptDataLoss answers the loss of quorum. It is status.quorumLoss.id of the loss that it
 	// is meant for, and nothing else has any effect. The operator then starts the cluster again
 	// from the most advanced member that survives, with a new cluster ID; writes that only the

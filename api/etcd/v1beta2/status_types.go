@@ -154,7 +154,29 @@ type EtcdClusterStatus struct {
 	// +optional
 	Join *Join `json:"join,omitempty"`
 
+	// keptVolumes are volumes of replaced members that are kept, as their data is only suspected to be wrong
+	// (spec.keepSuspectVolumes).
+	// +optional
+	// +listType=map
+	// +listMapKey=persistentVolumeClaim
+	KeptVolumes []KeptVolume `json:"keptVolumes,omitempty"`
+
 	EarlierClusterStatus `json:",inline"`
+}
+
+// KeptVolume is a volume that has no member any more, and is kept.
+type KeptVolume struct {
+	// persistentVolumeClaim is its name. It is deleted to let the volume go.
+	// +required
+	PersistentVolumeClaim string `json:"persistentVolumeClaim"`
+
+	// reason says why the data in it is not trusted.
+	// +required
+	Reason string `json:"reason"`
+
+	// until is when it is deleted.
+	// +required
+	Until metav1.Time `json:"until"`
 }
 
 // MembersStatus has the names of the members' pods.

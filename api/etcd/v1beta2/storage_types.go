@@ -53,6 +53,7 @@ type S3Source struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must have no user and password: those belong into the Secret"
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// forcePathStyle has the bucket in the path of URLs rather than in the host's name.
@@ -78,6 +79,7 @@ type GCSSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must have no user and password: those belong into the Secret"
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -102,6 +104,7 @@ type ABSSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must have no user and password: those belong into the Secret"
 	Endpoint string `json:"endpoint,omitempty"`
 }
 

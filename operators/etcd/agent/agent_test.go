@@ -33,6 +33,7 @@ func TestOrder(t *testing.T) {
 		return func(m *member) { m.status, m.err = members.Status{}, err }
 	}
 	dead := silent(fmt.Errorf("%w: connection refused", members.ErrUnreachable))
+	corrupt := func(m *member) { m.status.Alarms = []members.Alarm{{Member: 2, Type: members.Corrupt}} }
 	for name, tc := range map[string]struct {
 		asked  []member
 		want   []string
@@ -44,12 +45,14 @@ func TestOrder(t *testing.T) {
 		"the leader alone":             {asked: []member{is("a", 1, 9), is("b", 2, 0, dead)}, want: []string{"a"}},
 		"one member at two endpoints":  {asked: []member{is("a", 2, 9), is("b", 2, 9)}, want: []string{"a"}},
 		"no learner":                   {asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) { m.status.IsLearner = true })}, want: []string{"a"}},
-		"none that is corrupt": {asked: []member{is("a", 1, 9), is("b", 2, 9, func(m *member) {
-			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.Corrupt}}
-		})}, want: []string{"a"}},
-		"one that is full, and another corrupt": {asked: []member{is("b", 2, 9, func(m *member) {
-			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.NoSpace}, {Member: 3, Type: members.Corrupt}}
+		"one that is full": {asked: []member{is("b", 2, 9, func(m *member) {
+			m.status.Alarms = []members.Alarm{{Member: 2, Type: members.NoSpace}}
 		})}, want: []string{"b"}},
+		"none while one is said to be corrupt, whoever": {
+			asked: []member{is("a", 1, 9, corrupt), is("b", 2, 9, corrupt)}, reason: task.ReasonEtcdUnhealthy,
+			says: "No member can be backed up: a knows of an alarm CORRUPT: etcd's members do not have the same data, and it is not known whose is right; " +
+				"b knows of an alarm CORRUPT: etcd's members do not have the same data, and it is not known whose is right",
+		},
 		"nobody leads": {
 			asked: []member{is("a", 1, 9, func(m *member) { m.status.Leader = 0 }), is("b", 2, 0, dead)}, reason: task.ReasonEtcdUnhealthy,
 			says: "No member can be backed up: a has no leader; b: cannot be reached: connection refused",

@@ -155,7 +155,7 @@ func order(asked []member) ([]member, error) {
 	var refused error
 	for _, m := range asked {
 		s := m.status
-		isCorrupt := slices.Contains(s.Alarms, members.Alarm{Member: s.ID, Type: members.Corrupt})
+		isCorrupt := slices.ContainsFunc(s.Alarms, func(raised members.Alarm) bool { return raised.Type == members.Corrupt })
 		switch {
 		case errors.Is(m.err, members.ErrAuth):
 			refused = m.err
@@ -168,7 +168,7 @@ func order(asked []member) ([]member, error) {
 		case s.IsLearner:
 			why = append(why, m.url+" is a learner")
 		case isCorrupt:
-			why = append(why, m.url+" has the alarm CORRUPT")
+			why = append(why, m.url+" knows of an alarm CORRUPT: etcd's members do not have the same data, and it is not known whose is right")
 		case s.Leader == 0:
 			why = append(why, m.url+" has no leader")
 		case slices.ContainsFunc(good, func(other member) bool { return other.status.ID == s.ID }):

@@ -39,6 +39,10 @@ const (
 	ClusterUID = prefix + "cluster-uid"
 	// KeptFor has, on a volume that is kept, the name of the seed that has replaced its member.
 	KeptFor = prefix + "kept-for"
+	// Suspect has, on the volume of a member whose data is not trusted, why; and KeptSince, since when it is kept although
+	// it has no member any more.
+	Suspect   = prefix + "suspect"
+	KeptSince = prefix + "kept-since"
 )
 
 // Those of an EtcdBackup's pods.

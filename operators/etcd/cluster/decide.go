@@ -42,11 +42,11 @@ var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
 	membership.RemoveStrays,
 	rollout.AwaitMaintenance,
 	membership.AwaitQuorum,
+	membership.SettleCorrupt,
 	rollout.MakeSpace,
 	membership.GoBack,
 	membership.SettleLearner,
 	membership.RemoveLost,
-	rollout.DisarmOld,
 	rollout.Authenticate,
 	membership.RemoveSurplus,
 	membership.AddMissing,
@@ -70,6 +70,7 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	}
 	next.Do(children(ec, v)...)
 	next.Do(remarks(ec, v)...)
+	next.Do(membership.MarkSuspects(v)...)
 	switch {
 	case seen.Taken == nil:
 		next.take(ec)

@@ -40,11 +40,14 @@ func TestDecide(t *testing.T) {
 			})),
 			want: "create Pod #1; create Pod #2; create Pod #3",
 		},
-		"as it should be: nothing to do":           {world: healthy(anEtcd(), 1, 2, 3)},
-		"one does not answer: nothing to do":       {world: healthy(anEtcd(), 1, 2, 3).silences(3)},
-		"no quorum, nothing lost: nothing to do":   {world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless()},
-		"a pod is gone, without volumes: remove":   {world: healthy(anEtcd(), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
-		"a volume is gone: remove its member":      {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
+		"as it should be: nothing to do":         {world: healthy(anEtcd(), 1, 2, 3)},
+		"one does not answer: nothing to do":     {world: healthy(anEtcd(), 1, 2, 3).silences(3)},
+		"no quorum, nothing lost: nothing to do": {world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless()},
+		"a pod is gone, without volumes: remove": {world: healthy(anEtcd(), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
+		"a volume is gone: remove its member":    {world: healthy(anEtcd(onVolumes), 1, 2, 3).loses(3), asks: removes(1, 3, 1, 2, 3)},
+		"no quorum, and one is too low: change it back": {
+			world: healthy(anEtcd(), 1, 2, 3).silences(2, 3).leaderless().isTooLow(3), want: "patch Pod/image #3",
+		},
 		"one is lost, another silent: wait":        {world: healthy(anEtcd(), 1, 2, 3).loses(3).silences(2)},
 		"the leader's pod is gone, another leads":  {world: healthy(anEtcd(), 2, 1, 3).loses(1), asks: removes(2, 1, 1, 2, 3)},
 		"fewer than requested: name one":           {world: healthy(anEtcd(size(4)), 1, 2, 3), want: "status/member"},
@@ -78,8 +81,6 @@ func TestDecide(t *testing.T) {
 		"a volume is left of a removed member":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).leaves(4).losesPod(4), want: "delete PersistentVolumeClaim #4"},
 		"a liar of another cluster is not lost":    {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.Status.ClusterID, a.List.ClusterID = 7, 7 })},
 		"a liar's member list is not believed":     {world: healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.List.Members = a.List.Members[2:] })},
-		"a corrupt member is replaced":             {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.Corrupt}), asks: removes(1, 3, 1, 2, 3)},
-		"the alarm of a removed member: end it":    {world: healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 9, Type: members.Corrupt}), asks: disarms(members.Alarm{Member: 9, Type: members.Corrupt})},
 		"a file that is mostly empty: not leader":  {world: healthy(anEtcd(), 1, 2, 3).bloats(1, 2), want: "status/maintenance: Defragmentation of #2"},
 		"the leader's file: hand over first":       {world: healthy(anEtcd(), 1, 2, 3).bloats(1), asks: about(members.MoveLeader, 1, 2)},
 		"a learner has caught up: promote":         {world: healthy(anEtcd(size(3)), 1, 2, 3).learns(3), asks: about(members.Promote, 1, 3)},
@@ -322,6 +323,12 @@ func (w *world) alarms(alarm members.Alarm) *world {
 		w.seen.Answers[name] = a
 	}
 	return w
+}
+
+// isTooLow has a member have been changed to a version that is lower than the cluster's.
+func (w *world) isTooLow(n int64) *world {
+	w.addPod(n, "3.5.35")
+	return w.crashes(n, `{"level":"panic","msg":"invalid downgrade; server version is lower than determined cluster version"}`)
 }
 
 func (w *world) bloats(numbers ...int64) *world {

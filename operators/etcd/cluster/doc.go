@@ -10,6 +10,8 @@
 //   - A pod that is deleted comes back as the same member, with the same data where there are
 //     volumes. A member whose data is lost is replaced. One that is slow, paused, pending or
 //     cannot be reached is not lost, whatever the time it takes.
+//   - That data is wrong is found out, of a majority, and not believed. A volume whose data is
+//     only suspected, by whomever, outlives its member for a week (package membership).
 //   - No second cluster begins under the name of one that was there. The loss of a quorum's
 //     data is reported, and what happens then is the user's decision.
 //   - An upgrade of the operator restarts no member.
@@ -51,15 +53,15 @@
 //	membership.Form            form a cluster that has no ID yet
 //	membership.RecoverQuorum   report that quorum is lost for good, and do what the user decides
 //	membership.Restore         create pods of members that have their data; without quorum, give those an image whose
-//	                           own is gone
+//	                           own is gone, or too low
 //	membership.RemoveStrays    delete what is left of removed members: pods first, then volumes
 //	rollout.AwaitMaintenance   wait for the compaction or defragmentation that is under way
 //	membership.AwaitQuorum     wait for a quorum, and restart members that nobody trusts any more
+//	membership.SettleCorrupt   end an alarm CORRUPT: compare the members' data, remove who has other data than a majority
 //	rollout.MakeSpace          make room in a full database, with those that are there, as nobody can write
 //	membership.GoBack          leave the etcd that was joined, if the user wants that
 //	membership.SettleLearner   promote a learner that has caught up, or remove one whose data is lost
 //	membership.RemoveLost      remove a member whose data is lost, if the rest has quorum
-//	rollout.DisarmOld          end the alarm of one that was removed: nobody can write until then
 //	rollout.Authenticate       turn authentication on, if that is requested
 //	membership.RemoveSurplus   remove one if there are too many: one that is leaving, or that is down; the leader never,
 //	                           it hands over before

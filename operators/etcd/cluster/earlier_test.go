@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/annotation"
 )
 
 // earlierNames are the names that fields of status and annotations had in commits before 0.1.0.
@@ -17,7 +18,7 @@ var earlierNames = strings.NewReplacer(
 	`"memberNamesUsed":`, `"made":`, `"memberBeingAdded":`, `"adding":`, `"memberBeingUpdated":`, `"changing":`,
 	`"dataPreparedFor":`, `"prepared":`, `"seedDataUID":`, `"seedData":`, `"failureMessage":`, `"failed":`,
 	`"keptPersistentVolumeClaims":`, `"kept":`,
-	"etcd.database.coreos.com/v1beta2", "etcd.database.coreos.com/v1beta2", "etcd.database.coreos.com/", "etcd-operator/",
+	"etcd.database.coreos.com/v1beta2", "etcd.database.coreos.com/v1beta2", annotation.Replace, annotation.Replace, "etcd.database.coreos.com/", "etcd-operator/",
 )
 
 // asEarlier makes of an object what those commits left.

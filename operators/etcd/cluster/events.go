@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +45,12 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 		}
 		log.FromContext(ctx).Info("quorum recovered", "member", r.Member, "revision", r.Revision)
 		events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "QuorumRecovered", Action: "Recover", Note: note})
+	}
+	for _, kept := range after.Status.KeptVolumes {
+		if !slices.ContainsFunc(before.Status.KeptVolumes, func(was v1beta2.KeptVolume) bool { return was.PersistentVolumeClaim == kept.PersistentVolumeClaim }) {
+			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "VolumeKept", Action: "Keep", Note: fmt.Sprintf(
+				"PersistentVolumeClaim %s of a replaced member is kept until %s: %s. Delete it to let it go", kept.PersistentVolumeClaim, kept.Until.UTC().Format(time.RFC3339), kept.Reason)})
+		}
 	}
 	if before.Status.ObservedGeneration != after.Status.ObservedGeneration {
 		if ignored := ignoredFields(after); len(ignored) > 0 {

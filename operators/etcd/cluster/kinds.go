@@ -81,7 +81,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 		"create Pod", "create PersistentVolumeClaim", "delete Pod", "delete PersistentVolumeClaim", "delete PodDisruptionBudget",
 		"patch Pod/gate", "patch Pod/image", "patch Pod/marks", "patch Pod/force", "patch Pod/sealed", "patch Pod/restart",
 		"patch Pod/stop", "patch Pod/start",
-		"patch PersistentVolumeClaim/marks", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept",
+		"patch PersistentVolumeClaim/marks", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept", "patch PersistentVolumeClaim/suspect",
 		"call/etcd add", "call/etcd promote", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm", "call/etcd enable authentication", "call/etcd set password",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",

@@ -45,6 +45,12 @@ func (w *world) movable() *world {
 	return w
 }
 
+// seemsReady has Kubernetes not have noticed that a member does not serve.
+func (w *world) seemsReady(n int64) *world {
+	w.seen.Pods[w.name(n)].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return w
+}
+
 // annotates has a user want a member replaced.
 func (w *world) annotates(n int64) *world {
 	metav1.SetMetaDataAnnotation(&w.seen.Pods[w.name(n)].ObjectMeta, annotation.Replace, "true")
@@ -126,7 +132,7 @@ func TestPlaceOfTheNew(t *testing.T) {
 func TestReplacedByHand(t *testing.T) {
 	w := healthy(anEtcd(onVolumes), 1, 2, 3)
 	asEarlier(t, w.seen.Pods[w.name(2)])
-	if next := decide(w.ec, w.annotates(2).seen); w.doing(next) != "status/member" {
+	if next := decide(w.ec, w.annotates(2).seen); w.doing(next) != "patch PersistentVolumeClaim/suspect #2; status/member" {
 		t.Errorf("it does %q, want another member", w.doing(next))
 	} else if want := "a member is to be added in place of member " + w.name(2) + ": its pod has the annotation " + annotation.Replace; next.Doing != want {
 		t.Errorf("it says %q, want %q", next.Doing, want)
@@ -158,6 +164,12 @@ func TestEvictionsOfFixed(t *testing.T) {
 		"one is down":                        {healthy(anEtcd(), 1, 2, 3).cordons().silences(3), 3},
 		"one is down, another is leaving":    {healthy(anEtcd(), 1, 2, 3).cordons(2).silences(3), 3},
 		"the one that is leaving is down":    {healthy(anEtcd(), 1, 2, 3).cordons(2).silences(2), 2},
+		"the same, unnoticed":                {healthy(anEtcd(), 1, 2, 3).cordons(2).silences(2).seemsReady(2), 3},
+		"one is down, unnoticed":             {healthy(anEtcd(onVolumes), 1, 2, 3).movable().silences(3).seemsReady(3), 3},
+		"one of five is down, unnoticed":     {healthy(anEtcd(onVolumes, size(5)), 1, 2, 3, 4, 5).movable().silences(3).seemsReady(3), 4},
+		"one is down, noticed":               {healthy(anEtcd(onVolumes), 1, 2, 3).movable().silences(3), 2},
+		"one of two is down, unnoticed":      {healthy(anEtcd(onVolumes, size(2)), 1, 2).movable().silences(2).seemsReady(2), 2},
+		"the only one is down, unnoticed":    {healthy(anEtcd(alone, onVolumes), 1).movable().silences(1).seemsReady(1), 1},
 		"of one without a volume":            {healthy(anEtcd(alone), 1).cordons(1), 1},
 		"that one is down":                   {healthy(anEtcd(alone), 1).cordons(1).silences(1), 1},
 		"of one with a volume, that is down": {healthy(anEtcd(alone, onVolumes), 1).cordons(1).silences(1), 0},

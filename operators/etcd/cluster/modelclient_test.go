@@ -45,6 +45,9 @@ func (c routed) Status(ctx context.Context, at members.Endpoint) (members.Status
 func (c routed) List(ctx context.Context, at members.Endpoint) (members.List, error) {
 	return c.to(ctx).List(ctx, at)
 }
+func (c routed) Hash(ctx context.Context, at members.Endpoint, revision int64, patience time.Duration) (members.Hash, error) {
+	return c.to(ctx).Hash(ctx, at, revision, patience)
+}
 func (c routed) Serves(ctx context.Context, at members.Endpoint) error {
 	return c.to(ctx).Serves(ctx, at)
 }

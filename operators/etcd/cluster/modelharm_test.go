@@ -54,7 +54,8 @@ func (n *modelNodes) lost(*testkit.Run) error {
 
 func (n *modelNodes) corrupt(_ *testkit.Run, member string) error {
 	defer n.world.Changed()
-	return n.model.Diverge(member)
+	n.rotten = append(n.rotten, member)
+	return n.model.Rot(member)
 }
 
 func (n *modelNodes) damage(_ *testkit.Run, member string) error {

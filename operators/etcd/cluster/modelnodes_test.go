@@ -48,6 +48,8 @@ type modelNodes struct {
 	givenUp  []string
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
+	// rotten are the members whose data was changed behind their backs.
+	rotten []string
 	// elsewhere are the members that no EtcdCluster has.
 	elsewhere []model.Config
 }
@@ -82,6 +84,7 @@ func (*modelNodes) Name() string { return "nodes" }
 
 // Act does the first thing that is to be done.
 func (n *modelNodes) Act() (did bool, wake time.Time) {
+	n.wipe()
 	sim.Each(n.world.Server, func(claim *corev1.PersistentVolumeClaim) {
 		if !did && claim.Status.Phase != corev1.ClaimBound {
 			bound := claim.DeepCopy()
@@ -288,10 +291,14 @@ func (n *modelNodes) inSecret(namespace, name, key string) []byte {
 
 // crash is for a container that has ended by itself. It is started again, later each time.
 func (n *modelNodes) crash(pod *corev1.Pod, p *modelPod, exit string) {
+	code, message := int32(137), "" // it was killed
+	if exit != "" {
+		code, message = 1, fmt.Sprintf(`{"level":"fatal","msg":"discovery failed","error":%q}`, exit)
+	}
 	p.crashes++
 	p.retry = n.world.Now().Add(min(5*time.Second<<min(p.crashes, 10), 5*time.Minute))
 	n.report(pod, p, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, &corev1.ContainerStateTerminated{
-		ExitCode: 1, Message: exit, StartedAt: second(p.started), FinishedAt: second(n.world.Now()),
+		ExitCode: code, Message: message, StartedAt: second(p.started), FinishedAt: second(n.world.Now()),
 	})
 	n.world.Changed()
 }
@@ -308,13 +315,19 @@ func (n *modelNodes) end(p *modelPod) {
 func (n *modelNodes) forget(p *modelPod) {
 	if p.claim == "" {
 		p.disk.Wipe()
-		return
 	}
-	isThere := false
-	sim.Each(n.world.Server, func(claim *corev1.PersistentVolumeClaim) { isThere = isThere || claim.UID == p.claim })
-	if !isThere {
-		p.disk.Wipe()
-		delete(n.disks, p.claim)
+}
+
+// wipe loses the data of claims that are gone.
+func (n *modelNodes) wipe() {
+	gone := maps.Clone(n.disks)
+	sim.Each(n.world.Server, func(claim *corev1.PersistentVolumeClaim) { delete(gone, claim.UID) })
+	for _, p := range n.pods {
+		delete(gone, p.claim)
+	}
+	for uid, disk := range gone {
+		disk.Wipe()
+		delete(n.disks, uid)
 	}
 }
 

@@ -2,10 +2,16 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 
+	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
+	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // writeProblem reports a write that failed.
@@ -17,4 +23,23 @@ func writeProblem(failure error) *status.Problem {
 		}
 	}
 	return p
+}
+
+// doomed reports a volume that is being deleted: Kubernetes waits with that until its pod ends, and nothing brings it back.
+func doomed(next *plan) *status.Problem {
+	m := next.view.Find(func(m *view.Member) bool { return m.Claim != nil && objects.IsEnding(m.Claim) && m.Pod != nil })
+	if m == nil {
+		return nil
+	}
+	return &status.Problem{Reason: reason.VolumeGoes, Message: fmt.Sprintf("PersistentVolumeClaim %s of a member that serves is being deleted: the member's data is gone when its pod ends, for whatever reason. To have the member replaced before: kubectl annotate pod %s %s=true",
+		m.Claim.Name, m.PodName, annotation.Replace)}
+}
+
+// complaint is what a member says is wrong with it that the operator does not know.
+func complaint(ec *v1beta2.EtcdCluster, next *plan) *status.Problem {
+	m := next.view.Find(func(m *view.Member) bool { return len(m.Answer.Status.Errors) > 0 })
+	if m == nil {
+		return nil
+	}
+	return &status.Problem{Reason: reason.Complaint, Message: fmt.Sprintf("Member %s serves, and says: %s", m.ShownName(ec), status.Shortened(m.Answer.Status.Errors[0])), Retriable: true}
 }

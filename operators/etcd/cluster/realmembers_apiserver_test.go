@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,15 +114,24 @@ func (n *realNodes) lost(*testkit.Run) error {
 	return nil
 }
 
-// corrupt raises the alarm that etcd raises itself when it compares data.
+// corrupt changes the name of a key in the file of a member's database, while its etcd runs, and accuses another one: as
+// etcd's leader does if it is its own data that is wrong.
 func (n *realNodes) corrupt(_ *testkit.Run, member string) error {
-	n.mu.Lock()
-	ip := n.serving[member]
-	n.mu.Unlock()
-	if ip == "" {
-		return fmt.Errorf("there is no member %s", member)
+	err := n.rename(member)
+	for range 50 { // etcd writes to disk a moment after it has acknowledged
+		if err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+		err = n.rename(member)
 	}
-	return at(ip, 5*time.Second, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+	if err != nil {
+		return err
+	}
+	return n.each(5*time.Second, func(ctx context.Context, name string, conn grpc.ClientConnInterface) error {
+		if name == member {
+			return errors.New("it is the one that is corrupt")
+		}
 		c := pb.NewMaintenanceClient(conn)
 		status, err := c.Status(ctx, &pb.StatusRequest{})
 		if err != nil {
@@ -132,6 +142,36 @@ func (n *realNodes) corrupt(_ *testkit.Run, member string) error {
 		})
 		return err
 	})
+}
+
+// rename renames the first key that was acknowledged, on the disk of a member with a volume.
+func (n *realNodes) rename(member string) error {
+	n.mu.Lock()
+	key, path := []byte(n.keys[0]), ""
+	for uid, claim := range n.claims {
+		if claim.Name == member {
+			path = filepath.Join(n.folder, "claims", string(uid), "data", "member", "snap", "db")
+		}
+	}
+	n.mu.Unlock()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	renamed := bytes.ReplaceAll(content, key, bytes.ToUpper(key))
+	if bytes.Equal(renamed, content) {
+		return fmt.Errorf("%s is not on the disk of %s yet", key, member)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for at := range content {
+		if content[at] != renamed[at] && err == nil {
+			_, err = f.WriteAt(renamed[at:at+1], int64(at))
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 // damage has the loop damage the data of a member.

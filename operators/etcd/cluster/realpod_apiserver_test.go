@@ -121,7 +121,7 @@ func (n *realNodes) ended(p *realPod) {
 	n.mu.Lock()
 	delete(n.serving, p.name)
 	if t := p.last.Terminated; t.ExitCode != 0 {
-		n.words[p.name] = fmt.Sprintf("exit code %d at %s: %s", t.ExitCode, t.FinishedAt.Format(time.TimeOnly), view.LastWords(corev1.ContainerStatus{LastTerminationState: p.last}, t.Message))
+		n.words[p.name] = fmt.Sprintf("exit code %d at %s: %s", t.ExitCode, t.FinishedAt.Format(time.TimeOnly), view.LastWords(corev1.ContainerStatus{LastTerminationState: p.last}))
 	}
 	n.mu.Unlock()
 	p.process, p.stopping, p.isReady = nil, time.Time{}, false

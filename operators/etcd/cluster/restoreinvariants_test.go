@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,7 +89,10 @@ func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) e
 func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
 	disk, st := n.disks[claim.UID], n.statusOf()
 	isMembers := claim.Labels[objects.ClusterLabel] != ""
+	since, _ := time.Parse(time.RFC3339, annotation.Of(claim, annotation.KeptSince))
 	switch {
+	case annotation.Of(claim, annotation.Suspect) != "" && n.world.Now().Before(since.Add(7*24*time.Hour)):
+		return fmt.Errorf("the operator deletes the volume %s, whose data is only suspected to be wrong", claim.Name)
 	case !isMembers && annotation.Of(claim, annotation.KeptFor) != "":
 		return fmt.Errorf("the operator deletes the volume %s, which is to be kept", claim.Name)
 	case disk == nil:

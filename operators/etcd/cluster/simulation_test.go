@@ -59,6 +59,9 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
 		// Of a node that is lost:
 		"evicted-is-lost": {"node-silent", "which is only not reached"},
+		// Of data that is not trusted:
+		"alarm-believed":   {"corrupt-leader", "has the last copy of a write"},
+		"suspects-at-once": {"damaged", "only suspected to be wrong"},
 		// Of a full database, if the operator dies meanwhile:
 		"others-not-awaited": {"database-full", "is being defragmented"},
 		// Of a downgrade:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -13,7 +14,9 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/kit/words"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/membership"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/rollout"
@@ -53,9 +56,19 @@ func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failu
 	if lowest := next.view.Lowest(); !lowest.IsZero() {
 		st.CurrentVersion = lowest.String()
 	}
-	st.TargetVersion = next.Target
+	st.TargetVersion, st.KeptVolumes = next.Target, keptVolumes(ec, &next.view)
 	setConditions(ec, &st, seen, next, firstUnready(list, starting), failure)
 	return st
+}
+
+// keptVolumes are those that are kept because their data is not trusted.
+func keptVolumes(ec *v1beta2.EtcdCluster, v *view.View) (all []v1beta2.KeptVolume) {
+	for _, m := range v.Strays {
+		if until, is := membership.KeptUntil(ec, m); is && m.Pod == nil && !objects.IsEnding(m.Claim) {
+			all = append(all, v1beta2.KeptVolume{PersistentVolumeClaim: m.Claim.Name, Reason: annotation.Of(m.Claim, annotation.Suspect), Until: metav1.NewTime(until)})
+		}
+	}
+	return all
 }
 
 // memberList is what is known of the members, in the order in which they were added, and of which of them nothing is
@@ -185,10 +198,12 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *status.Problem { return writeProblem(failure) },
 		func() *status.Problem { return next.UnderWay },
 		func() *status.Problem { return next.Problem },
-		func() *status.Problem { return activityProblem(next, waiting) },
 		func() *status.Problem { return full(next) },
+		func() *status.Problem { return activityProblem(next, waiting) },
 		func() *status.Problem { return unavailable(st, waiting) },
 		func() *status.Problem { return unreached(next, st) },
+		func() *status.Problem { return doomed(next) },
+		func() *status.Problem { return complaint(ec, next) },
 	)
 }
 

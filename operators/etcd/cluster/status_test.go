@@ -79,6 +79,22 @@ func TestStatus(t *testing.T) {
 			healthy(anEtcd(), 1, 2, 3).lies(3, func(a *session.Answer) { a.Status.ID, a.List.By = 8, 8 }),
 			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: it says that it is member 8 of cluster",
 		},
+		"the volume of one is being deleted": {
+			healthy(anEtcd(onVolumes), 1, 2, 3).losesVolumeSoon(2),
+			"Running; Ready False VolumeBeingDeleted: PersistentVolumeClaim #2 of a member that serves is being deleted: the member's data is gone when its pod ends, for whatever reason. To have the member replaced before: kubectl annotate pod #2 etcd.database.coreos.com/replace=true; Available True Serving",
+		},
+		"one reports what nobody knows": {
+			healthy(anEtcd(), 1, 2, 3).amends(2, func(a *session.Answer) { a.Status.Errors = []string{"etcdserver: on fire"} }),
+			"Running; Ready False MemberReportsError: Member #2 serves, and says: etcdserver: on fire; Available True Serving",
+		},
+		"the data of members differs": {
+			healthy(anEtcd(), 1, 2, 3).alarms(accuses(0)).hashes(7, 8, 9),
+			"Running; Ready False DataDiffers: Etcd has an alarm CORRUPT, and takes no reads and no writes. No majority of its members has the same data, so nothing is changed: ",
+		},
+		"full, and a member is missing": {
+			healthy(anEtcd(size(4)), 1, 2, 3).alarms(members.Alarm{Type: members.NoSpace}),
+			"Running; Ready False DatabaseFull: The database is full, and takes no writes",
+		},
 		"one crash-loops": {
 			healthy(anEtcd(), 1, 2, 3).silences(3).crashes(3, `{"level":"fatal","msg":"failed to listen","error":"address in use"}`),
 			"Running; Ready False MembersNotReady: 2 of 3 members serve: member #3: etcd is crash-looping: failed to listen: address in use",
@@ -256,6 +272,12 @@ func (w *world) container(n int64, state, last corev1.ContainerState) *world {
 
 func (w *world) waits(n int64, reason, message string) *world {
 	return w.container(n, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}, corev1.ContainerState{})
+}
+
+// losesVolumeSoon has the volume of a member be deleted, which waits for its pod.
+func (w *world) losesVolumeSoon(n int64) *world {
+	w.seen.Claims[w.name(n)].DeletionTimestamp = &metav1.Time{Time: noon}
+	return w
 }
 
 func (w *world) crashes(n int64, said string) *world {

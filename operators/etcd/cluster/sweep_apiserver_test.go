@@ -41,7 +41,7 @@ func newSweep() *testkit.Sweep {
 // onMachine are stories with members that really run.
 func onMachine(m *machine, names ...string) []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), restoreTales(), joinTales()) {
+	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), joinTales()) {
 		if !slices.Contains(names, t.name) {
 			continue
 		}
@@ -93,7 +93,7 @@ func TestSweep(t *testing.T) {
 	sweep.Run(t, onMachine(m,
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
 		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
-		"all-lost", "corrupt", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
+		"all-lost", "corrupt", "corrupt-leader", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
 		"joins", "joins-and-goes-back", "authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	)...)
 	sweep.RequireAllWritesCut(t)

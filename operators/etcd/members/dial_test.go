@@ -151,6 +151,7 @@ func TestStatus(t *testing.T) {
 			Errors: []string{
 				"etcdserver: no leader", "memberID:18446744073709551615 alarm:NOSPACE ",
 				(&pb.AlarmMember{MemberID: 2, Alarm: pb.AlarmType_CORRUPT}).String(),
+				"alarm:NOSPACE ", (&pb.AlarmMember{Alarm: pb.AlarmType_CORRUPT}).String(), "memberID:2 alarm:7", "etcdserver: on fire",
 			},
 		}, nil
 	}}
@@ -162,7 +163,8 @@ func TestStatus(t *testing.T) {
 	want := Status{
 		ClusterID: 1, ID: 2, Version: "3.6.16", Leader: 4, IsLearner: true, RaftTerm: 5, RaftIndex: 6, Applied: 7,
 		Revision: 3, DBSize: 8, DBSizeInUse: 9, Quota: 10, StorageVersion: "3.6", Downgrading: "3.5",
-		Alarms: []Alarm{{Member: 18446744073709551615, Type: NoSpace}, {Member: 2, Type: Corrupt}},
+		Alarms: []Alarm{{Member: 18446744073709551615, Type: NoSpace}, {Member: 2, Type: Corrupt}, {Type: NoSpace}, {Type: Corrupt}},
+		Errors: []string{"memberID:2 alarm:7", "etcdserver: on fire"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Status() (-want +got):\n%s", diff)

@@ -60,7 +60,7 @@ type List struct {
 	Members []Member
 }
 
-// Alarm is an alarm that a member has raised: NOSPACE or CORRUPT.
+// Alarm is an alarm that a member has raised: NOSPACE or CORRUPT. Its member is 0 where etcd does not know which.
 type Alarm struct {
 	Member ID
 	Type   string
@@ -95,6 +95,15 @@ type Status struct {
 	Downgrading string
 	// Alarms are those of all members that it knows of.
 	Alarms []Alarm
+	// Errors is what else it says is wrong with it, in its words; empty if nothing is.
+	Errors []string
+}
+
+// Hash is that of the keys of a member at a revision. Members that were compacted up to the same revision, and run the
+// same version of etcd, have the same if they have the same data.
+type Hash struct {
+	Revision, Compacted int64
+	Sum                 uint32
 }
 
 // Client makes requests to the members of one cluster. An error is one of those in errors.go,
@@ -105,6 +114,9 @@ type Client interface {
 	// List is the member list as the member at the endpoint has it, also without quorum. It may
 	// be an old one.
 	List(ctx context.Context, at Endpoint) (List, error)
+	// Hash is that of the keys that the member at the endpoint has at a revision, also without quorum. It reads the
+	// whole database.
+	Hash(ctx context.Context, at Endpoint, revision int64, patience time.Duration) (Hash, error)
 	// Serves asks for a linearizable read: it succeeds only if the member is part of a quorum.
 	Serves(ctx context.Context, at Endpoint) error
 
@@ -150,6 +162,10 @@ func CompactPatience(revision, size int64) time.Duration {
 func DefragmentPatience(size int64) time.Duration {
 	return patienceAtLeast + (time.Duration(size>>20) * defragmentsGiBWithin / 1024).Truncate(time.Second)
 }
+
+// HashPatience is for how long the hash of a database file of a size is waited for: a defragmentation reads it, too, and
+// writes it beside.
+func HashPatience(size int64) time.Duration { return DefragmentPatience(size) }
 
 // PeerURL is where other members find a member, by the scheme, and the host's name.
 func PeerURL(scheme, host string) string { return fmt.Sprintf("%s://%s:%d", scheme, host, PeerPort) }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/prototext"
 
 	"example.com/fairlead/internal/kit/outside"
 )
@@ -39,27 +39,31 @@ func (c *client) Status(ctx context.Context, at Endpoint) (Status, error) {
 		Revision: got.GetHeader().GetRevision(),
 		DBSize:   got.GetDbSize(), DBSizeInUse: got.GetDbSizeInUse(), Quota: got.GetDbSizeQuota(),
 		StorageVersion: minor(got.GetStorageVersion()),
-		Alarms:         alarmsOf(got.GetErrors()),
 	}
+	s.Alarms, s.Errors = alarmsOf(got.GetErrors())
 	if d := got.GetDowngradeInfo(); d.GetEnabled() {
 		s.Downgrading = minor(d.GetTargetVersion())
 	}
 	return s, nil
 }
 
-// alarmText is an alarm in the errors of a status. Etcd 3.7 writes one space or two, by chance.
-var alarmText = regexp.MustCompile(`^memberID:(\d+)\s+alarm:([A-Z]+)\s*$`)
+// noLeader is what etcd says in a status that has no leader. Status has that as a value, too.
+const noLeader = "etcdserver: no leader"
 
-func alarmsOf(texts []string) []Alarm {
-	var alarms []Alarm
+// alarmsOf reads the alarms in the errors of a status, and returns what is none as it is. Etcd writes an alarm as
+// protobuf's text, in which a zero is left out, such as a member that is not known.
+func alarmsOf(texts []string) (alarms []Alarm, others []string) {
 	for _, text := range texts {
-		if found := alarmText.FindStringSubmatch(text); found != nil {
-			if id, err := strconv.ParseUint(found[1], 10, 64); err == nil {
-				alarms = append(alarms, Alarm{Member: ID(id), Type: found[2]})
-			}
+		var raised pb.AlarmMember
+		switch {
+		case text == noLeader:
+		case prototext.Unmarshal([]byte(text), &raised) != nil, raised.GetAlarm().String() != NoSpace && raised.GetAlarm().String() != Corrupt:
+			others = append(others, text)
+		default:
+			alarms = append(alarms, Alarm{Member: ID(raised.GetMemberID()), Type: raised.GetAlarm().String()})
 		}
 	}
-	return alarms
+	return alarms, others
 }
 
 var minorText = regexp.MustCompile(`^\d+\.\d+`)
@@ -90,6 +94,19 @@ func memberOf(m *pb.Member) Member {
 		ID: ID(m.GetID()), Name: m.GetName(), IsLearner: m.GetIsLearner(),
 		PeerURLs: m.GetPeerURLs(), ClientURLs: m.GetClientURLs(),
 	}
+}
+
+// Hash asks for the revision, so that answers can be compared. Etcd before 3.6 does not repeat it.
+func (c *client) Hash(ctx context.Context, at Endpoint, revision int64, patience time.Duration) (Hash, error) {
+	var got *pb.HashKVResponse
+	err := c.call(ctx, "get", "hash", at, patience, func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		got, err = pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+		return err
+	})
+	if err != nil {
+		return Hash{}, err
+	}
+	return Hash{Revision: revision, Compacted: got.GetCompactRevision(), Sum: got.GetHash()}, nil
 }
 
 // Serves reads what etcd's own health check reads.

@@ -17,7 +17,6 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
-	"example.com/fairlead/operators/etcd/restoring"
 	"example.com/fairlead/operators/etcd/rollout"
 	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
@@ -33,8 +32,12 @@ func Restore(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	for _, m := range v.Members {
 		switch {
 		case wasStopped(m):
-		case !v.HasQuorum && m.Pod != nil && objects.LacksImage(m.Pod) && objects.ImageIn(m.Pod) != objects.ImageOf(ec, v.VersionFor(ec, m).String()):
-			s.Do(step.ImageChange(ec, m.Pod, "image", "the image cannot be pulled, and the member is needed for a quorum: "+objects.ImageIn(m.Pod), v.VersionFor(ec, m)))
+		case !v.HasQuorum && m.Pod != nil && (objects.LacksImage(m.Pod) || m.IsTooLow()) && objects.ImageIn(m.Pod) != objects.ImageOf(ec, v.VersionFor(ec, m).String()):
+			why := "the image cannot be pulled"
+			if m.IsTooLow() {
+				why = "its version is lower than the cluster's"
+			}
+			s.Do(step.ImageChange(ec, m.Pod, "image", why+", and the member is needed for a quorum: "+objects.ImageIn(m.Pod), v.VersionFor(ec, m)))
 		case m.IsForeign() || m.Pod != nil && objects.IsEnding(m.Pod) || m.Claim != nil && objects.IsEnding(m.Claim):
 		case m.Pod != nil && pods.IsOver(m.Pod):
 			s.Do(step.Removed(m.Pod, "it has ended"))
@@ -156,10 +159,14 @@ func RemoveLost(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if m == nil {
 		return s
 	}
-	s.Activity, s.Doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is lost", m.PodName)
+	is := "lost"
+	if m.Differs {
+		is = "not that of the others"
+	}
+	s.Activity, s.Doing = v1beta2.ConditionRecovering, fmt.Sprintf("replacing member %s, whose data is %s", m.PodName, is)
 	s.Soon()
 	if v.SurvivesWithout(m, true) {
-		remove(ec, v, &s, m, "its data is lost")
+		remove(ec, v, &s, m, "its data is "+is)
 	}
 	return s.Last()
 }
@@ -277,8 +284,8 @@ func RemoveStrays(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		switch {
 		case m.Pod != nil && !objects.IsEnding(m.Pod) && !isOfCluster:
 			s.Do(step.Removed(m.Pod, "it is no member of the cluster any more"))
-		case m.Pod == nil && !objects.IsEnding(m.Claim) && !restoring.IsKept(ec, m.PodName):
-			s.Do(step.Dropped(m.Claim, "its member is no member of the cluster any more"))
+		case m.Pod == nil:
+			dropped(ec, v, m, "its member is no member of the cluster any more", &s)
 		}
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -121,6 +122,9 @@ func takeIn(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
 // MayBeOf says whether an object may be of a cluster: it has its label, or the name of a member and
 // nothing that owns it.
 func MayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
+	if annotation.Of(obj, annotation.KeptSince) != "" {
+		return false // its member was replaced
+	}
 	if obj.GetLabels()[objects.ClusterLabel] != "" {
 		return obj.GetLabels()[objects.ClusterLabel] == ec.Name
 	}

@@ -7,7 +7,6 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
-	"example.com/fairlead/operators/etcd/restoring"
 	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -35,7 +34,7 @@ func Form(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		nameFounders(ec, v, &s)
 		return s.Last()
 	}
-	s.Do(removeOthers(ec, v)...)
+	removeOthers(ec, v, &s)
 	if id := formedBy(v, ec); id != 0 {
 		s.Remember(ec).ClusterID = id.String()
 		s.Claim = "cluster"
@@ -102,20 +101,19 @@ func formedBy(v *view.View, ec *v1beta2.EtcdCluster) members.ID {
 }
 
 // removeOthers removes what is left of an earlier try: pods and volumes of members that are no
-// founders. Nothing of them is kept, because the user has accepted that.
-func removeOthers(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
+// founders. Nothing of them is kept, because the user has accepted that, but what is only suspected to be lost.
+func removeOthers(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
 	for _, m := range v.Present {
 		if m.IsFounder {
 			continue
 		}
 		if m.Pod != nil && !objects.IsEnding(m.Pod) {
-			writes = append(writes, step.Removed(m.Pod, "it is no member of the cluster"))
+			s.Do(step.Removed(m.Pod, "it is no member of the cluster"))
 		}
-		if m.Claim != nil && !objects.IsEnding(m.Claim) && !restoring.IsKept(ec, m.PodName) {
-			writes = append(writes, step.Dropped(m.Claim, "its member is no member of the cluster"))
+		if m.Claim != nil {
+			dropped(ec, v, m, "its member is no member of the cluster", s)
 		}
 	}
-	return writes
 }
 
 // startAnew forgets the cluster, whose data is lost, upon which another one is founded. The user

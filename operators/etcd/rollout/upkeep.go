@@ -8,6 +8,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/step"
@@ -60,21 +61,6 @@ func paysToDefragment(s members.Status) bool {
 	return s.DBSizeInUse > 0 && free >= WorthFreeing && free >= s.DBSize/worthFreeingPart
 }
 
-// DisarmOld ends the alarms of members that are none any more: nobody can write or read until then.
-func DisarmOld(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	if !v.IsCurrent {
-		return s
-	}
-	for _, alarm := range v.Alarms(members.Corrupt) {
-		if v.Find(func(m *view.Member) bool { return m.ID == alarm.Member }) == nil {
-			s.Soon()
-			s.Request = step.AskedLeader(ec, v, "alarm of a member disarmed that was removed", members.Request{What: members.Disarm, Alarm: alarm})
-			return s.Last()
-		}
-	}
-	return s
-}
-
 // GrowVolumes requests more storage for volumes that have less than the spec requests. Whether
 // that is possible is up to the storage class, and the API server says so.
 func GrowVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
@@ -87,7 +73,7 @@ func GrowVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	}
 	for _, m := range v.Present {
 		c := m.Claim
-		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound {
+		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound || annotation.Of(c, annotation.KeptSince) != "" {
 			continue
 		}
 		has := c.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -29,6 +29,9 @@ type Answer struct {
 	List   members.List
 	// Err is why it did not answer.
 	Err error
+	// Hash is that of its data, while members are compared: zero if it is not known, or HashErr why it cannot be had.
+	Hash    members.Hash
+	HashErr error
 }
 
 // IsOf says whether the member answered, and as one of the cluster with that ID.
@@ -63,6 +66,7 @@ type Asker struct {
 	elsewhere   map[types.NamespacedName]connection // to members that the operator does not run
 	last        map[types.NamespacedName]asked
 	maintenance map[types.NamespacedName]*Maintenance
+	hashes      map[types.NamespacedName]map[string]*hashing
 }
 
 // asked are the answers of a cluster that was asked before.
@@ -99,6 +103,7 @@ func New(connect members.Connect, now func() time.Time) *Asker {
 	return &Asker{
 		connect: connect, now: now,
 		clients: map[types.NamespacedName]connection{}, elsewhere: map[types.NamespacedName]connection{}, last: map[types.NamespacedName]asked{}, maintenance: map[types.NamespacedName]*Maintenance{},
+		hashes: map[types.NamespacedName]map[string]*hashing{},
 	}
 }
 
@@ -164,6 +169,7 @@ func (a *Asker) Forget(ec types.NamespacedName) {
 	}
 	delete(a.last, ec)
 	delete(a.maintenance, ec)
+	delete(a.hashes, ec)
 }
 
 // listsLast is how long member lists of a cluster at rest are taken for the present ones.
@@ -231,6 +237,7 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 		before.Revision, before.clusterID, before.loggedInAt = 0, ec.Status.ClusterID, time.Time{}
 	}
 	before.note(names, answers, now)
+	a.compare(ctx, ec, to, before.Answers)
 	a.mu.Lock()
 	as := a.clients[objects.Key(ec)].as
 	a.mu.Unlock()

@@ -112,7 +112,7 @@ func NewNames(ec *v1beta2.EtcdCluster, v *view.View, n int) (names []string, use
 
 // HandOver is the request to the leader to hand over to the voter that has applied the most; nil if there is none.
 func HandOver(ec *v1beta2.EtcdCluster, v *view.View) *session.Request {
-	return HandOverTo(ec, v, func(*view.Member) bool { return true })
+	return HandOverTo(ec, v, func(m *view.Member) bool { return !m.IsLost() })
 }
 
 // HandOverTo is [HandOver] to one of those that are so.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 )
@@ -54,23 +55,29 @@ func (v *View) Zone(m *Member) string {
 	return v.Nodes[m.Pod.Spec.NodeName].Zone
 }
 
-// LeastAvailable is how many pods evictions have to leave.
+// LeastAvailable is how many pods evictions have to leave. For minutes Kubernetes counts a pod as healthy whose node, or
+// etcd, does not answer, and lets another one go in its place: as many fewer may go as there are of these.
 func (v *View) LeastAvailable(ec *v1beta2.EtcdCluster) int {
 	all := len(v.Members)
 	voters := max(v.voters(), int(ec.Spec.Size))
+	unnoticed := v.Count(func(m *Member) bool { return m.isDown() && pods.IsReady(m.Pod) })
 	switch {
 	case v.IsFixed:
 		return v.leastOfFixed(ec, max(all, int(ec.Spec.Size)))
 	case v.voters() < all: // a learner counts as available for Kubernetes, and is no voter: nobody may be evicted
 		voters = 2*all - 1
 	}
-	return voters - objects.Evictable(ec, voters)
+	return voters - max(objects.Evictable(ec, voters)-unnoticed, 0)
 }
 
+// isDown says that a member has a pod, and does not serve, as far as is known.
+func (m *Member) isDown() bool { return m.Pod != nil && !m.Follows && !m.MayFollow }
+
 // leastOfFixed is all pods, also those of members that have left. But one that is leaving and does not serve
-// cannot be replaced before it leaves, as nobody can join until it serves: it may go alone.
+// cannot be replaced before it leaves, as nobody can join until it serves: it may go alone, once Kubernetes has noticed
+// that it does not serve. Until then a lower number would let any of the others go.
 func (v *View) leastOfFixed(ec *v1beta2.EtcdCluster, all int) int {
-	if v.Find(func(m *Member) bool { return m.Leaving != "" && !m.Follows && !m.MayFollow }) != nil {
+	if v.Find(func(m *Member) bool { return m.Leaving != "" && m.isDown() && !pods.IsReady(m.Pod) }) != nil {
 		return all - min(objects.Evictable(ec, all), 1)
 	}
 	for _, m := range v.Strays {

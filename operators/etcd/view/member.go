@@ -56,6 +56,9 @@ type Member struct {
 	Leaving string
 	// Alarms are the types of those that are raised for it.
 	Alarms []string
+	// Differs says that its data is another one than a majority's, or that the user says so: only while etcd has an
+	// alarm CORRUPT.
+	Differs bool
 	// PodProblem is what keeps its pod from running, and problem what keeps it from serving.
 	PodProblem, Problem obstacle
 }
@@ -193,8 +196,8 @@ func (m *Member) followedLately(seen Observation) bool {
 // cluster.
 func (m *Member) NeverRan() bool { return m.Was.DataUID == "" && m.IsFounder }
 
-// IsLost says whether the data of a member is gone: with its pod, where that had no volume, with
-// its volume, or by a defect of the disk. That it cannot be reached says nothing.
+// IsLost says whether the data of a member is gone, or is wrong: with its pod, where that had no volume, with its volume,
+// or by a defect of the disk. That it cannot be reached says nothing, nor does an alarm.
 func (m *Member) IsLost() bool {
 	switch {
 	case m.IsForeign() || !m.IsStarted():
@@ -210,7 +213,27 @@ func (m *Member) IsLost() bool {
 	case pods.IsOver(m.Pod) && !m.IsOnVolume:
 		return true
 	}
-	return slices.Contains(m.Alarms, members.Corrupt) || saysLost(m.Pod)
+	return m.Differs || saysLost(m.Pod)
+}
+
+// Suspicion is why the data of a member is not trusted although it is there; empty if it is trusted. What is suspected may
+// be right, and be the last that is.
+func (m *Member) Suspicion() string {
+	switch {
+	case m.Claim == nil || m.IsForeign() || !m.IsMember || m.IsLearner || !m.IsStarted() || m.NeverRan():
+		return ""
+	case m.Differs:
+		return "its data is not that of the other members"
+	case m.Was.DataUID != "" && m.Data != m.Was.DataUID:
+		return "it is not the volume that had the member's data"
+	case m.Pod == nil:
+		return ""
+	case saysLost(m.Pod):
+		return "etcd cannot start with its data"
+	case m.Pod.Annotations[annotation.Replace] == "true":
+		return "its pod had the annotation " + annotation.Replace
+	}
+	return ""
 }
 
 // alarmsOf are the types of the alarms that are raised for a member.

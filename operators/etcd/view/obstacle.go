@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,33 +17,81 @@ import (
 	"example.com/fairlead/operators/etcd/session"
 )
 
-// LastWords is what etcd says of why it ends, in its log as JSON: the last line of the gravest level.
-func LastWords(c corev1.ContainerStatus, otherwise string) string {
+// killed is the exit code of a process that was killed: it has said nothing of why it ends.
+const killed = 137
+
+// LastWords is what etcd says of why it has ended, or ends each time; empty if it does not say. What else it logs may have
+// users' keys in it.
+func LastWords(c corev1.ContainerStatus) string {
 	last := c.LastTerminationState.Terminated
 	if c.State.Terminated != nil {
 		last = c.State.Terminated
 	}
 	if last == nil {
-		return otherwise
+		return ""
 	}
-	said := ""
-	for line := range strings.Lines(last.Message) {
-		var entry struct{ Level, Msg, Error string }
-		if json.Unmarshal([]byte(line), &entry) != nil || entry.Level != "fatal" && entry.Level != "panic" && entry.Level != "error" {
-			continue
-		}
-		said = entry.Msg
-		if entry.Error != "" {
-			said += ": " + entry.Error
-		}
-	}
+	said := reasonToEnd(last)
 	switch {
 	case said != "":
-		return status.Shortened(said)
-	case strings.Contains(last.Message, "goroutine "):
-		return "a panic: kubectl logs --previous has it"
+	case last.ExitCode == killed && last.Reason != "Error":
+		said = strings.TrimSpace("it was killed " + last.Reason)
+	case last.ExitCode == killed:
+		said = "it was killed"
+	case strings.Contains(last.Message, "goroutine "): // a trace that is so long that nothing else is left
+		said = "a panic: kubectl logs --previous has it"
+	default:
+		said = pods.LastWords(besideLog(last.Message))
 	}
-	return otherwise
+	return status.Shortened(said)
+}
+
+// logEntry is a line of etcd's log as JSON: since 3.4.
+type logEntry struct{ Level, Msg, Error string }
+
+// formerLog is a line of the log of etcd before 3.4: time, level, and what it says. C is for both fatal and panic.
+var formerLog = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ([A-Z]) \| (.*)`)
+
+// cutError is the error at the end of a line of the log whose beginning is cut off: the kubelet keeps 2048 bytes, and
+// after the line of a panic comes the trace. Quotes of users are escaped in it.
+var cutError = regexp.MustCompile(`"error":"((?:[^"\\]|\\.)*)","stacktrace":"(?:[^"\\]|\\.)*"\}$`)
+
+// reasonToEnd is what etcd ends for: the last line of its log that is fatal or a panic, or what Go says of the panic; empty
+// if there is none. Nobody else writes those: what users have in keys and values is within lines.
+func reasonToEnd(t *corev1.ContainerStateTerminated) (said string) {
+	if t.ExitCode == killed || t.ExitCode == 0 {
+		return ""
+	}
+	before := ""
+	for line := range strings.Lines(t.Message) {
+		line = strings.TrimSpace(line)
+		var entry logEntry
+		if found := formerLog.FindStringSubmatch(line); found != nil && found[1] == "C" {
+			said = found[2]
+		} else if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "fatal" || entry.Level == "panic") {
+			said = entry.Msg
+			if entry.Error != "" {
+				said += ": " + entry.Error
+			}
+		} else if words, is := strings.CutPrefix(line, "panic: "); is && !strings.HasPrefix(said, words) {
+			said = words
+			if cut := cutError.FindStringSubmatch(before); cut != nil {
+				said += ": " + cut[1]
+			}
+		}
+		before = line
+	}
+	return said
+}
+
+// besideLog are the lines that are none of etcd's log, such as what is wrong with its flags.
+func besideLog(message string) string {
+	var lines []string
+	for line := range strings.Lines(message) {
+		if json.Unmarshal([]byte(line), &logEntry{}) != nil && !formerLog.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // slowBinding is for how long a volume that is not bound is no problem.
@@ -67,7 +117,7 @@ func problemOfContainers(m *Member, now time.Time) obstacle {
 			return obstacle{Words: fmt.Sprintf("its container %q is crash-looping: %s", c.Name, crash.LastWords)}
 		case loops:
 			// Not how often: what stays as it is, is not written again and again.
-			if words := LastWords(c, crash.LastWords); words != "" {
+			if words := LastWords(c); words != "" {
 				return obstacle{Words: "etcd is crash-looping: " + words, IsCrash: true}
 			}
 			return obstacle{Words: "etcd is crash-looping", IsCrash: true}
@@ -128,7 +178,7 @@ func problemOf(m *Member, doubt string, asksElsewhere bool) obstacle {
 	return obstacle{Words: "it has no leader, or another one than the others"}
 }
 
-// lostWords are what etcd says last when it cannot start because its data is not there, or is
+// lostWords are what etcd says of why it ends when it cannot start because its data is not there, or is
 // not what it was.
 var lostWords = []string{
 	"couldn't find local name", // of a member that was sealed
@@ -142,19 +192,28 @@ var lostWords = []string{
 }
 
 // saysLost says whether a container that cannot start says that its data is lost.
-func saysLost(pod *corev1.Pod) bool {
+func saysLost(pod *corev1.Pod) bool { return saysAtEnd(pod, lostWords) }
+
+// lowWords are what etcd says of why it ends when the cluster has a higher version than its own.
+var lowWords = []string{"server version is lower than determined cluster version"}
+
+// IsTooLow says that etcd ends because the cluster has a higher version than its own: a downgrade was canceled before
+// the member was restarted for it.
+func (m *Member) IsTooLow() bool { return m.Pod != nil && saysAtEnd(m.Pod, lowWords) }
+
+// saysAtEnd says whether a container that does not run says one of these for what it has ended.
+func saysAtEnd(pod *corev1.Pod, words []string) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != objects.ContainerName || c.State.Running != nil {
 			continue
 		}
 		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
-			if state.Terminated == nil || state.Terminated.ExitCode == 0 {
+			if state.Terminated == nil {
 				continue
 			}
-			for _, words := range lostWords {
-				if strings.Contains(state.Terminated.Message, words) {
-					return true
-				}
+			said := reasonToEnd(state.Terminated)
+			if slices.ContainsFunc(words, func(one string) bool { return strings.Contains(said, one) }) {
+				return true
 			}
 		}
 	}

@@ -33,6 +33,10 @@ type View struct {
 	// HasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	HasQuorum, MayHaveQuorum bool
+	// Right is the hash of the data of a majority; zero if there is none, or members are not compared. IsSame says that
+	// all members have that data, and no other.
+	Right  members.Hash
+	IsSame bool
 	// AsksElsewhere says that members which the operator does not run are asked, too.
 	AsksElsewhere bool
 }
@@ -79,6 +83,7 @@ func Of(ec *v1beta2.EtcdCluster, seen Observation) View {
 		}
 	}
 	voters := v.voters()
+	v.compareData()
 	v.HasQuorum = v.Count(func(m *Member) bool { return m.IsVoter() && m.Follows }) >= objects.Majority(voters)
 	v.MayHaveQuorum = v.Count(func(m *Member) bool { return m.IsVoter() && (m.Follows || m.MayFollow) }) >= objects.Majority(voters)
 	return v

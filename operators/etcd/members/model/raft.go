@@ -145,7 +145,7 @@ func (w *World) step() bool {
 		return true
 	}
 	for _, p := range w.processes {
-		if p.running && p.leader != nil && (w.catchUp(p, now) || p.leads() && w.lead(p, now)) {
+		if p.running && p.leader != nil && (w.catchUp(p, now) || p.leads() && (w.lead(p, now) || w.compare(p, now))) {
 			return true
 		}
 	}
@@ -261,6 +261,9 @@ func (w *World) catchUp(p *Process, now time.Time) bool {
 	if !l.config.Disk.head.contains(p.config.Disk.head.agreed()) {
 		w.end(p, "entry conflicts with committed entry")
 		return true
+	}
+	if p.config.Disk.head.index == 0 { // it gets all data, as it is
+		p.config.Disk.rot = l.config.Disk.rot
 	}
 	p.config.Disk.head = l.config.Disk.head
 	if !slices.Contains(l.matched, p.id()) {

@@ -35,8 +35,11 @@ func (w *World) Holders(write Write) []*Disk {
 	return all
 }
 
-// Has says whether a write is in the data.
+// Has says whether a write is in the data, as it was made.
 func (d *Disk) Has(write Write) bool {
+	if d.rot.write == write {
+		return false
+	}
 	for e := d.head; e != nil; e = e.prev {
 		if e.write == write {
 			return true
@@ -70,7 +73,7 @@ func (w *World) Lost() []Write {
 	held := map[Write]bool{}
 	seen := map[*entry]bool{}
 	for _, d := range w.disks {
-		if d.corrupt {
+		if d.corrupt || d.rot != (rot{}) {
 			continue
 		}
 		for e := d.head; e != nil && !seen[e]; e = e.prev {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"time"
 
 	"example.com/fairlead/operators/etcd/members"
@@ -15,6 +14,7 @@ const (
 	slowDelay      = 5 * time.Second
 	healthInterval = 5 * time.Second // as etcdserver.HealthInterval
 	downgradeCheck = 5 * time.Second // as etcd's flag downgrade-check-time
+	corruptCheck   = 8 * time.Second // as etcd's flag corrupt-check-time, which is off by default
 
 	// DefragmentTakes is how long a defragmentation takes, unless World says otherwise.
 	DefragmentTakes = 40 * time.Second
@@ -32,6 +32,7 @@ type World struct {
 	acked     []Write
 	ackedBy   map[Write]members.ID
 	lastWrite Write
+	rots      uint32
 	next      time.Time
 }
 
@@ -48,6 +49,7 @@ type Disk struct {
 	storage         int   // the minor version of the data
 	freed           int64 // bytes that defragmentation has freed
 	corrupt         bool
+	rot             rot
 }
 
 // NewDisk is an empty disk.
@@ -72,18 +74,6 @@ func (d *Disk) Wipe() { *d = Disk{} }
 // Corrupt keeps processes from starting with the data.
 func (d *Disk) Corrupt() { d.corrupt = true }
 
-// Diverge has the members find that the data of one is not that of the others.
-func (w *World) Diverge(name string) error {
-	w.Tick()
-	p := w.process(name)
-	if p == nil || p.leader == nil {
-		return members.ErrNoLeader
-	}
-	next := *p.leader.state()
-	next.alarms = append(slices.Clip(next.alarms), members.Alarm{Member: p.id(), Type: members.Corrupt})
-	return w.commit(p, &next)
-}
-
 // Process is a running etcd, or what is left of one.
 type Process struct {
 	config  Config
@@ -99,6 +89,7 @@ type Process struct {
 	leaderless    time.Time
 	syncAt        time.Time
 	downgradeDone time.Time
+	compares      time.Time    // when a leader compares the others' data with its own; zero if there is no difference
 	defragmented  time.Time    // when its defragmentation will be done; zero if it is in none
 	matched       []members.ID // of a leader: who had its entries
 	hasToken      bool         // whether it knows a token of the operator's
