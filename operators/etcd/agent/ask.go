@@ -155,7 +155,6 @@ func order(asked []member) ([]member, error) {
 	var refused error
 	for _, m := range asked {
 		s := m.status
-		isCorrupt := slices.ContainsFunc(s.Alarms, func(raised members.Alarm) bool { return raised.Type == members.Corrupt })
 		switch {
 		case errors.Is(m.err, members.ErrAuth):
 			refused = m.err
@@ -167,7 +166,7 @@ func order(asked []member) ([]member, error) {
 				"%s and %s are of different clusters: a backup is of one", good[0].url, m.url)}
 		case s.IsLearner:
 			why = append(why, m.url+" is a learner")
-		case isCorrupt:
+		case s.HasAlarm(members.Corrupt):
 			why = append(why, m.url+" knows of an alarm CORRUPT: etcd's members do not have the same data, and it is not known whose is right")
 		case s.Leader == 0:
 			why = append(why, m.url+" has no leader")

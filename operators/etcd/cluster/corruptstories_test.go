@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -79,8 +77,7 @@ func aFollower(r *testkit.Run) string {
 // replaceCorrupt is the user's word on whose data is wrong.
 func replaceCorrupt(ctx context.Context, r *testkit.Run) (err error) {
 	for _, name := range r.Own.(*modelNodes).rotten {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name}}
-		err = errors.Join(err, r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotation.Replace+`":"true"}}}`))))
+		err = errors.Join(err, replace(ctx, r, name))
 	}
 	return err
 }

@@ -341,8 +341,11 @@ func moved(ctx context.Context, r *testkit.Run) error {
 }
 
 // replaceByHand wants a member replaced.
-func replaceByHand(ctx context.Context, r *testkit.Run) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: aMember(r)}}
+func replaceByHand(ctx context.Context, r *testkit.Run) error { return replace(ctx, r, aMember(r)) }
+
+// replace is the user's word that a member is to be replaced.
+func replace(ctx context.Context, r *testkit.Run, member string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: member}}
 	return r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotation.Replace+`":"true"}}}`)))
 }
 

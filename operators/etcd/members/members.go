@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -97,6 +98,11 @@ type Status struct {
 	Alarms []Alarm
 	// Errors is what else it says is wrong with it, in its words; empty if nothing is.
 	Errors []string
+}
+
+// HasAlarm says that a member knows of an alarm of a type, whoever it is of.
+func (s Status) HasAlarm(kind string) bool {
+	return slices.ContainsFunc(s.Alarms, func(raised Alarm) bool { return raised.Type == kind })
 }
 
 // Hash is that of the keys of a member at a revision. Members that were compacted up to the same revision, and run the

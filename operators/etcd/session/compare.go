@@ -51,7 +51,7 @@ func (a *Asker) compare(ctx context.Context, ec *v1beta2.EtcdCluster, to func(st
 		if !answer.IsOf(cluster) {
 			continue
 		}
-		isRaised = isRaised || slices.ContainsFunc(answer.Status.Alarms, func(raised members.Alarm) bool { return raised.Type == members.Corrupt })
+		isRaised = isRaised || answer.Status.HasAlarm(members.Corrupt)
 		if is := answer.Status.Revision; !answer.Status.IsLearner && (revision == 0 || is < revision) {
 			revision = is
 		}

@@ -7,7 +7,6 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
-	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 )
@@ -15,7 +14,7 @@ import (
 // This file says whose data is wrong, while etcd has an alarm CORRUPT. The alarm is an accusation: etcd's leader raises it
 // for whoever has other data than itself. So it counts what a majority of the voters has, of which each was asked for its
 // hash. Hashes say nothing that are of data which was compacted up to another revision, or of another version of etcd.
-// Of a member that is not known to have what the majority has, the user may say so: by [annotation.Replace].
+// Of a member that is not known to have what the majority has, the user may say so, by the annotation that has it replaced.
 
 // IsAccused says that etcd has an alarm CORRUPT: nobody can read or write.
 func (v *View) IsAccused() bool { return len(v.Alarms(members.Corrupt)) > 0 }
@@ -33,8 +32,8 @@ func (v *View) compareData() {
 	}
 	for _, m := range v.Members {
 		h, agrees := m.Answer.Hash, right != nil && m.hasDataOf(right)
-		m.Differs = !agrees && m.Pod != nil && m.Pod.Annotations[annotation.Replace] == "true" ||
-			!agrees && right != nil && h.Revision == v.Right.Revision && h.Compacted == v.Right.Compacted && m.Version == right.Version
+		isProved := right != nil && h.Revision == v.Right.Revision && h.Compacted == v.Right.Compacted && m.Version == right.Version
+		m.Differs = !agrees && (isProved || m.isToBeReplaced())
 		v.IsSame = v.IsSame && agrees && m.Answer.Status.Revision == v.Right.Revision
 	}
 }

@@ -17,12 +17,17 @@ func (v *View) whyLeaving(m *Member) string {
 	switch {
 	case m.Pod == nil || objects.IsEnding(m.Pod):
 		return ""
-	case m.Pod.Annotations[annotation.Replace] == "true":
+	case m.isToBeReplaced():
 		return "its pod has the annotation " + annotation.Replace
 	case v.IsFixed && v.Nodes[m.Pod.Spec.NodeName].IsCordoned:
 		return fmt.Sprintf("its node %s is cordoned", m.Pod.Spec.NodeName)
 	}
 	return ""
+}
+
+// isToBeReplaced says that the user has a member replaced, by the annotation on its pod.
+func (m *Member) isToBeReplaced() bool {
+	return m.Pod != nil && m.Pod.Annotations[annotation.Replace] == "true"
 }
 
 // NextToLeave is the voter that is the next to leave, one that does not lead if there is such; nil if none is leaving.

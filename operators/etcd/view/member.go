@@ -230,7 +230,7 @@ func (m *Member) Suspicion() string {
 		return ""
 	case saysLost(m.Pod):
 		return "etcd cannot start with its data"
-	case m.Pod.Annotations[annotation.Replace] == "true":
+	case m.isToBeReplaced():
 		return "its pod had the annotation " + annotation.Replace
 	}
 	return ""

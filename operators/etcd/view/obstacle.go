@@ -33,10 +33,8 @@ func LastWords(c corev1.ContainerStatus) string {
 	said := reasonToEnd(last)
 	switch {
 	case said != "":
-	case last.ExitCode == killed && last.Reason != "Error":
-		said = strings.TrimSpace("it was killed " + last.Reason)
 	case last.ExitCode == killed:
-		said = "it was killed"
+		said = strings.TrimSuffix("it was killed "+last.Reason, " Error")
 	case strings.Contains(last.Message, "goroutine "): // a trace that is so long that nothing else is left
 		said = "a panic: kubectl logs --previous has it"
 	default:
