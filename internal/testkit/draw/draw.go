@@ -36,7 +36,10 @@ const (
 )
 
 // shared is what all operators are made of: a change there is a change of each.
-var shared = []string{"api", "internal/kit", "cmd/fairlead", "go.mod"}
+var shared = []string{"internal/kit", "cmd/fairlead", "go.mod"}
+
+// groups are the folders of api that have another name than their operator.
+var groups = map[string]string{"at": "cnat", "memcached": "cache", "webserver": "web"}
 
 // IsOn says whether something is left to other landings.
 func IsOn() bool { return os.Getenv(Seed) != "" }
@@ -128,7 +131,10 @@ func isWhole(operators ...string) bool {
 	}
 	paths := slices.Clone(shared)
 	for _, operator := range operators {
-		paths = append(paths, "operators/"+operator, "test/e2e/"+operator)
+		paths = append(paths, "operators/"+operator, "test/e2e/"+operator, "api/"+operator)
+		if group, ok := groups[operator]; ok {
+			paths = append(paths, "api/"+group)
+		}
 	}
 	return hasChanged(paths...)
 }

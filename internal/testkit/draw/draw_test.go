@@ -152,7 +152,8 @@ func TestIsWhole(t *testing.T) {
 		"its end-to-end tests":        {"test/e2e/etcd/load_test.go", true},
 		"another operator":            {"operators/memcached/decide.go", false},
 		"another one's tests":         {"test/e2e/memcached/upgrade_test.go", false},
-		"the API":                     {"api/web/v1/webserver_types.go", true},
+		"its API":                     {"api/etcd/v1beta2/earlier.go", true},
+		"another one's API":           {"api/web/v1/webserver_types.go", false},
 		"the kit":                     {"internal/kit/loop/loop.go", true},
 		"a dependency":                {"go.mod", true},
 		"the list of operators":       {"operators/operators.go", false},
@@ -169,6 +170,21 @@ func TestIsWhole(t *testing.T) {
 			}
 		})
 	}
+	t.Run("every API", func(t *testing.T) {
+		operators := map[string]string{"at": "at", "cnat": "at", "cache": "memcached", "web": "webserver", "etcd": "etcd"}
+		folders, err := filepath.Glob("../../../api/*")
+		if err != nil || len(folders) != len(operators) {
+			t.Fatalf("the folders are %v, want those of %v: %v", folders, operators, err)
+		}
+		t.Setenv(Seed, "0")
+		for _, folder := range folders {
+			group := filepath.Base(folder)
+			change(t, filepath.Join("api", group, "types.go"))
+			if !isWhole(operators[group]) {
+				t.Errorf("after a change of api/%s, tests of its operator %q are left out", group, operators[group])
+			}
+		}
+	})
 	t.Run("not known", func(t *testing.T) {
 		t.Setenv(Seed, "0")
 		change(t, "")
