@@ -71,6 +71,7 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	next.Do(children(ec, v)...)
 	next.Do(remarks(ec, v)...)
 	next.Do(membership.MarkSuspects(v)...)
+	next.Do(membership.MarkVoters(v)...)
 	switch {
 	case seen.Taken == nil:
 		next.take(ec)
@@ -110,7 +111,7 @@ func children(ec *v1beta2.EtcdCluster, v *view.View) []loop.Write {
 			kept = append(kept, m.Pod)
 		}
 	}
-	writes := []loop.Write{loop.Apply{Object: v.Peers, Want: objects.KeptPeerService(ec, kept)}, loop.Apply{Object: v.Clients, Want: objects.ClientService(ec)}}
+	writes := []loop.Write{loop.Apply{Object: v.Peers, Want: objects.KeptPeerService(ec, kept)}, loop.Apply{Object: v.Clients, Want: objects.ClientService(ec, v.LeadsToMarked())}}
 	switch b := v.Budget(); {
 	case objects.HasBudget(ec):
 		writes = append(writes, loop.Apply{Object: b, Want: objects.DisruptionBudget(ec, v.LeastAvailable(ec))})

@@ -342,6 +342,9 @@ func (w *world) learns(n int64) *world {
 	for i := range w.list {
 		w.list[i].IsLearner = w.list[i].ID == members.ID(n)
 	}
+	if pod := w.seen.Pods[w.name(n)]; pod != nil {
+		delete(pod.Labels, objects.VoterLabel)
+	}
 	return w
 }
 

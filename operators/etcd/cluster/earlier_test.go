@@ -11,6 +11,7 @@ import (
 
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // earlierNames are the names that fields of status and annotations had in commits before 0.1.0.
@@ -18,7 +19,7 @@ var earlierNames = strings.NewReplacer(
 	`"memberNamesUsed":`, `"made":`, `"memberBeingAdded":`, `"adding":`, `"memberBeingUpdated":`, `"changing":`,
 	`"dataPreparedFor":`, `"prepared":`, `"seedDataUID":`, `"seedData":`, `"failureMessage":`, `"failed":`,
 	`"keptPersistentVolumeClaims":`, `"kept":`,
-	"etcd.database.coreos.com/v1beta2", "etcd.database.coreos.com/v1beta2", annotation.Replace, annotation.Replace, "etcd.database.coreos.com/", "etcd-operator/",
+	"etcd.database.coreos.com/v1beta2", "etcd.database.coreos.com/v1beta2", annotation.Replace, annotation.Replace, objects.VoterLabel, objects.VoterLabel, "etcd.database.coreos.com/", "etcd-operator/",
 )
 
 // asEarlier makes of an object what those commits left.

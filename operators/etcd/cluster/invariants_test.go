@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -21,11 +22,14 @@ import (
 	"example.com/fairlead/operators/etcd/pki"
 )
 
-// never returns what must never be so after a change of the cluster: that there are two clusters,
-// that an operator has taken away a member that the others cannot do without, or data of one that
-// is a member still. Once the user has accepted the loss of data, all of it may be.
+// never returns what must never be so after a change of the cluster: that clients are led to a learner, that there are two
+// clusters, that an operator has taken away a member that the others cannot do without, or data of one that
+// is a member still. Once the user has accepted the loss of data, all but the first may be.
 func never(c sim.Change, r *testkit.Run) error {
 	n := r.Own.(*modelNodes)
+	if slice, is := c.New.(*discoveryv1.EndpointSlice); is {
+		return n.leadsToVoters(slice)
+	}
 	if n.hasAccepted() {
 		return nil
 	}
@@ -66,6 +70,25 @@ func never(c sim.Change, r *testkit.Run) error {
 	case *corev1.PersistentVolumeClaim:
 		if now.DeletionTimestamp != nil || c.Type == watch.Deleted {
 			return n.mayDelete(now)
+		}
+	}
+	return nil
+}
+
+// leadsToVoters returns an error if the Service for clients leads to a learner that is ready.
+func (n *modelNodes) leadsToVoters(slice *discoveryv1.EndpointSlice) error {
+	if !strings.HasSuffix(slice.Labels[discoveryv1.LabelServiceName], "-client") {
+		return nil
+	}
+	for _, e := range slice.Endpoints {
+		p := n.pods[e.TargetRef.UID]
+		if p == nil || !*e.Conditions.Ready {
+			continue
+		}
+		for _, m := range p.disk.Members() {
+			if m.ID == p.disk.Member() && m.IsLearner {
+				return fmt.Errorf("clients are led to %s, which is a learner", p.name)
+			}
 		}
 	}
 	return nil

@@ -66,11 +66,25 @@ func hostElsewhere(r *testkit.Run, n int) string {
 	return elsewhere(n) + ".my-etcd-headless." + r.Namespace + ".svc"
 }
 
+// otherHostElsewhere is where the first of them is as well: it has a second network.
+func otherHostElsewhere(r *testkit.Run) string { return "second." + hostElsewhere(r, 0) }
+
+// peersElsewhere are the peer URLs of one.
+func peersElsewhere(r *testkit.Run, n int) []string {
+	all := []string{"http://" + hostElsewhere(r, n) + ":2380"}
+	if n == 0 {
+		all = append(all, "http://"+otherHostElsewhere(r)+":2380")
+	}
+	return all
+}
+
 // initialElsewhere is the list of members that they start with.
 func initialElsewhere(r *testkit.Run, size int) string {
 	var all []string
 	for i := range size {
-		all = append(all, elsewhere(i)+"=http://"+hostElsewhere(r, i)+":2380")
+		for _, url := range peersElsewhere(r, i) {
+			all = append(all, elsewhere(i)+"="+url)
+		}
 	}
 	return strings.Join(all, ",")
 }

@@ -49,7 +49,7 @@ func TestPodsAreAccepted(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for _, config := range []runtime.ApplyConfiguration{objects.PeerService(ec), objects.ClientService(ec), objects.DisruptionBudget(ec, 3)} {
+		for _, config := range []runtime.ApplyConfiguration{objects.PeerService(ec), objects.ClientService(ec, true), objects.DisruptionBudget(ec, 3)} {
 			if err := c.Apply(t.Context(), config, client.FieldOwner(objects.ManagedBy), client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

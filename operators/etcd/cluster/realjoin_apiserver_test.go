@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ func (n *realNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err
 		n.elsewhere[elsewhere(i)] = memberElsewhere{ip: ip, initial: initialElsewhere(r, size)}
 		urls = append(urls, fmt.Sprintf("http://%s:%d", ip, members.ClientPort))
 	}
+	n.hosts[otherHostElsewhere(r)] = n.hosts[hostElsewhere(r, 0)]
 	err = n.writeHosts()
 	n.mu.Unlock()
 	for i := range size {
@@ -59,11 +61,10 @@ func (n *realNodes) startElsewhere(r *testkit.Run, member int, version string) (
 	defer n.mu.Unlock()
 	m := n.elsewhere[elsewhere(member)]
 	client := fmt.Sprintf("http://%s:%d", m.ip, members.ClientPort)
-	peer := fmt.Sprintf("http://%s:%d", hostElsewhere(r, member), members.PeerPort)
 	m.process, err = startProcess(n.programs[version], n.hostsFile(), []string{
 		"PATH=" + os.Getenv("PATH"), "HTTP_PROXY=" + n.proxy, "ETCD_UNSAFE_NO_FSYNC=true", "GOMAXPROCS=1",
 		"ETCD_NAME=" + elsewhere(member), "ETCD_DATA_DIR=" + filepath.Join(n.folder, elsewhere(member)),
-		fmt.Sprintf("ETCD_LISTEN_PEER_URLS=http://%s:%d", m.ip, members.PeerPort), "ETCD_INITIAL_ADVERTISE_PEER_URLS=" + peer,
+		fmt.Sprintf("ETCD_LISTEN_PEER_URLS=http://%s:%d", m.ip, members.PeerPort), "ETCD_INITIAL_ADVERTISE_PEER_URLS=" + strings.Join(peersElsewhere(r, member), ","),
 		"ETCD_LISTEN_CLIENT_URLS=" + client, "ETCD_ADVERTISE_CLIENT_URLS=" + client,
 		"ETCD_INITIAL_CLUSTER=" + m.initial, "ETCD_INITIAL_CLUSTER_STATE=new", "ETCD_INITIAL_CLUSTER_TOKEN=etcd-cluster-k8s",
 	}, client+"/health")

@@ -162,6 +162,7 @@ func (w *world) switched(options ...func(*world)) *world {
 
 func (w *world) isMember() *world {
 	w.seen.Unmarked, w.ec.Status.ReadyMembers = nil, 1
+	w.seen.Pods[w.name(4)].Labels[objects.VoterLabel] = "true"
 	w.seen.Reached[w.seen.Pods[w.name(4)].UID] = true
 	return w
 }

@@ -57,6 +57,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"two-at-once":     {"upgrades", "voters are left"},
 		"ready-unserved":  {"one-member", "Service example-client leads nowhere"},
 		"volume-with-pod": {"pod-deleted-with-volumes", "which is a member"},
+		// Of clients while members are added:
+		"clients-of-learners": {"scales", "which is a learner"},
 		// Of a node that is lost:
 		"evicted-is-lost": {"node-silent", "which is only not reached"},
 		// Of data that is not trusted:

@@ -49,6 +49,7 @@ func Restore(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 			s.Do(step.LetGo(m.Pod))
 		case m.Pod == nil && m.Claim != nil, !m.IsStarted() && v.IsKnown && m.Data == "":
 			start := v.Joining(ec)
+			start.IsLearner = m.IsLearner
 			if start.IsSealed = m.IsStarted(); !start.IsSealed && v.NextToLeave(ec) != nil {
 				start.InPlaceOf = v.NextToLeave(ec).PodName
 			}

@@ -48,11 +48,16 @@ func PeerService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
 		WithPorts(port(clientPortName, members.ClientPort), port(peerPortName, members.PeerPort)))
 }
 
-// ClientService is the Service for clients, of the members that serve.
-func ClientService(ec *v1beta2.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+// ClientService is the Service for clients, of the members that serve: of all that are ready, or of those that are marked
+// as voters, too.
+func ClientService(ec *v1beta2.EtcdCluster, toMarked bool) *corev1ac.ServiceApplyConfiguration {
+	selector := Selector(ec)
+	if toMarked {
+		selector[VoterLabel] = "true"
+	}
 	return service(ec, ClientServiceName(ec)).WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(Selector(ec)).
+		WithSelector(selector).
 		WithPorts(port(clientPortName, members.ClientPort)))
 }
 

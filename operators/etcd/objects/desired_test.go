@@ -14,13 +14,13 @@ func TestServices(t *testing.T) {
 		Unready  bool
 		Ports    map[string]int32
 	}
-	of := func(config any) summary {
+	of := func(config any, selector map[string]string) summary {
 		s := &corev1.Service{}
 		decodeInto(t, config, s)
 		if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != "EtcdCluster" || !*s.OwnerReferences[0].Controller {
 			t.Errorf("%s: owner references %+v", s.Name, s.OwnerReferences)
 		}
-		if diff := cmp.Diff(Selector(aCluster()), s.Spec.Selector); diff != "" {
+		if diff := cmp.Diff(selector, s.Spec.Selector); diff != "" {
 			t.Errorf("%s: selector (-want +got):\n%s", s.Name, diff)
 		}
 		ports := map[string]int32{}
@@ -30,12 +30,16 @@ func TestServices(t *testing.T) {
 		return summary{s.Name, s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses, ports}
 	}
 	want := summary{"example", "None", true, map[string]int32{"client": 2379, "peer": 2380}}
-	if diff := cmp.Diff(want, of(PeerService(aCluster()))); diff != "" {
+	if diff := cmp.Diff(want, of(PeerService(aCluster()), Selector(aCluster()))); diff != "" {
 		t.Errorf("members find each other by (-want +got):\n%s", diff)
 	}
 	want = summary{"example-client", "", false, map[string]int32{"client": 2379}}
-	if diff := cmp.Diff(want, of(ClientService(aCluster()))); diff != "" {
+	if diff := cmp.Diff(want, of(ClientService(aCluster(), false), Selector(aCluster()))); diff != "" {
 		t.Errorf("clients find members by (-want +got):\n%s", diff)
+	}
+	voters := map[string]string{"app": "etcd", "etcd_cluster": "example", "etcd.database.coreos.com/voter": "true"}
+	if diff := cmp.Diff(want, of(ClientService(aCluster(), true), voters)); diff != "" {
+		t.Errorf("clients find voters by (-want +got):\n%s", diff)
 	}
 }
 

@@ -34,6 +34,8 @@ type Start struct {
 	isGated bool
 	// Force makes a cluster of this member alone, with its data.
 	Force bool
+	// IsLearner says that it does not vote yet.
+	IsLearner bool
 	// InPlaceOf is the pod of the member whose place it takes, and which leaves when this one votes; empty if there is none.
 	InPlaceOf string
 }

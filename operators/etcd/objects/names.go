@@ -34,6 +34,10 @@ const (
 	NodeLabel    = "etcd_node"
 )
 
+// VoterLabel is true on the pods of voters. The Service for clients leads to these only: a learner is as ready as a voter
+// is, and refuses most of what clients want.
+const VoterLabel = "etcd.database.coreos.com/voter"
+
 // letters are those of which Kubernetes makes the random ends of names: no vowels, and nothing
 // that is easily taken for something else.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
@@ -138,6 +142,7 @@ func labels(ec *v1beta2.EtcdCluster, member string) map[string]string {
 	all := map[string]string{}
 	if ec.Spec.Pod != nil {
 		maps.Copy(all, ec.Spec.Pod.Labels)
+		delete(all, VoterLabel)
 	}
 	maps.Copy(all, CommonLabels(ec))
 	all[NodeLabel] = member

@@ -47,6 +47,9 @@ func Pod(ec *v1beta2.EtcdCluster, member, version string, s Start, certs Certifi
 			Volumes:                       []corev1.Volume{dataVolume(ec, member)},
 		},
 	}
+	if !s.IsLearner {
+		p.Labels[VoterLabel] = "true"
+	}
 	if s.IsNew || s.isGated {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
 	}

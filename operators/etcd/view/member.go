@@ -155,6 +155,9 @@ func (m *Member) IsStarted() bool { return m.Name != "" }
 // IsVoter says that it counts for the quorum.
 func (m *Member) IsVoter() bool { return !m.IsLearner }
 
+// IsMarked says that its pod is marked as a voter's.
+func (m *Member) IsMarked() bool { return m.Pod.Labels[objects.VoterLabel] == "true" }
+
 // HasPod says that its pod is there.
 func (m *Member) HasPod() bool { return m.Pod != nil }
 

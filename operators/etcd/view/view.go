@@ -181,6 +181,14 @@ func (v *View) LeadingAnywhere() *Member {
 // Ours counts the members that the operator runs.
 func (v *View) Ours() int { return v.Count(func(m *Member) bool { return !m.IsForeign() }) }
 
+// LeadsToMarked says whether the Service for clients leads to pods that are marked as voters' only. It does from the
+// beginning, and where pods are there that were made before there was the mark, once all voters have it.
+func (v *View) LeadsToMarked() bool {
+	return v.Clients.Spec.Selector[objects.VoterLabel] != "" || len(v.Existing) == 0 && !slices.ContainsFunc(v.Present, func(m *Member) bool {
+		return m.Pod != nil && !m.IsLearner && !m.IsMarked()
+	})
+}
+
 // IsReached says that the Service for clients leads to a member that follows the leader, as far as is known.
 func (v *View) IsReached() bool {
 	return v.Find(func(m *Member) bool { return (m.Follows || m.MayFollow) && m.IsReached }) != nil

@@ -63,7 +63,9 @@ func (v *View) Joining(ec *v1beta2.EtcdCluster) objects.Start {
 	for _, m := range v.Members {
 		switch {
 		case m.IsForeign():
-			s.Initial = append(s.Initial, objects.Founder{Name: m.Name, PeerURL: m.PeerURLs[0]})
+			for _, url := range m.PeerURLs { // etcd compares all of them
+				s.Initial = append(s.Initial, objects.Founder{Name: m.Name, PeerURL: url})
+			}
 		default:
 			s.Initial = append(s.Initial, objects.Founder{Name: m.PodName, PeerURL: objects.PeerURLOf(ec, m.PodName)})
 		}

@@ -115,14 +115,17 @@ func keep(t *testing.T, history load.History) string {
 }
 
 // exposed makes a Service with a port of the node, through which a client gets to any member
-// that serves.
+// that serves, as the guide has it.
 func (e etcd) exposed() func() []string {
 	e.t.Helper()
 	e2e.Apply(e.t, e.namespace, `
 apiVersion: v1
 kind: Service
 metadata: {name: outside}
-spec: {type: NodePort, selector: {etcd_cluster: example}, ports: [{port: 2379}]}
+spec:
+  type: NodePort
+  selector: {etcd_cluster: example, etcd.database.coreos.com/voter: "true"}
+  ports: [{port: 2379}]
 `)
 	address := net.JoinHostPort(
 		e.kubectl("get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`),

@@ -65,7 +65,7 @@ func (w *World) bootstrap(p *Process) string {
 		return "--initial-cluster has " + p.config.Name + "=" + urls[self] + " but missing from --initial-advertise-peer-urls=" + p.config.PeerURL
 	}
 	first := w.genesis(names, urls, p.config.Token)
-	id := first.state.members[self].ID
+	id := first.state.members[slices.IndexFunc(first.state.members, func(m members.Member) bool { return m.Name == p.config.Name })].ID
 	if q := w.anyPeer(p, urls); q != nil {
 		if m := q.state().member(id); m != nil && len(m.ClientURLs) > 0 {
 			return "member " + id.String() + " has already been bootstrapped"
@@ -83,17 +83,19 @@ func (w *World) join(p *Process, urls []string) string {
 		return "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 	}
 	s := q.state()
-	if len(s.members) != len(urls) {
-		return "error validating peerURLs: member count is unequal"
-	}
 	var id members.ID
+	var known []string
 	for _, m := range s.members {
-		if !slices.Contains(urls, m.PeerURLs[0]) {
-			return "error validating peerURLs: PeerURLs: no match found for existing member"
-		}
+		known = append(known, m.PeerURLs...)
 		if m.PeerURLs[0] == p.config.PeerURL {
 			id = m.ID
 		}
+	}
+	if len(known) != len(urls) {
+		return "error validating peerURLs: member count is unequal"
+	}
+	if slices.ContainsFunc(known, func(url string) bool { return !slices.Contains(urls, url) }) {
+		return "error validating peerURLs: PeerURLs: no match found for existing member"
 	}
 	if id == 0 {
 		return "error validating peerURLs: PeerURLs: no match found for the local member"
@@ -168,6 +170,11 @@ func (w *World) genesis(names, urls []string, token string) *entry {
 	s := &state{revision: 1}
 	var ids []members.ID
 	for i, url := range urls {
+		if i > 0 && names[i] == names[i-1] {
+			last := &s.members[len(s.members)-1]
+			last.PeerURLs = append(last.PeerURLs, url)
+			continue
+		}
 		id := hash(url + token)
 		ids = append(ids, id)
 		s.members = append(s.members, members.Member{ID: id, Name: names[i], PeerURLs: []string{url}})
@@ -178,7 +185,7 @@ func (w *World) genesis(names, urls []string, token string) *entry {
 		all = binary.BigEndian.AppendUint64(all, uint64(id))
 	}
 	s.cluster = hash(string(all))
-	e := &entry{index: uint64(len(urls)), term: 1, state: s}
+	e := &entry{index: uint64(len(s.members)), term: 1, state: s}
 	w.geneses[key] = e
 	return e
 }
@@ -188,6 +195,7 @@ func hash(s string) members.ID {
 	return members.ID(binary.BigEndian.Uint64(sum[:8]))
 }
 
+// parseInitial is a list's entries, sorted: a member with two URLs has two.
 func parseInitial(list string) (names, urls []string) {
 	entries := strings.Split(list, ",")
 	slices.Sort(entries)
