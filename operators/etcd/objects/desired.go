@@ -83,14 +83,19 @@ func HasBudget(ec *v1beta2.EtcdCluster) bool {
 
 // DisruptionBudget says how many members a drain has to leave. A member that is not ready may be
 // evicted only while enough others are: without a quorum none of them is ready, and without volumes
-// each of them may have the last copy of the data.
+// each of them may have the last copy of the data. If none has to be left, any may go: with the usual policy Kubernetes
+// would then keep those that are not ready.
 func DisruptionBudget(ec *v1beta2.EtcdCluster, leastAvailable int) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	unready := policyv1.IfHealthyBudget
+	if leastAvailable == 0 {
+		unready = policyv1.AlwaysAllow
+	}
 	return policyv1ac.PodDisruptionBudget(ec.Name, ec.Namespace).
 		WithLabels(CommonLabels(ec)).
 		WithOwnerReferences(OwnedBy(ec)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMinAvailable(intstr.FromInt(leastAvailable)).
-			WithUnhealthyPodEvictionPolicy(policyv1.IfHealthyBudget).
+			WithUnhealthyPodEvictionPolicy(unready).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(ec))))
 }
 

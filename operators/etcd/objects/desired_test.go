@@ -59,8 +59,12 @@ func TestDrains(t *testing.T) {
 			if got := voters - budget.Spec.MinAvailable.IntValue(); got != want {
 				t.Errorf("%s: %d of %d members can be evicted, want %d", name, got, voters, want)
 			}
-			if *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.IfHealthyBudget {
-				t.Errorf("%s: members that are not ready can be evicted while there is no quorum", name)
+			unready := policyv1.IfHealthyBudget
+			if budget.Spec.MinAvailable.IntValue() == 0 {
+				unready = policyv1.AlwaysAllow
+			}
+			if got := *budget.Spec.UnhealthyPodEvictionPolicy; got != unready {
+				t.Errorf("%s: of %d members, those that are not ready go by %s, want %s", name, voters, got, unready)
 			}
 		}
 	}

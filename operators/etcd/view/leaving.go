@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
@@ -67,12 +68,36 @@ func (v *View) LeastAvailable(ec *v1beta2.EtcdCluster) int {
 	voters := max(v.voters(), int(ec.Spec.Size))
 	unnoticed := v.Count(func(m *Member) bool { return m.isDown() && pods.IsReady(m.Pod) })
 	switch {
+	case ec.Status.ClusterID == "" && objects.HasVolumes(ec): // there is nothing to serve yet, and what there is stays
+		return 0
 	case v.IsFixed:
 		return v.leastOfFixed(ec, max(all, int(ec.Spec.Size)))
 	case v.voters() < all: // a learner counts as available for Kubernetes, and is no voter: nobody may be evicted
 		voters = 2*all - 1
 	}
 	return voters - max(objects.Evictable(ec, voters)-unnoticed, 0)
+}
+
+// HeldBack is a pod that does not serve, and for which a drain of its node waits, as evictions have to leave more pods than
+// are ready; nil if there is none.
+func (v *View) HeldBack(ec *v1beta2.EtcdCluster) *Member {
+	isReady := func(m *Member) bool { return m.Pod != nil && pods.IsReady(m.Pod) }
+	ready := 0
+	for _, m := range v.Present {
+		if isReady(m) {
+			ready++
+		}
+	}
+	if !objects.HasBudget(ec) || ready >= v.LeastAvailable(ec) {
+		return nil
+	}
+	i := slices.IndexFunc(v.Present, func(m *Member) bool {
+		return m.Pod != nil && !isReady(m) && !objects.IsEnding(m.Pod) && v.Nodes[m.Pod.Spec.NodeName].IsCordoned
+	})
+	if i < 0 {
+		return nil
+	}
+	return v.Present[i]
 }
 
 // isDown says that a member has a pod, and does not serve, as far as is known.
