@@ -68,6 +68,12 @@ func TestDecide(t *testing.T) {
 		"two minor versions down: refused":         {world: healthy(anEtcd(version("3.4.37")), 1, 2, 3), problem: "VersionRefused: etcd 3.6.16 cannot be downgraded to 3.4.37"},
 		"one minor version down: enable it":        {world: healthy(anEtcd(version("3.5.35")), 1, 2, 3), asks: downgradesTo("3.5")},
 		"to 3.7: have the data written out":        {world: healthy(anEtcd(version("3.7.3")), 1, 2, 3), asks: downgradesTo("3.5")},
+		"to 3.6: each voter is written anew":       {world: healthy(anEtcd(), 1, 2, 3).areOf("3.5.35"), asks: rewrites(1)},
+		"to 3.6, one was: the next":                {world: healthy(anEtcd(), 1, 2, 3).areOf("3.5.35").rewritten(1), asks: rewrites(2)},
+		"to 3.6, all were: begin":                  {world: healthy(anEtcd(), 1, 2, 3).areOf("3.5.35").rewritten(1, 2, 3), want: "status/change"},
+		"to 3.6, one is silent: wait":              {world: healthy(anEtcd(), 1, 2, 3).areOf("3.5.35").silences(3)},
+		"to 3.6, by another operator: go on":       {world: healthy(anEtcd(changing(3)), 1, 2, 3).areOf("3.5.35").isChanged(3, "3.6.999"), want: "patch Pod/image #3"},
+		"to 3.6 from before 3.5.26: first that":    {world: healthy(anEtcd(changing(3)), 1, 2, 3).areOf("3.5.9"), want: "patch Pod/image #3"},
 		"paused: nothing is done":                  {world: healthy(anEtcd(size(5), func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3)},
 		"pods without volumes stay as they are":    {world: healthy(anEtcd(), 1, 2, 3).changesPolicy()},
 		"pods with volumes are replaced":           {world: healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(), want: "delete Pod #2", problem: "RollingOut: Members are changed one after the other, now "},
@@ -329,6 +335,34 @@ func (w *world) alarms(alarm members.Alarm) *world {
 func (w *world) isTooLow(n int64) *world {
 	w.addPod(n, "3.5.35")
 	return w.crashes(n, `{"level":"panic","msg":"invalid downgrade; server version is lower than determined cluster version"}`)
+}
+
+// rewrites is the request to the first member to write anew what is kept about one.
+func rewrites(n int64) asks {
+	return func(w *world) members.Request {
+		return members.Request{What: members.Rewrite, At: w.at(1), ID: members.ID(n), PeerURLs: []string{objects.PeerURLOf(w.ec, w.name(n))}, Listed: []members.ID{1, 2, 3}}
+	}
+}
+
+// areOf has three members be of a version.
+func (w *world) areOf(version string) *world {
+	for n := range int64(3) {
+		w.addPod(n+1, version)
+		w.answer(n+1, func(*session.Answer) {})
+		w.ec.Status.MemberList[n].Version = version
+	}
+	return w
+}
+
+func (w *world) rewritten(ids ...members.ID) *world {
+	w.seen.Rewritten = ids
+	return w
+}
+
+// isChanged has a member's pod be of a version that does not start.
+func (w *world) isChanged(n int64, version string) *world {
+	w.addPod(n, version)
+	return w.silences(n)
 }
 
 func (w *world) bloats(numbers ...int64) *world {

@@ -71,6 +71,13 @@
 //	rollout.RollOut            change versions and pods one at a time, the leader last
 //	rollout.KeepUp             free space in files, one at a time, the leader last
 //
+// # Whom clients are led to
+//
+// The Service for clients selects pods by a label that those of voters have (membership.MarkVoters): the pod of a learner
+// is as ready as theirs, and refuses clients. A pod begins with the label if its member votes, and else gets it when the
+// member itself knows that it was promoted. Where pods were made before there was the label, the Service leads to all
+// until all voters have it.
+//
 // # Requests to members
 //
 // What is observed is data, and so is what is decided: also the one request that a member may get in a

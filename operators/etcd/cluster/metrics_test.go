@@ -194,7 +194,7 @@ func TestRegisteredMetrics(t *testing.T) {
 	if err := registerMetrics(); err != nil {
 		t.Fatal(err)
 	}
-	if got := testutil.CollectAndCount(session.Requests); got != 10 {
-		t.Errorf("%d kinds of requests have a zero, want 10", got)
+	if got := testutil.CollectAndCount(session.Requests); got != 11 {
+		t.Errorf("%d kinds of requests have a zero, want 11", got)
 	}
 }

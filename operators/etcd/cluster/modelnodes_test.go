@@ -71,7 +71,7 @@ type modelPod struct {
 }
 
 // tags are the versions that there are images of.
-var tags = []string{"3.5.35", "3.6.15", "3.6.16", "3.7.3"}
+var tags = []string{"3.5.9", "3.5.35", "3.6.15", "3.6.16", "3.7.3"}
 
 func newModelNodes(w *sim.World, r *testkit.Run) *modelNodes {
 	n := &modelNodes{world: w, model: model.New(w.Now), pods: map[types.UID]*modelPod{}, disks: map[types.UID]*model.Disk{}, backups: map[string]*model.Snapshot{}, led: map[string]bool{}}

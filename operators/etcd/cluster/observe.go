@@ -83,7 +83,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		}
 		answered := o.asker.Ask(ctx, ec, seen.Pods, seen.Now)
 		seen.Revision, seen.Led, seen.Leaderless = answered.Revision, answered.Led, answered.Leaderless
-		seen.Answers, seen.Maintenance = answered.Answers, answered.Maintenance
+		seen.Answers, seen.Maintenance, seen.Rewritten = answered.Answers, answered.Maintenance, answered.Rewritten
 		seen.Auth = view.Auth{Problem: wrong, LoggedIn: answered.LoggedIn}
 	}
 	return seen, nil

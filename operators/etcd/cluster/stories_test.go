@@ -105,6 +105,7 @@ func tales() []tale {
 		{name: "lost-at-once", lossy: true, settled: reportedOrKept, steps: []testkit.Step{{Name: "deletes all pods", When: writable, Do: deletePods(3)}}},
 		{name: "not-accepted", lossy: true, steps: []testkit.Step{{Name: "deletes all pods", When: ready, Do: deletePods(3)}}, settled: lossEnds},
 		{name: "upgrades", spec: []ecOption{version("3.5.35")}, steps: []testkit.Step{whenReady(`{"version":"3.7.3"}`)}},
+		{name: "upgrades-promoted", spec: []ecOption{size(1), version("3.5.9")}, steps: []testkit.Step{whenReady(`{"size":3}`), whenReady(`{"version":"3.6.16"}`)}},
 		{name: "downgrades", steps: []testkit.Step{whenReady(`{"version":"3.5.35"}`)}},
 		{name: "volume-deleted-in-downgrade", spec: []ecOption{stored, version("3.7.3")}, steps: []testkit.Step{
 			whenReady(`{"version":"3.6.16"}`), {Name: "deletes a volume", When: oneIsAt("3.6.16"), Do: deleteVolumes(1)},

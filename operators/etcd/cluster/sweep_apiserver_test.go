@@ -99,6 +99,12 @@ func TestSweep(t *testing.T) {
 	sweep.RequireAllWritesCut(t)
 }
 
+// TestUpgradesPromoted: members that an etcd of before 3.5.20 has promoted are upgraded to 3.6, which does not start with
+// two learners.
+func TestUpgradesPromoted(t *testing.T) {
+	newSweep().Trace(t, onMachine(newMachine(t, "3.5.9", "3.5.35", "3.6.16"), "upgrades-promoted")[0])
+}
+
 // TestUnderPolicies plays stories where admission changes or refuses what is written, with real members.
 func TestUnderPolicies(t *testing.T) {
 	newSweep().Under(t, onMachine(newMachine(t, "3.5.35", "3.6.16", "3.7.3"), "three-members", "upgrades", "restored")...)

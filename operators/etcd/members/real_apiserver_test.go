@@ -126,6 +126,14 @@ func TestReal(t *testing.T) {
 		t.Errorf("the list is %+v (%v)", list, err)
 	}
 
+	wants(t, "nobody", c.Send(ctx, members.Request{What: members.Rewrite, At: at(leader), ID: 1, PeerURLs: []string{extra.PeerURL()}}), members.ErrMemberNotFound)
+	if err := c.Send(ctx, members.Request{What: members.Rewrite, At: at(leader), ID: added.ID, PeerURLs: []string{extra.PeerURL()}}); err != nil {
+		t.Errorf("rewrite: %v", err)
+	}
+	if list, err := c.List(ctx, at(leader)); err != nil || slices.ContainsFunc(list.Members, func(m members.Member) bool { return m.IsLearner || len(m.PeerURLs) != 1 }) {
+		t.Errorf("what is rewritten changes the list to %+v (%v)", list, err)
+	}
+
 	extra.Kill(t)
 	etcdtest.Eventually(t, 30*time.Second, "remove", func() error { return c.Send(ctx, members.Request{What: members.Remove, At: at(leader), ID: added.ID}) })
 	wants(t, "one that is removed", c.Send(ctx, members.Request{What: members.Remove, At: at(leader), ID: added.ID}), members.ErrMemberNotFound)

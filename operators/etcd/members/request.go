@@ -14,6 +14,8 @@ const (
 	Add What = "add"
 	// Promote makes a voter of a learner; ErrLearnerNotReady if it is too far behind.
 	Promote What = "promote"
+	// Rewrite has all members write anew what they keep about a voter: its peer URLs, and that it is none of the learners.
+	Rewrite What = "rewrite"
 	// Remove removes a member. ErrMemberNotFound if it is gone.
 	Remove What = "remove"
 	// MoveLeader makes the leader, which must be the one that is asked, hand over to a voter.
@@ -40,9 +42,9 @@ type Request struct {
 	What What
 	// At is the member that is asked.
 	At Endpoint
-	// ID is the member that is promoted or removed, or that the leader hands over to.
+	// ID is the member that is promoted, rewritten or removed, or that the leader hands over to.
 	ID ID
-	// PeerURLs are those of the member that is added, and Learner says as what.
+	// PeerURLs are those of the member that is added or rewritten, and Learner says as what it is added.
 	PeerURLs []string
 	Learner  bool
 	// Revision is up to which history is dropped.

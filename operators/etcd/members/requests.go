@@ -142,6 +142,8 @@ func (c *client) Send(ctx context.Context, r Request) error {
 			_, err = cluster.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: r.PeerURLs, IsLearner: r.Learner})
 		case r.What == Promote:
 			_, err = cluster.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: uint64(r.ID)})
+		case r.What == Rewrite:
+			_, err = cluster.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: uint64(r.ID), PeerURLs: r.PeerURLs})
 		case r.What == Remove:
 			_, err = cluster.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: uint64(r.ID)})
 		case r.What == MoveLeader:

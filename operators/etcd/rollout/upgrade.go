@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/step"
@@ -36,7 +38,7 @@ func stepTo(v *view.View, s *step.Step) (versions.Version, error) {
 }
 
 // prepare does what etcd needs before the first member has the next version: a downgrade is
-// enabled, and before 3.7 the data is written out once as 3.6 does.
+// enabled, before 3.6 what is kept about members is written anew, and before 3.7 the data is written out once as 3.6 does.
 func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Version) bool {
 	highest := v.Highest()
 	switch {
@@ -46,6 +48,8 @@ func prepare(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.Ve
 		return false // it is under way
 	case to.Minor() < highest.Minor():
 		return enableDowngrade(ec, v, s, to)
+	case to.Minor() == 6 && v.Lowest().Minor() == 5:
+		return rewriteVoters(ec, v, s)
 	case to.Minor() == 7 && v.Lowest().Minor() == 6:
 		return writeOut(ec, v, s)
 	}
@@ -65,6 +69,32 @@ func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to ver
 		return true
 	}
 	return !v.IsStoredAs(minor)
+}
+
+// rewriteVoters has etcd write anew what it keeps about each voter, when all members have a version that does so rightly,
+// see package versions. Before 3.5.20 one that was promoted stayed a learner in the part of the data that 3.6 reads, and
+// with two of these 3.6 does not start (etcd.io/blog/2025/upgrade_from_3.5_to_3.6_issue_followup). It was done, if a
+// member was to have the next version before.
+func rewriteVoters(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
+	hasBegun := func(m *view.Member) bool {
+		changed, err := versions.Parse(annotation.Of(m.Pod, annotation.Version))
+		return err == nil && changed.Minor() >= 6
+	}
+	if v.Find(func(m *view.Member) bool { return m.Pod != nil && hasBegun(m) }) != nil {
+		return false
+	}
+	if !v.IsWhole() {
+		s.Soon()
+		return true
+	}
+	for _, m := range v.Members {
+		if !slices.Contains(v.Rewritten, m.ID) {
+			s.Request = step.AskedLeader(ec, v, "", members.Request{What: members.Rewrite, ID: m.ID, PeerURLs: m.PeerURLs, Listed: v.IDs()})
+			s.Soon()
+			return true
+		}
+	}
+	return false
 }
 
 // writeOut makes sure that the members of a cluster that was upgraded to 3.6 do not have anything

@@ -82,6 +82,8 @@ type asked struct {
 	Waiting Waiting
 	// Maintenance is the last that this operator has decided on.
 	Maintenance Maintenance
+	// Rewritten are the voters about which this operator has had etcd write anew what it keeps.
+	Rewritten []members.ID
 	// Revision is the last that a member was seen to have of the cluster with that ID. Status has one
 	// that may be much older: it is not written for a revision alone.
 	Revision  int64
@@ -234,7 +236,7 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 		})
 	}
 	if before.clusterID != ec.Status.ClusterID {
-		before.Revision, before.clusterID, before.loggedInAt = 0, ec.Status.ClusterID, time.Time{}
+		before.Revision, before.clusterID, before.loggedInAt, before.Rewritten = 0, ec.Status.ClusterID, time.Time{}, nil
 	}
 	before.note(names, answers, now)
 	a.compare(ctx, ec, to, before.Answers)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +109,15 @@ func (a *Asker) NoteDecided(ec *v1beta2.EtcdCluster, is Waiting, decided *v1beta
 	if had := ec.Status.Maintenance; decided != nil && (had == nil || !isSameMaintenance(*had, *decided)) {
 		a.maintenance[objects.Key(ec)] = &Maintenance{Maintenance: *decided}
 	}
+}
+
+// noteRewritten remembers what was written about a voter. Another operator does it again, which changes nothing.
+func (a *Asker) noteRewritten(ec types.NamespacedName, voter members.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.last[ec]
+	last.Rewritten = append(slices.Clip(last.Rewritten), voter)
+	a.last[ec] = last
 }
 
 // decidedOn is the last maintenance that this operator has decided on.

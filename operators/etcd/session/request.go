@@ -18,7 +18,7 @@ import (
 
 // Requests counts what was requested and done.
 var Requests = metrics.Counter("fairlead_etcd_member_requests_total",
-	"Changes that were requested from members of etcd and done, by kind: add, promote, remove, move leader, downgrade, defragment, compact, disarm, enable authentication, set password.",
+	"Changes that were requested from members of etcd and done, by kind: add, promote, rewrite, remove, move leader, downgrade, defragment, compact, disarm, enable authentication, set password.",
 	"change")
 
 // Request is a request to a member, with what is known when it has been made.
@@ -60,6 +60,9 @@ func (a *Asker) CarryOut(ctx context.Context, ec types.NamespacedName, r Request
 		return loop.ErrNotNow
 	case err != nil:
 		return err
+	}
+	if r.What == members.Rewrite {
+		a.noteRewritten(ec, r.ID)
 	}
 	r.note(ctx)
 	return nil

@@ -3,7 +3,8 @@
 // The rules are etcd's own (etcd.io/docs, "Upgrading" and "Downgrading"): one minor version at a
 // time, up, and from 3.6 on one down. Two of them have a condition on the patch release: to 3.6
 // only from 3.5.26 or later, because what an earlier one keeps about members that were removed
-// makes them come back; to 3.7 only from 3.6.11 or later.
+// makes them come back; to 3.7 only from 3.6.11 or later. The number alone does not do: a later 3.5 mends what it keeps
+// about a member when that is written anew, see package rollout.
 package versions
 
 import (

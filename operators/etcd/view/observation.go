@@ -14,6 +14,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/session"
 )
@@ -71,6 +72,8 @@ type Observation struct {
 	Waiting session.Waiting
 	// Maintenance is the last that this operator has decided on.
 	Maintenance session.Maintenance
+	// Rewritten are the voters about which this operator has had etcd write anew what it keeps.
+	Rewritten []members.ID
 	// ElsewhereProblem is what keeps the operator from asking members that it does not run.
 	ElsewhereProblem *status.Problem
 	// Certs are the certificates of a cluster with TLS.

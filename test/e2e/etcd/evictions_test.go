@@ -48,10 +48,12 @@ func (e etcd) crashes() {
 	})
 }
 
-// evict evicts all pods, as a drain does.
+// evict cordons the nodes of all pods and evicts these, as a drain does, and lets the nodes have pods again.
 func (e etcd) evict() {
 	e.t.Helper()
 	for _, pod := range e.pods() {
+		e2e.Kubectl(e.t, "cordon", pod.Spec.NodeName)
+		defer e2e.Kubectl(e.t, "uncordon", pod.Spec.NodeName)
 		pace.Eventually(e.t, time.Minute, func() error {
 			return cluster.SubResource("eviction").Create(context.Background(), &pod, &policyv1.Eviction{})
 		})

@@ -176,6 +176,8 @@ func (c client) Send(ctx context.Context, r members.Request) error {
 			return c.w.add(p, r.PeerURLs, r.Learner)
 		case members.Promote:
 			return c.w.promote(p, r.ID)
+		case members.Rewrite:
+			return c.w.rewrite(p, r.ID, r.PeerURLs)
 		case members.Remove:
 			return c.w.remove(p, r.ID)
 		case members.MoveLeader:

@@ -90,6 +90,17 @@ func (w *World) remove(p *Process, id members.ID) error {
 	return nil
 }
 
+// rewrite makes a voter of a member, whatever it was: etcd's request to update a member has no learners.
+func (w *World) rewrite(p *Process, id members.ID, urls []string) error {
+	next := p.leader.state().clone()
+	m := next.member(id)
+	if m == nil {
+		return members.ErrMemberNotFound
+	}
+	m.PeerURLs, m.IsLearner = urls, false
+	return w.commit(p, next)
+}
+
 func (w *World) promote(p *Process, id members.ID) error {
 	s := p.leader.state()
 	switch m := s.member(id); {
