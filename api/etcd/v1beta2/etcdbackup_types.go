@@ -138,8 +138,9 @@ type BackupPolicy struct {
 	BackupIntervalInSecond int64 `json:"backupIntervalInSecond,omitempty"`
 
 	// schedule is when backups are made, in the format of a CronJob's, such as "30 2 * * *". Of
-	// times that were missed, one is made up for. On a day on which the clocks leave a time out, there
-	// is none.
+	// times that were missed, one is made up for. Where it names hours, a day has each of them once: one
+	// that the clocks leave out comes as much later as they are set forward, and one that they show twice
+	// counts the first time.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100

@@ -9,7 +9,9 @@ type JoinSource struct {
 	// for each of them, such as http://my-etcd-0.my-etcd-headless.shop.svc:2379: all http, or all
 	// https. The operator is in another namespace, so short names do not do, and neither does a
 	// Service that leads to any of them. `Ready` has the reason JoinEndpointMissing if one is
-	// missing, and JoinUnreachable if one does not answer.
+	// missing, and JoinUnreachable if one does not answer. By the host name of a pod, such as the one
+	// above, the operator sees when a member was stopped, and removes it from the member list; others
+	// the user removes.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -29,7 +31,7 @@ type JoinSource struct {
 
 	// goBack makes the members of this EtcdCluster leave the etcd that they have joined. When `Ready`
 	// has the reason JoinUndone, the EtcdCluster can be deleted. It has no effect from
-	// status.join.phase Replacing on: a member of before was stopped. Defaults to false.
+	// status.join.phase Replacing on: the operator removes members of before. Defaults to false.
 	// +optional
 	GoBack bool `json:"goBack,omitempty"`
 }
@@ -42,7 +44,8 @@ type JoinPhase string
 const (
 	// JoinJoining is until all members of the EtcdCluster vote, and one of them leads.
 	JoinJoining JoinPhase = "Joining"
-	// JoinJoined is until the first member of before was stopped. Until then, spec.joinFrom.goBack has an effect.
+	// JoinJoined is until the first member of before was stopped, and its pod is gone. Until then, spec.joinFrom.goBack has
+	// an effect.
 	JoinJoined JoinPhase = "Joined"
 	// JoinReplacing is until the last member of before is removed.
 	JoinReplacing JoinPhase = "Replacing"

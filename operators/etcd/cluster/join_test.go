@@ -8,13 +8,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
@@ -60,7 +56,12 @@ func TestJoin(t *testing.T) {
 		"peers with TLS, and a CA of our own":  {world: before(withTLS).havePeers("https://192.0.2.1:2380"), problem: "JoinPeersUnreachable: The peers of the running etcd use TLS, and do not trust"},
 		"peers without TLS":                    {world: before(withTLS), problem: "JoinPeersUnreachable: The peers of the running etcd do not use TLS"},
 		"names that are taken":                 {world: before().havePeers("http://example-0.example.ns.svc:2380"), problem: "JoinNameTaken: "},
-		"a database beyond the quota":          {world: before(withQuota("1000000")), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 has 1Mi, and members"},
+		"a quota below etcd's default":         {world: before(withQuota("1000000")), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 may have 2Gi, and of members of this EtcdCluster 1000000: at that, nobody could write any more. Set ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv to 2147483648 at least"},
+		"a quota below one of theirs":          {world: before().says(2, hasQuota(4<<30)), problem: "JoinDatabaseTooLarge: The database of member my-etcd-2 may have 4Gi, and of members of this EtcdCluster 2Gi"},
+		"a quota as theirs":                    {world: before(withQuota("4294967296")).says(2, hasQuota(4<<30)), want: "status/cluster", problem: "Joining: "},
+		"they may have any size":               {world: before().says(1, hasQuota(-1)), problem: "JoinDatabaseTooLarge: The database of member my-etcd-1 may have any size, and of members of this EtcdCluster 2Gi: at that, nobody could write any more. Set ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv to -1"},
+		"all may have any size":                {world: before(withQuota("-1")).says(1, hasQuota(-1)), want: "status/cluster", problem: "Joining: "},
+		"a database that nearly fills a quota": {world: before(withQuota("1200000")).says(0, hasQuota(1200000)).says(1, hasQuota(1)).says(2, hasQuota(1)), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 has 1Mi, and of members of this EtcdCluster may have 1200000"},
 		"a database beyond the volumes":        {world: before(onVolumes, smallVolumes), problem: "JoinDatabaseTooLarge: The database of member my-etcd-0 has 1Mi, and the volumes"},
 		"go back before anything":              {world: before(goingBack), problem: "JoinUndone: spec.joinFrom.goBack is true: nothing is joined"},
 		"no certificate to ask with":           {world: before().lacksCertificate(), problem: "SecretNotFound: theirs"},
@@ -75,7 +76,10 @@ func TestJoin(t *testing.T) {
 		"joined: wait until one is stopped":    {world: led(during("Joined", 1, 2, 3)), problem: "Joining: "},
 		"joined: the highest is stopped":       {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(2), want: "status/cluster", problem: "Joining: my-etcd-2 is stopped"},
 		"joined: another one is stopped":       {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(0), problem: "Joining: "},
-		"joined: silent for a moment":          {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(2).spokeAgo(2, time.Second), problem: "Joining: "},
+		"joined: gone for a moment":            {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(2).goneAgo(2, time.Second), problem: "Joining: my-etcd-2 does not answer, and may come back"},
+		"joined: the highest is silent":        {world: led(during("Joined", 1, 2, 3)).silencesElsewhere(2), problem: "Joining: my-etcd-2 does not answer, and may come back. It is removed from the member list once its pod is gone; if it is no pod, or not in this Kubernetes cluster, and you have stopped it for good, remove it with `etcdctl member remove 66`. To go back"},
+		"joined: one gone, the highest silent": {world: led(during("Joined", 1, 2, 3)).stopsElsewhere(1).silencesElsewhere(2), problem: "Joining: my-etcd-2 does not answer"},
+		"replacing: the next is silent":        {world: led(during("Replacing", 1, 2, 3)).silencesElsewhere(2), problem: "Joining: my-etcd-2 does not answer"},
 		"joined: one was added elsewhere":      {world: led(during("Joined", 1, 2, 3)).joins(members.Member{ID: 103, Name: "my-etcd-3", PeerURLs: []string{"http://192.0.2.9:2380"}}), problem: "JoinEndpointMissing: Member my-etcd-3 was added"},
 		"replacing: remove the stopped one":    {world: led(during("Replacing", 1, 2, 3)).stopsElsewhere(2), asks: removes(1, 102, 1, 2, 3, 100, 101, 102), problem: "Joining: Removing my-etcd-2"},
 		"replacing, one of ours is lost":       {world: led(during("Replacing", 1, 2, 3)).loses(3).stopsElsewhere(2), asks: removes(1, 3, 1, 2, 3, 100, 101, 102)},
@@ -90,41 +94,6 @@ func TestJoin(t *testing.T) {
 		"gone back, but for a pod":             {world: during("Joined", 1).withoutMember(1).wantsBack(), want: "delete Pod #1"},
 		"too late to go back":                  {world: led(during("Replacing", 1, 2, 3)).wantsBack(), problem: "Joining: "},
 	})
-}
-
-// TestJoinCertificate: what is wrong with the Secret by which a running etcd is asked.
-func TestJoinCertificate(t *testing.T) {
-	secret := func(data map[string][]byte) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs"}, Data: data}
-	}
-	for name, tc := range map[string]struct {
-		secrets []client.Object
-		want    string
-	}{
-		"it is missing":    {nil, "SecretNotFound: Secret \"theirs\" does not exist: create it, or correct spec.joinFrom.clientTLSSecret"},
-		"it has no key":    {[]client.Object{secret(nil)}, "InvalidSecret: Secret \"theirs\": "},
-		"it is no PEM":     {[]client.Object{secret(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x"), "ca.crt": []byte("x")})}, "InvalidSecret: Secret \"theirs\": "},
-		"it is none: good": {nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ec, seen := anEtcd(joins), view.Observation{}
-			if tc.want != "" {
-				ec.Spec.JoinFrom.ClientTLSSecret = "theirs"
-			}
-			o := observer{asker: session.New(members.Dial, time.Now)}
-			r := &loop.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(tc.secrets...).Build()}
-			if err := o.observeJoin(t.Context(), r, ec, members.User{}, &seen); err != nil {
-				t.Fatal(err)
-			}
-			got := ""
-			if seen.ElsewhereProblem != nil {
-				got = seen.ElsewhereProblem.Reason + ": " + seen.ElsewhereProblem.Message
-			}
-			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
-		})
-	}
 }
 
 // TestJoinPhases: what status says of the phases.
@@ -148,6 +117,21 @@ func TestJoinPhases(t *testing.T) {
 				t.Errorf("status.join is %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestFullWhileJoining: that nobody can write is said before anything else.
+func TestFullWhileJoining(t *testing.T) {
+	raised := members.Alarm{Member: 1, Type: members.NoSpace}
+	for want, w := range map[string]*world{
+		"The etcd that is joined has the alarm NOSPACE, and takes no writes: compact": healthy(anEtcd(joins, inPhase("Joining")), 1).elsewhere(0, 1, 2).alarms(raised),
+		"The database is full, and takes no writes: its history is dropped":           healthy(anEtcd(joins, inPhase("Joined")), 1, 2, 3).elsewhere(0, 1, 2).isLedBy(1).alarms(raised),
+	} {
+		st := summarize(w.ec, w.seen, decide(w.ec, w.seen), nil)
+		ready := meta.FindStatusCondition(st.Conditions, status.Ready)
+		if ready == nil || ready.Reason != reason.NoSpace || !strings.HasPrefix(ready.Message, want) {
+			t.Errorf("Ready is %+v, want %q", ready, want)
+		}
 	}
 }
 
@@ -246,17 +230,26 @@ func (w *world) says(n int, change func(*session.Answer)) *world {
 	return w
 }
 
-// stopsElsewhere has members of the chart not answer.
-func (w *world) stopsElsewhere(ordinals ...int) *world {
+// silencesElsewhere has members of the chart not answer.
+func (w *world) silencesElsewhere(ordinals ...int) *world {
 	for _, n := range ordinals {
-		w.seen.Answers[theirURL(n)] = session.Answer{Err: errors.New("no such host")}
+		w.seen.Answers[theirURL(n)] = session.Answer{Err: errors.New("connection refused")}
 	}
 	return w
 }
 
-// spokeAgo has a member of the chart have had a leader that long ago.
-func (w *world) spokeAgo(n int, ago time.Duration) *world {
-	w.seen.Led = map[string]time.Time{theirURL(n): noon.Add(-ago)}
+// stopsElsewhere has members of the chart not answer, and their pods gone.
+func (w *world) stopsElsewhere(ordinals ...int) *world {
+	w.seen.Gone = map[string]time.Time{}
+	for _, n := range ordinals {
+		w.seen.Gone[theirURL(n)] = noon.Add(-view.Lately)
+	}
+	return w.silencesElsewhere(ordinals...)
+}
+
+// goneAgo has the pod of a member of the chart be gone that long ago.
+func (w *world) goneAgo(n int, ago time.Duration) *world {
+	w.seen.Gone[theirURL(n)] = noon.Add(-ago)
 	return w
 }
 
@@ -277,6 +270,11 @@ func (w *world) haveVersion(version string) *world {
 		w.says(n, func(a *session.Answer) { a.Status.Version = version })
 	}
 	return w
+}
+
+// hasQuota has a member say how great its database may be, as 3.6 does.
+func hasQuota(bytes int64) func(*session.Answer) {
+	return func(a *session.Answer) { a.Status.Quota = bytes }
 }
 
 // leavesOut has the user not say where a member of the chart is.

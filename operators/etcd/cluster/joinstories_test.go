@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/members/model"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/view"
 )
 
 // joinTales are the stories of a running etcd that is taken over.
@@ -25,20 +30,54 @@ func joinTales() []tale {
 			{Name: "goes back", When: isInPhase(v1beta2.JoinJoined), Do: patched(`{"joinFrom":{"goBack":true}}`)},
 		}, settled: goneBack},
 		{name: "joins-one-that-dies", joins: 3, steps: []testkit.Step{
-			{Name: "my-etcd-1 dies", When: isInPhase(v1beta2.JoinJoining), Do: stops(1)},
+			{Name: "my-etcd-1 dies", When: isInPhase(v1beta2.JoinJoining), Do: ends(1)},
 			{Name: "upgrades and starts it", Do: func(_ context.Context, r *testkit.Run) error { return own(r).startElsewhere(r, 1, "3.6.16") }},
 			stopsNext(2), stopsNext(1), stopsNext(0),
 		}, settled: tookOver},
 		{name: "joins-one-that-is-scaled", joins: 3, steps: []testkit.Step{
-			{Name: "my-etcd-2 dies", When: isInPhase(v1beta2.JoinJoining), Do: stops(2)},
+			{Name: "my-etcd-2 dies", When: isInPhase(v1beta2.JoinJoining), Do: ends(2)},
 			{Name: "removes it by hand", When: removesElsewhere(2), Do: func(context.Context, *testkit.Run) error { return nil }},
+			stopsNext(1), stopsNext(0),
+		}, settled: tookOver},
+		{name: "joins-one-whose-node-pauses", joins: 2, steps: []testkit.Step{
+			{Name: "my-etcd-1 is silent", When: isInPhase(v1beta2.JoinJoined), Do: silences(1)}, {Name: "it is back", When: isSilentFor(2 * view.Lately), Do: cutOff(false)},
 			stopsNext(1), stopsNext(0),
 		}, settled: tookOver},
 	}
 }
 
+// ends has the process of a member of before end, which may be started again.
+func ends(n int) func(context.Context, *testkit.Run) error {
+	return func(_ context.Context, r *testkit.Run) error { return own(r).endElsewhere(r, elsewhere(n)) }
+}
+
+// stops stops one for good.
 func stops(n int) func(context.Context, *testkit.Run) error {
-	return func(_ context.Context, r *testkit.Run) error { return own(r).stopElsewhere(r, elsewhere(n)) }
+	return func(ctx context.Context, r *testkit.Run) error {
+		return errors.Join(own(r).endElsewhere(r, elsewhere(n)), own(r).giveUpElsewhere(ctx, r, elsewhere(n)))
+	}
+}
+
+// silences has no client reach one, which runs on.
+func silences(member int) func(context.Context, *testkit.Run) error {
+	return func(_ context.Context, r *testkit.Run) error {
+		n := r.Own.(*modelNodes)
+		n.cut, n.offSince = elsewhere(member), n.world.Now()
+		n.steady = n.offSince.Add(2 * view.Lately) // then it is looked again
+		n.model.Unreachable(n.cut, true, false)
+		n.world.Changed()
+		return nil
+	}
+}
+
+func isSilentFor(long time.Duration) func(context.Context, *testkit.Run) error {
+	return func(_ context.Context, r *testkit.Run) error {
+		n := r.Own.(*modelNodes)
+		if is := n.world.Now().Sub(n.offSince); is < long {
+			return fmt.Errorf("%s is silent for %s", n.cut, is)
+		}
+		return nil
+	}
 }
 
 // removesElsewhere is nil when a user has removed a member of before from the member list.
@@ -141,8 +180,11 @@ func goneBack(ctx context.Context, r *testkit.Run) error {
 	return own(r).put(r)
 }
 
-func (n *modelNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err error) {
+func (n *modelNodes) beginElsewhere(ctx context.Context, r *testkit.Run, size int) (urls []string, err error) {
 	for i := range size {
+		if err := r.Client.Create(ctx, podElsewhere(r, elsewhere(i))); err != nil {
+			return nil, err
+		}
 		host := hostElsewhere(r, i)
 		n.elsewhere = append(n.elsewhere, model.Config{
 			Name: elsewhere(i), PeerURL: "http://" + host + ":2380", Address: host + ":2379",
@@ -166,8 +208,24 @@ func (n *modelNodes) startElsewhere(_ *testkit.Run, member int, version string) 
 	return nil
 }
 
-func (n *modelNodes) stopElsewhere(_ *testkit.Run, member string) error {
+func (n *modelNodes) endElsewhere(_ *testkit.Run, member string) error {
 	n.model.Stop(member)
 	n.world.Changed()
 	return nil
+}
+
+// giveUpElsewhere has the StatefulSet of a member scaled down.
+func (n *modelNodes) giveUpElsewhere(ctx context.Context, r *testkit.Run, member string) error {
+	return r.Client.Delete(ctx, podElsewhere(r, member))
+}
+
+// podElsewhere is the pod of a member that no EtcdCluster has. What the nodes see of it is its gate: it runs without them.
+func podElsewhere(r *testkit.Run, member string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: member},
+		Spec: corev1.PodSpec{
+			Containers:      []corev1.Container{{Name: "etcd", Image: "bitnami/etcd"}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/runs-elsewhere"}},
+		},
+	}
 }

@@ -29,6 +29,7 @@ type observer struct {
 	agentImage   string
 	now          func() time.Time
 	users        memo.Map[types.NamespacedName, user]
+	gone         memo.Map[types.NamespacedName, map[string]time.Time] // see view.Observation
 }
 
 // forget drops what is kept in memory about an EtcdCluster that is gone.
@@ -36,6 +37,7 @@ func (o *observer) forget(ec types.NamespacedName) {
 	o.asker.Forget(ec)
 	o.certificates.Forget(ec)
 	o.users.Forget(ec)
+	o.gone.Forget(ec)
 	figures.Forget(ec)
 }
 
@@ -85,6 +87,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		seen.Revision, seen.Led, seen.Leaderless = answered.Revision, answered.Led, answered.Leaderless
 		seen.Answers, seen.Maintenance, seen.Rewritten = answered.Answers, answered.Maintenance, answered.Rewritten
 		seen.Auth = view.Auth{Problem: wrong, LoggedIn: answered.LoggedIn}
+		return seen, o.observeGone(ctx, r, ec, &seen)
 	}
 	return seen, nil
 }

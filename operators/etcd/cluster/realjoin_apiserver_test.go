@@ -38,7 +38,7 @@ type memberElsewhere struct {
 
 const versionElsewhere = "3.6.15"
 
-func (n *realNodes) beginElsewhere(r *testkit.Run, size int) (urls []string, err error) {
+func (n *realNodes) beginElsewhere(_ context.Context, r *testkit.Run, size int) (urls []string, err error) {
 	n.mu.Lock()
 	n.elsewhere = map[string]memberElsewhere{}
 	for i := range size {
@@ -73,7 +73,7 @@ func (n *realNodes) startElsewhere(r *testkit.Run, member int, version string) (
 	return err
 }
 
-func (n *realNodes) stopElsewhere(_ *testkit.Run, member string) error {
+func (n *realNodes) endElsewhere(_ *testkit.Run, member string) error {
 	n.mu.Lock()
 	m := n.elsewhere[member]
 	n.elsewhere[member] = memberElsewhere{ip: m.ip, initial: m.initial}
@@ -91,8 +91,34 @@ func (n *realNodes) stopElsewhere(_ *testkit.Run, member string) error {
 	return nil
 }
 
-// endElsewhere ends what is left of it.
-func (n *realNodes) endElsewhere() {
+// giveUpElsewhere has the user remove a member that is no pod, as soon as etcd lets that be.
+func (n *realNodes) giveUpElsewhere(ctx context.Context, r *testkit.Run, member string) error {
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(lookEvery) {
+		err := removesByHand(ctx, r, member)
+		if !errors.Is(err, members.ErrUnhealthy) || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// removesByHand has a user remove a member from the member list.
+func removesByHand(ctx context.Context, r *testkit.Run, member string) error {
+	c, at, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	list, err := c.List(ctx, at)
+	for _, m := range list.Members {
+		if m.Name == member {
+			err = errors.Join(err, c.Send(ctx, members.Request{What: members.Remove, At: at, ID: m.ID}))
+		}
+	}
+	return err
+}
+
+// clearElsewhere ends what is left of it.
+func (n *realNodes) clearElsewhere() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.elsewhere {

@@ -156,7 +156,7 @@ func (n *realNodes) live(ctx context.Context) {
 	for _, p := range n.cares {
 		n.kill(p)
 	}
-	n.endElsewhere()
+	n.clearElsewhere()
 	_ = os.RemoveAll(n.folder) // or with the machine's
 }
 

@@ -208,10 +208,10 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 	return status.First(
 		func() *status.Problem { return paused(ec) },
 		func() *status.Problem { return lossProblem(next) },
+		func() *status.Problem { return full(ec, next) },
 		func() *status.Problem { return writeProblem(failure) },
 		func() *status.Problem { return next.UnderWay },
 		func() *status.Problem { return next.Problem },
-		func() *status.Problem { return full(next) },
 		func() *status.Problem { return activityProblem(next, waiting) },
 		func() *status.Problem { return unavailable(st, waiting) },
 		func() *status.Problem { return unreached(next, st) },
@@ -287,9 +287,16 @@ func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string 
 	return first
 }
 
-func full(next *plan) *status.Problem {
-	if len(next.view.Alarms(members.NoSpace)) == 0 {
+// full reports a database that takes no writes. While a member leads that the operator does not run, it changes nothing.
+func full(ec *v1beta2.EtcdCluster, next *plan) *status.Problem {
+	raised := next.view.Alarms(members.NoSpace)
+	switch {
+	case len(raised) == 0:
 		return nil
+	case next.Problem != nil && next.Problem.Reason == reason.NoSpace:
+		return next.Problem
+	case ec.Spec.JoinFrom != nil && next.view.Leading() == nil:
+		return &status.Problem{Reason: reason.NoSpace, Message: "The etcd that is joined has the alarm NOSPACE, and takes no writes: compact and defragment it, then `etcdctl alarm disarm`. To leave it first, set spec.joinFrom.goBack to true"}
 	}
 	return &status.Problem{Reason: reason.NoSpace, Retriable: true, Message: "The database is full, and takes no writes: its history is dropped and its file defragmented. If that does not help, delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv"}
 }

@@ -47,9 +47,10 @@ type nodes interface {
 	// byHand is a client of the members that a user has, and where the leader is.
 	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
 	// beginElsewhere begins an etcd of so many members that is no EtcdCluster's, and returns where they are.
-	beginElsewhere(r *testkit.Run, size int) (urls []string, err error)
-	// stopElsewhere stops one of its members.
-	stopElsewhere(r *testkit.Run, member string) error
+	beginElsewhere(ctx context.Context, r *testkit.Run, size int) (urls []string, err error)
+	// endElsewhere has the process of one of its members end, and giveUpElsewhere says that it is for good.
+	endElsewhere(r *testkit.Run, member string) error
+	giveUpElsewhere(ctx context.Context, r *testkit.Run, member string) error
 	// startElsewhere starts one of its members, with its data.
 	startElsewhere(r *testkit.Run, member int, version string) error
 }
@@ -227,7 +228,7 @@ func (t tale) arrange(ctx context.Context, r *testkit.Run) error {
 	}
 	ec := story(r, t.spec...)
 	if t.joins > 0 {
-		urls, err := own(r).beginElsewhere(r, t.joins)
+		urls, err := own(r).beginElsewhere(ctx, r, t.joins)
 		if err != nil {
 			return err
 		}

@@ -22,14 +22,15 @@ import (
 //	members are added            one at a time, as in any cluster that has too few (AddMissing, SettleLearner), with the
 //	                             version that the others have
 //	one of them leads            when spec.size of them vote; the leader hands over
-//	a user stops the others      the operator says which is next: the highest ordinal of a StatefulSet. One that has been
-//	                             stopped is removed from the member list, if the rest has quorum
+//	a user stops the others      the operator says which is next: the highest ordinal of a StatefulSet. One whose pod is
+//	                             gone is removed from the member list, if the rest has quorum; one that is no pod of
+//	                             this Kubernetes cluster, the user removes
 //	the last one is removed      then versions and pods are changed as the spec requests
 //
 // The operator does not remove a member that runs. Images of charts add a removed member again when its container
 // starts, and its process ends when it is removed: so a member that is removed first comes back as a new voter without
 // data. What is stopped first, and is removed then, has nothing left that could start. Where one comes back all the same,
-// it is removed like the others.
+// it is removed like the others. That one does not answer does not say that it was stopped: its node may start again.
 //
 // Until the first of them is removed, spec.joinFrom.goBack makes the operator's members leave again. Members of an
 // EtcdCluster that is deleted by then go on without it, as by --cascade=orphan (elsewhere.go of package objects).
@@ -164,8 +165,10 @@ func replace(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, next *view.Mem
 	case unlisted != nil && objects.MayGoBack(ec):
 		s.Note(*waits(reason.JoinEndpoints, "Member %s was added to the etcd that was joined, and is at none of spec.joinFrom.etcdEndpoints, so that it is not known whether it runs: add its URL, or remove it with `etcdctl member remove %s`. It advertises %s",
 			unlisted.ShownName(ec), unlisted.ID, strings.Join(unlisted.ClientURLs, ", ")))
-	case next.URL != "" || isHeardLately(ec, v):
+	case next.URL != "":
 		s.Report(reason.Joining, "%s leads the etcd that was joined. Stop %s now: if a StatefulSet runs it, scale that to %d.%s", v.Leading().PodName, name, others, back)
+	case !isEnded(ec, v, s, next):
+		s.Report(reason.Joining, "%s does not answer, and may come back. It is removed from the member list once its pod is gone; if it is no pod, or not in this Kubernetes cluster, and you have stopped it for good, remove it with `etcdctl member remove %s`.%s", name, next.ID, back)
 	case objects.MayGoBack(ec):
 		s.Remember(ec).Join = &v1beta2.Join{Phase: v1beta2.JoinReplacing, NextToStop: name}
 		s.Claim = "cluster"
@@ -194,15 +197,33 @@ func unlisted(ec *v1beta2.EtcdCluster, v *view.View) *view.Member {
 	return v.Find(isSilent)
 }
 
-// isHeardLately says whether one of the members elsewhere that do not answer did so a short time ago: it may be that
-// nothing was stopped.
-func isHeardLately(ec *v1beta2.EtcdCluster, v *view.View) bool {
-	for url := range objects.Elsewhere(ec) {
-		if v.Answers[url].Err != nil && v.Now.Sub(v.Led[url]) < view.Lately {
-			return true
+// isEnded says whether a member of before that does not answer is known to have ended: the pod of its name is gone or, if
+// no endpoint has that, those of all that do not answer. A pod that is evicted is gone for a moment, too, until its
+// StatefulSet makes it again.
+func isEnded(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member) bool {
+	var silent, its []string
+	for url, at := range objects.Elsewhere(ec) {
+		if v.Answers[url].Err == nil {
+			continue
+		}
+		silent = append(silent, url)
+		if pod, is := objects.PodOfHost(at.ServerName); is && pod.Name == m.Name {
+			its = append(its, url)
 		}
 	}
-	return false
+	if len(its) > 0 {
+		silent = its
+	}
+	for _, url := range silent {
+		since, isGone := v.Gone[url]
+		if isGone && v.Now.Sub(since) < view.Lately {
+			s.Soon()
+		}
+		if !isGone || v.Now.Sub(since) < view.Lately {
+			return false
+		}
+	}
+	return true
 }
 
 // newestForeign is the member that the operator does not run and that leaves next: one that has not started first, then

@@ -190,27 +190,54 @@ func hasReachablePeers(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-// hasRoom: the database fits the members' quota, and their volumes.
+// hasRoom: a member that may have less than those of before raises NOSPACE for all, so it may have as much, and what there
+// is fits in with room to grow. Before 3.6 etcd does not say what it may have: then it is taken for its default.
 func hasRoom(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem {
-	quota := int64(view.DefaultQuota)
-	if ec.Spec.Pod != nil {
-		for _, variable := range ec.Spec.Pod.EtcdEnv {
-			if n, err := strconv.ParseInt(variable.Value, 10, 64); variable.Name == "ETCD_QUOTA_BACKEND_BYTES" && err == nil && n != 0 {
-				quota = n
-			}
-		}
-	}
+	quota := quotaOf(ec)
 	for _, m := range v.Members {
-		size := resource.NewQuantity(m.Answer.Status.DBSize, resource.BinarySI)
-		if quota > 0 && size.Value() >= quota {
-			return stalls(reason.JoinRoom, "The database of member %s has %s, and members of this EtcdCluster may have %s: set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv", m.Name, size, resource.NewQuantity(quota, resource.BinarySI))
+		theirs, size := m.Quota(), m.Answer.Status.DBSize
+		if quota > 0 && (theirs < 0 || theirs > quota) {
+			enough := fmt.Sprintf("to %d at least", theirs)
+			if theirs < 0 {
+				enough = "to -1"
+			}
+			return stalls(reason.JoinRoom, "The database of member %s may have %s, and of members of this EtcdCluster %s: at that, nobody could write any more. Set ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv %s", m.Name, shownQuota(theirs), shownQuota(quota), enough)
+		}
+		if quota > 0 && isTight(size, quota) {
+			return stalls(reason.JoinRoom, "The database of member %s has %s, and of members of this EtcdCluster may have %s: set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv", m.Name, bytes(size), bytes(quota))
 		}
 		if !objects.HasVolumes(ec) {
 			continue
 		}
-		if storage, ok := ec.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]; ok && size.Cmp(storage) >= 0 {
-			return stalls(reason.JoinRoom, "The database of member %s has %s, and the volumes of this EtcdCluster %s: create an EtcdCluster with larger ones", m.Name, size, &storage)
+		if storage, ok := ec.Spec.Pod.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]; ok && isTight(size, storage.Value()) {
+			return stalls(reason.JoinRoom, "The database of member %s has %s, and the volumes of this EtcdCluster %s: create an EtcdCluster with larger ones", m.Name, bytes(size), &storage)
 		}
 	}
 	return nil
+}
+
+// isTight says that a database would fill more than 80 % of what it may: from there on there is an alert.
+func isTight(size, room int64) bool { return size > room/10*8 }
+
+// quotaOf is how many bytes the database of a member of an EtcdCluster may have; negative if any.
+func quotaOf(ec *v1beta2.EtcdCluster) int64 {
+	quota := int64(view.DefaultQuota)
+	if ec.Spec.Pod == nil {
+		return quota
+	}
+	for _, variable := range ec.Spec.Pod.EtcdEnv {
+		if n, err := strconv.ParseInt(variable.Value, 10, 64); variable.Name == "ETCD_QUOTA_BACKEND_BYTES" && err == nil && n != 0 {
+			quota = n
+		}
+	}
+	return quota
+}
+
+func bytes(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
+
+func shownQuota(n int64) string {
+	if n < 0 {
+		return "any size"
+	}
+	return bytes(n).String()
 }

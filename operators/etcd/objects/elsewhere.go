@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
@@ -27,6 +28,16 @@ func Elsewhere(ec *v1beta2.EtcdCluster) map[string]members.Endpoint {
 		}
 	}
 	return all
+}
+
+// PodOfHost is the pod whose host name that is, as pods of a StatefulSet have one; none if it may be something else, or in
+// another Kubernetes cluster.
+func PodOfHost(host string) (pod types.NamespacedName, is bool) {
+	labels := strings.SplitN(host, ".", 4)
+	if len(labels) < 4 || labels[3] != "svc" && labels[3] != "svc.cluster.local" {
+		return pod, false
+	}
+	return types.NamespacedName{Namespace: labels[2], Name: labels[0]}, true
 }
 
 // This part of the file keeps the members of an EtcdCluster that is deleted while the members of before are all there:

@@ -74,6 +74,9 @@ type Observation struct {
 	Maintenance session.Maintenance
 	// Rewritten are the voters about which this operator has had etcd write anew what it keeps.
 	Rewritten []members.ID
+	// Gone are the URLs of members that the operator does not run, and whose pods are gone, with the time since when that
+	// was seen. That one does not answer says nothing.
+	Gone map[string]time.Time
 	// ElsewhereProblem is what keeps the operator from asking members that it does not run.
 	ElsewhereProblem *status.Problem
 	// Certs are the certificates of a cluster with TLS.
