@@ -2,6 +2,7 @@ package v1beta2
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // EtcdRestore has an EtcdCluster begin again from a backup. The backup is read and checked, and
@@ -46,7 +47,8 @@ type EtcdRestoreList struct {
 // RestoreSpec says which cluster is restored from which backup.
 type RestoreSpec struct {
 	// etcdCluster is the EtcdCluster in the same namespace that is restored. Until there is one of the
-	// name, nothing happens; one that is created together with its EtcdRestore begins with the backup.
+	// name, nothing happens; one that is created together with its EtcdRestore begins with the backup. Once there was one,
+	// the EtcdRestore is of that one alone, and fails when it is deleted, whatever is created under its name.
 	// +required
 	EtcdCluster ClusterReference `json:"etcdCluster"`
 
@@ -147,6 +149,11 @@ type RestoreStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// etcdClusterUID is the UID of the EtcdCluster that is restored, from when there was one of the name on. Another
+	// EtcdCluster, also of the same name, is never restored by this EtcdRestore.
+	// +optional
+	EtcdClusterUID types.UID `json:"etcdClusterUID,omitempty"`
 
 	// key is that of the object that is restored.
 	// +optional

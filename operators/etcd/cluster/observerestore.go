@@ -51,7 +51,7 @@ func observeRestores(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 // show one that is done as one that is not.
 func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, seen *view.Observation) error {
 	for _, er := range seen.Restores {
-		if isRestoreDone(er) || ec.Status.Restored != nil && string(er.UID) == ec.Status.Restored.ID {
+		if isRestoreDone(er) || isOfAnother(er, ec) || ec.Status.Restored != nil && string(er.UID) == ec.Status.Restored.ID {
 			continue
 		}
 		now := &v1beta2.EtcdRestore{}
@@ -59,8 +59,12 @@ func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err != nil || now.UID != er.UID || objects.IsEnding(now) || isRestoreDone(now) {
+		if err != nil || now.UID != er.UID || objects.IsEnding(now) || isRestoreDone(now) || isOfAnother(now, ec) {
 			continue
+		}
+		if now.Status.EtcdClusterUID == "" {
+			seen.Undecided = now
+			return nil
 		}
 		if isReported, err := isEndReported(ctx, r, ec); err != nil || !isReported {
 			return err
@@ -69,6 +73,11 @@ func observeNext(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, s
 		return nil
 	}
 	return nil
+}
+
+// isOfAnother says whether an EtcdRestore is of another EtcdCluster that had the name before.
+func isOfAnother(er *v1beta2.EtcdRestore, ec *v1beta2.EtcdCluster) bool {
+	return er.Status.EtcdClusterUID != "" && er.Status.EtcdClusterUID != ec.UID
 }
 
 // isEndReported says whether the EtcdRestore that was last done says what became of it. Status remembers

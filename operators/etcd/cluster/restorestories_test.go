@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,7 @@ func restoreTales() []tale {
 		}, settled: keptOld},
 		{name: "restored-anew", steps: anew("a"), settled: restoredFrom("first", "a")},
 		{name: "restored-anew-with-volumes", spec: []ecOption{stored}, steps: anew("a", stored), settled: restoredFrom("first", "a")},
+		{name: "restore-outlived", steps: outlives("a"), settled: restoresNothingElse("first")},
 		{name: "restore-fails", steps: []testkit.Step{backUp("a"), spoil("a"), {Name: "writes", When: ready, Do: writes(3)}, restores("first", "a")}, settled: restoreFailed("first")},
 		{name: "restore-of-nothing", spec: []ecOption{stored}, steps: []testkit.Step{restores("first", "nothing")}, settled: restoreFailed("first")},
 		{name: "restore-retried", steps: []testkit.Step{backUp("a"), {Name: "breaks the storage", Do: func(_ context.Context, r *testkit.Run) error {
@@ -123,6 +125,43 @@ func anew(key string, options ...ecOption) []testkit.Step {
 		{Name: "restores into a new one", When: allGone, Do: func(ctx context.Context, r *testkit.Run) error {
 			return errors.Join(r.Client.Create(ctx, aRestore(r, "first", key)), r.Client.Create(ctx, story(r, options...)))
 		}},
+	}
+}
+
+// outlives has an EtcdRestore be under way when its cluster is deleted, and another one of that name begin a while later.
+func outlives(key string) []testkit.Step {
+	storageFails := func(times int) func(context.Context, *testkit.Run) error {
+		return func(_ context.Context, r *testkit.Run) error {
+			archived(r).failToFetch(times)
+			return nil
+		}
+	}
+	return []testkit.Step{
+		backUp(key), {Name: "breaks the storage", Do: storageFails(1000)}, restores("first", key),
+		{Name: "deletes the cluster", When: isRestoring(v1beta2.RestoreVerifying), Do: func(ctx context.Context, r *testkit.Run) error { return r.Client.Delete(ctx, story(r)) }},
+		{Name: "repairs the storage", When: allGone, Do: storageFails(0)},
+		{Name: "creates another one", Do: func(ctx context.Context, r *testkit.Run) error { return r.Client.Create(ctx, story(r)) }},
+	}
+}
+
+// restoresNothingElse is nil when the cluster has begun empty, and the EtcdRestore, which was of another one, has failed.
+func restoresNothingElse(name string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		if err := errors.Join(ready(ctx, r), nothingLeft(ctx, r)); err != nil {
+			return err
+		}
+		var er v1beta2.EtcdRestore
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &er); err != nil {
+			return err
+		}
+		ec, err := currently(ctx, r)
+		if err != nil {
+			return err
+		}
+		if er.Status.Phase != v1beta2.RestoreFailed || !strings.HasPrefix(er.Status.Reason, "ClusterGone: ") || ec.Status.Restored != nil {
+			return fmt.Errorf("EtcdRestore %s is %s %s: %s", name, er.Status.Phase, er.Status.Reason, inShort(ec))
+		}
+		return nil
 	}
 }
 

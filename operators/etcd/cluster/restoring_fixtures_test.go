@@ -35,6 +35,13 @@ func (w *world) wants() *world {
 	return w
 }
 
+// isUndecided has an EtcdRestore not say yet of which EtcdCluster it is.
+func (w *world) isUndecided() *world {
+	w.wants()
+	w.seen.Restore, w.seen.Undecided = nil, w.seen.Restore
+	return w
+}
+
 func (w *world) unwants() *world {
 	w.seen.Restores = nil
 	return w

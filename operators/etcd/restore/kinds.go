@@ -48,8 +48,17 @@ var Static = loop.Kind[*v1beta2.EtcdRestore, observation, *loop.Plan]{
 // observation is all that the status depends on, besides the EtcdRestore.
 type observation struct {
 	now time.Time
-	// cluster is the EtcdCluster that the spec names; nil if there is none.
+	// cluster is the EtcdCluster that has the name which the spec has; nil if there is none.
 	cluster *v1beta2.EtcdCluster
+}
+
+// isGone says that the EtcdCluster of a restore is not there any more, whatever has its name now.
+func (seen observation) isGone(er *v1beta2.EtcdRestore) bool {
+	of := er.Status.EtcdClusterUID
+	if seen.cluster == nil {
+		return hasCluster(er)
+	}
+	return of != "" && seen.cluster.UID != of
 }
 
 type observer struct{ now func() time.Time }
@@ -59,12 +68,30 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, er *v1beta2.Etcd
 	if isDone(er) {
 		return seen, nil
 	}
-	ec := &v1beta2.EtcdCluster{}
-	err := r.Get(ctx, client.ObjectKey{Namespace: er.Namespace, Name: er.Spec.EtcdCluster.Name}, ec)
-	if err == nil {
-		seen.cluster = ec
+	var err error
+	seen.cluster, err = clusterOf(ctx, r, er)
+	isKnown := seen.cluster == nil && !hasCluster(er) || seen.cluster != nil && seen.cluster.UID == er.Status.EtcdClusterUID
+	if err == nil && !isKnown {
+		// Which one it is of is written once, and that it is gone is the end: a late cache may show another one.
+		seen.cluster, err = clusterOf(ctx, r.Live, er)
 	}
-	return seen, client.IgnoreNotFound(err)
+	return seen, err
+}
+
+// clusterOf reads the EtcdCluster that the spec names; nil if there is none.
+func clusterOf(ctx context.Context, from client.Reader, er *v1beta2.EtcdRestore) (*v1beta2.EtcdCluster, error) {
+	ec := &v1beta2.EtcdCluster{}
+	if err := from.Get(ctx, client.ObjectKey{Namespace: er.Namespace, Name: er.Spec.EtcdCluster.Name}, ec); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return ec, nil
+}
+
+// hasCluster says whether the EtcdCluster of a restore was there. Operators of before did not write which one it is, but
+// how far it was.
+func hasCluster(er *v1beta2.EtcdRestore) bool {
+	isUnderWay := er.Status.Phase != "" && er.Status.Phase != v1beta2.RestoreWaiting && !isDone(er)
+	return er.Status.EtcdClusterUID != "" || isUnderWay
 }
 
 // isDone says whether a restore has come to its end.

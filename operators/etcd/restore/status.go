@@ -3,6 +3,9 @@ package restore
 import (
 	"fmt"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
@@ -12,6 +15,7 @@ import (
 const (
 	reasonComplete  = "Complete"
 	reasonNoCluster = "ClusterNotFound"
+	reasonGone      = "ClusterGone"
 	reasonPaused    = "ClusterPaused"
 	reasonAnother   = "AnotherRestore"
 	reasonWaiting   = "Waiting"
@@ -24,8 +28,17 @@ func summarize(er *v1beta2.EtcdRestore, seen observation) v1beta2.RestoreStatus 
 	st.Renamed = false
 	st.ObservedGeneration = er.Generation
 	conditions := status.Conditions{List: &st.Conditions, Generation: er.Generation}
+	if ec := seen.cluster; ec != nil && st.EtcdClusterUID == "" && ec.DeletionTimestamp == nil {
+		st.EtcdClusterUID = ec.UID
+	}
 	switch id, ec := string(er.UID), seen.cluster; {
 	case isDone(er):
+		tellEnd(&st, conditions)
+	case seen.isGone(er):
+		end(&st, &v1beta2.Restored{
+			FailureMessage: fmt.Sprintf("%s: EtcdCluster %q, of which this restore was, is gone", reasonGone, er.Spec.EtcdCluster.Name),
+			Key:            st.Key, Revision: st.Revision, LostRevision: st.LostRevision, ClusterID: st.ClusterID, Time: &metav1.Time{Time: seen.now.Truncate(time.Second)},
+		})
 		tellEnd(&st, conditions)
 	case ec == nil:
 		st.Phase = v1beta2.RestoreWaiting
@@ -45,6 +58,8 @@ func summarize(er *v1beta2.EtcdRestore, seen observation) v1beta2.RestoreStatus 
 // await says what a restore that has not begun waits for.
 func await(conditions status.Conditions, ec *v1beta2.EtcdCluster) {
 	switch other := ec.Status.Restoring; {
+	case ec.DeletionTimestamp != nil:
+		conditions.MarkReconciling(reasonWaiting, fmt.Sprintf("Waiting for EtcdCluster %q, which is being deleted, to be gone", ec.Name))
 	case ec.Spec.Paused:
 		conditions.MarkStalled(reasonPaused, fmt.Sprintf("EtcdCluster %q is paused: nothing of it is changed until its spec.paused is false", ec.Name))
 	case other != nil && other.Name != "":

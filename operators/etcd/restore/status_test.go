@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
@@ -27,7 +28,7 @@ func aRestore(options ...func(*v1beta2.EtcdRestore)) *v1beta2.EtcdRestore {
 }
 
 func aCluster(change func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
-	ec := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "example", Namespace: "ns"}}
+	ec := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "example", Namespace: "ns", UID: "uid-of-example"}}
 	change(ec)
 	return ec
 }
@@ -47,6 +48,17 @@ func restored(failed string) func(*v1beta2.EtcdCluster) {
 func done(er *v1beta2.EtcdRestore) {
 	er.Status = v1beta2.RestoreStatus{Phase: v1beta2.RestoreComplete, Succeeded: true, Key: "key", Revision: 7}
 }
+
+// is has a restore be in a phase, of an EtcdCluster with that UID; of before it was written, if that is empty.
+func is(phase v1beta2.RestorePhase, of types.UID) func(*v1beta2.EtcdRestore) {
+	return func(er *v1beta2.EtcdRestore) { er.Status.Phase, er.Status.EtcdClusterUID = phase, of }
+}
+
+func both(a, b func(*v1beta2.EtcdCluster)) func(*v1beta2.EtcdCluster) {
+	return func(ec *v1beta2.EtcdCluster) { a(ec); b(ec) }
+}
+
+func ending(ec *v1beta2.EtcdCluster) { ec.DeletionTimestamp = &noon }
 
 func TestSummarize(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -71,6 +83,16 @@ func TestSummarize(t *testing.T) {
 		"completing": {aRestore(), aCluster(restoring(v1beta2.RestoreCompleting, "")), v1beta2.RestoreCompleting, status.Reconciling, `Completing: EtcdCluster "example" serves revision 7`},
 		"complete": {aRestore(), aCluster(restored("")), v1beta2.RestoreComplete, status.Ready,
 			`Complete: The cluster was restored from key, of revision 7; the last revision known of the cluster before is 9; these PersistentVolumeClaims are kept: example-old12`},
+		"waiting, and the cluster is gone": {aRestore(is(v1beta2.RestoreWaiting, "uid-of-example")), nil, v1beta2.RestoreFailed, status.Stalled,
+			`ClusterGone: EtcdCluster "example", of which this restore was, is gone. Nothing is tried again: to restore, create another EtcdRestore`},
+		"waiting, and another has its name":             {aRestore(is(v1beta2.RestoreWaiting, "another")), aCluster(func(*v1beta2.EtcdCluster) {}), v1beta2.RestoreFailed, status.Stalled, "ClusterGone: "},
+		"under way, and the cluster is gone":            {aRestore(is(v1beta2.RestoreVerifying, "uid-of-example")), nil, v1beta2.RestoreFailed, status.Stalled, "ClusterGone: "},
+		"under way of before, and the cluster is gone":  {aRestore(is(v1beta2.RestoreCompleting, "")), nil, v1beta2.RestoreFailed, status.Stalled, "ClusterGone: "},
+		"under way of before":                           {aRestore(is(v1beta2.RestoreSwitching, "")), aCluster(restoring(v1beta2.RestoreSwitching, "")), v1beta2.RestoreSwitching, status.Reconciling, "Switching: "},
+		"waiting of before, and there was no cluster":   {aRestore(is(v1beta2.RestoreWaiting, "")), nil, v1beta2.RestoreWaiting, status.Stalled, "ClusterNotFound: "},
+		"its cluster is being deleted, and is restored": {aRestore(is(v1beta2.RestoreVerifying, "uid-of-example")), aCluster(both(ending, restoring(v1beta2.RestoreVerifying, ""))), v1beta2.RestoreVerifying, status.Reconciling, "Verifying: "},
+		"one that is being deleted has the name": {aRestore(), aCluster(ending), v1beta2.RestoreWaiting, status.Reconciling,
+			`Waiting: Waiting for EtcdCluster "example", which is being deleted, to be gone`},
 		"failed":                         {aRestore(), aCluster(restored("ObjectDamaged: it is short")), v1beta2.RestoreFailed, status.Stalled, `ObjectDamaged: it is short. Nothing is tried again`},
 		"failed without a reason":        {aRestore(), aCluster(restored("it is: not so")), v1beta2.RestoreFailed, status.Stalled, `Failed: it is: not so. Nothing`},
 		"complete, the cluster is gone":  {aRestore(done), nil, v1beta2.RestoreComplete, status.Ready, `Complete: The cluster was restored from key`},

@@ -23,8 +23,8 @@ import (
 // the cluster before can join it, or it them. What is remembered is in status.restoring, and each
 // phase is claimed there before anything is done in it:
 //
-//	nothing      an EtcdRestore names the cluster, or a loss of quorum is answered with
-//	             spec.recoverFrom
+//	nothing      an EtcdRestore is of the cluster (package restore says of which one it is), or a loss
+//	             of quorum is answered with spec.recoverFrom
 //	Verifying    The seed is named. Its pod is created with a scheduling gate, what has its data is
 //	             recorded, and the gate is removed. It fetches the backup, which is checked, and serves
 //	             it, to nobody but the operator. Meanwhile the cluster is kept as always.
@@ -121,10 +121,15 @@ func nameSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Re
 	s.Soon()
 }
 
-// awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed.
+// awaitRestore keeps a cluster from beginning empty whose EtcdRestore has failed, or has yet to say that it is of this one:
+// both may have been created together, and then its own loop writes that in a moment.
 func awaitRestore(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
 	done := ec.Status.Restored
-	if ec.Status.ClusterID != "" || len(ec.Status.Founders) > 0 || done == nil || done.FailureMessage == "" || !v.HasRestore(done.ID) {
+	switch isNew := ec.Status.ClusterID == "" && len(ec.Status.Founders) == 0; {
+	case isNew && v.Undecided != nil:
+		s.Report(reason.Restoring, "Waiting for EtcdRestore %q, with which the cluster is to begin, to have the UID of this EtcdCluster in its status", v.Undecided.Name)
+		return true
+	case !isNew || done == nil || done.FailureMessage == "" || !v.HasRestore(done.ID):
 		return false
 	}
 	s.Stall(reason.RestoreFailed, "EtcdRestore %q, with which the cluster is to begin, has failed: %s. Create another EtcdRestore, or delete this one to begin with an empty cluster", done.Name, done.FailureMessage)

@@ -51,9 +51,10 @@ type Observation struct {
 	Existing []client.Object
 	// Seeds are pods and claims of all seeds that there were, as far as they are there.
 	Seeds []client.Object
-	// Restores are the EtcdRestores that name the cluster, and restore is the one that is next.
-	Restores []*v1beta2.EtcdRestore
-	Restore  *v1beta2.EtcdRestore
+	// Restores are the EtcdRestores that name the cluster, and restore is the one that is next. One is undecided that may
+	// be next, and does not say yet of which EtcdCluster it is.
+	Restores           []*v1beta2.EtcdRestore
+	Restore, Undecided *v1beta2.EtcdRestore
 	// Kept are the replaced volumes that were set aside for the restore that is under way.
 	Kept []string
 	// AgentImage is the image of what fetches backups.
