@@ -128,9 +128,18 @@ func (o *pause) one(ctx context.Context, k client.Client, namespace, arg string)
 	if err := o.patch(ctx, k, object, map[string]any{"spec": map[string]any{how.field: !o.isResume}}); err != nil {
 		return err
 	}
+	if ec, isEtcd := object.(*etcdv1beta2.EtcdCluster); isEtcd && !o.isResume && isSwitched(ec) {
+		note += " Its restore is under way, for which members are stopped: it may serve nothing until it is resumed."
+	}
 	_, err = fmt.Fprintln(o.Out, named, o.done(verb))
 	_, _ = fmt.Fprintln(o.ErrOut, note)
 	return err
+}
+
+// isSwitched says whether a restore is under way that has begun to stop members.
+func isSwitched(ec *etcdv1beta2.EtcdCluster) bool {
+	r := ec.Status.Restoring
+	return r != nil && r.Phase != etcdv1beta2.RestoreVerifying
 }
 
 func isPaused(object client.Object) bool {

@@ -24,6 +24,12 @@ func TestPause(t *testing.T) {
 	ran := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "ran"}, Spec: at.Spec}
 	r.stored(ran, func() { ran.Status.Phase = atv1alpha1.Running })
 	r.stored(&etcdv1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, func() {})
+	switching := &etcdv1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "switching"}}
+	r.stored(switching, func() {
+		switching.Status.Restoring = &etcdv1beta2.Restoring{ID: "1", Name: "back", Seed: "switching-x", Phase: etcdv1beta2.RestoreSwitching,
+			Source: etcdv1beta2.RestoreSource{BackupStorageType: etcdv1beta2.StorageClaim, BackupSource: etcdv1beta2.BackupSource{
+				PersistentVolumeClaim: &etcdv1beta2.ClaimSource{ClaimName: "backups", Path: "db"}}}}
+	})
 	backup := &etcdv1beta2.EtcdBackup{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}}
 	backup.Spec.EtcdCluster, backup.Spec.StorageType = "db", etcdv1beta2.StorageClaim
 	backup.Spec.PersistentVolumeClaim = &etcdv1beta2.ClaimSource{ClaimName: "backups", Path: "db"}
@@ -40,6 +46,8 @@ func TestPause(t *testing.T) {
 	r.resume(0, all, "at.at.example.com/hello resumed\n", "A backup that was due meanwhile is begun now.")
 	r.arePaused(false)
 	r.resume(0, all, "at.at.example.com/hello is not paused\n", "")
+
+	r.pause(0, "etcd/switching", "database.coreos.com/switching paused", "it may serve nothing until it is resumed")
 
 	// What cannot be paused keeps no other from it.
 	r.pause(1, "memcached/cache etcd/db", "db paused\n", "memcached/cache: a Memcached cannot be paused: only ")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
@@ -11,6 +13,7 @@ import (
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/restoring"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -23,6 +26,26 @@ func writeProblem(failure error) *status.Problem {
 		}
 	}
 	return p
+}
+
+// paused reports that nothing is changed, and what does not serve meanwhile. In the middle of a restore that may be all.
+func paused(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem {
+	r := st.Restoring
+	isMidway := r != nil && r.Phase != v1beta2.RestoreVerifying
+	switch {
+	case !ec.Spec.Paused:
+		return nil
+	case isMidway && meta.IsStatusConditionFalse(st.Conditions, v1beta2.ConditionAvailable):
+		return &status.Problem{Reason: reason.PausedInRestore, Message: fmt.Sprintf("Paused in the middle of %s: its members are stopped, nothing serves until spec.paused is false", restoring.Called(r))}
+	}
+	message := "spec.paused is true: nothing of the cluster is changed"
+	if isMidway {
+		message += ", in the middle of " + restoring.Called(r)
+	}
+	if waiting != "" {
+		message += "; " + waiting
+	}
+	return &status.Problem{Reason: reason.Paused, Message: message}
 }
 
 // doomed reports a volume that is being deleted: Kubernetes waits with that until its pod ends, and nothing brings it back.

@@ -155,13 +155,13 @@ func same(was, is v1beta2.MemberStatus) bool {
 // setConditions sets the conditions, and the phase of the CoreOS operator's API.
 func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen view.Observation, next *plan, waiting string, failure error) {
 	conditions := status.Conditions{List: &st.Conditions, Generation: ec.Generation}
+	setAvailable(conditions, st, next)
 	p := firstProblem(ec, next, st, waiting, failure)
 	if p != nil {
 		conditions.MarkProblem(p)
 	} else {
 		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.Budgets))
 	}
-	setAvailable(conditions, st, next)
 	for activity, reason := range map[string]string{
 		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,
 	} {
@@ -206,7 +206,7 @@ func setAvailable(conditions status.Conditions, st *v1beta2.EtcdClusterStatus, n
 // the condition Ready.
 func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterStatus, waiting string, failure error) *status.Problem {
 	return status.First(
-		func() *status.Problem { return paused(ec) },
+		func() *status.Problem { return paused(ec, st, waiting) },
 		func() *status.Problem { return lossProblem(next) },
 		func() *status.Problem { return full(ec, next) },
 		func() *status.Problem { return writeProblem(failure) },
@@ -218,13 +218,6 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *status.Problem { return doomed(next) },
 		func() *status.Problem { return complaint(ec, next) },
 	)
-}
-
-func paused(ec *v1beta2.EtcdCluster) *status.Problem {
-	if !ec.Spec.Paused {
-		return nil
-	}
-	return &status.Problem{Reason: reason.Paused, Message: "spec.paused is true: nothing of the cluster is changed"}
 }
 
 // lossProblem is what the plan reports, if that is a loss of quorum: nothing else matters then. Until a

@@ -63,10 +63,6 @@ func TestStatus(t *testing.T) {
 			healthy(anEtcd(notFormed), 1, 2, 3).founding().waits(2, "ImagePullBackOff", ""),
 			`Creating; Ready False Scaling: The cluster is being created; member #2: the image "quay.io/coreos/etcd:v3.6.16" cannot be pulled; Available False Creating`,
 		},
-		"paused": {
-			healthy(anEtcd(func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), 1, 2, 3),
-			"Running; Ready False Paused: spec.paused is true: nothing of the cluster is changed; Available True Serving",
-		},
 		"no version": {
 			healthy(anEtcd(version("latest")), 1, 2, 3),
 			"Running; Ready False InvalidVersion: spec.version: ",

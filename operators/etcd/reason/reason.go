@@ -30,6 +30,8 @@ const (
 	Authenticating = "EnablingAuthentication"
 	Restoring      = "Restoring"
 	RestoreFailed  = "RestoreFailed"
+	// PausedInRestore is an outage that lasts for as long as the cluster is paused.
+	PausedInRestore = "PausedInRestore"
 
 	// Of spec.joinFrom: under way, undone, and what keeps a running etcd from being joined.
 	Joining         = "Joining"

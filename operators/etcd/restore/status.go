@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -84,7 +85,11 @@ func follow(st *v1beta2.RestoreStatus, conditions status.Conditions, ec *v1beta2
 		message += ". " + r.Problem
 	}
 	if ec.Spec.Paused {
-		conditions.MarkStalled(reasonPaused, message+". The EtcdCluster is paused: nothing of it is changed until its spec.paused is false")
+		what := "nothing of it is changed"
+		if r.Phase != v1beta2.RestoreVerifying && meta.IsStatusConditionFalse(ec.Status.Conditions, v1beta2.ConditionAvailable) {
+			what = "its members are stopped, and nothing serves"
+		}
+		conditions.MarkStalled(reasonPaused, fmt.Sprintf("%s. The EtcdCluster is paused: %s until its spec.paused is false", message, what))
 		return
 	}
 	conditions.MarkReconciling(string(r.Phase), message)

@@ -54,6 +54,12 @@ func is(phase v1beta2.RestorePhase, of types.UID) func(*v1beta2.EtcdRestore) {
 	return func(er *v1beta2.EtcdRestore) { er.Status.Phase, er.Status.EtcdClusterUID = phase, of }
 }
 
+// unavailable has a cluster be paused, and serve nothing.
+func unavailable(ec *v1beta2.EtcdCluster) {
+	ec.Spec.Paused = true
+	ec.Status.Conditions = []metav1.Condition{{Type: v1beta2.ConditionAvailable, Status: metav1.ConditionFalse}}
+}
+
 func both(a, b func(*v1beta2.EtcdCluster)) func(*v1beta2.EtcdCluster) {
 	return func(ec *v1beta2.EtcdCluster) { a(ec); b(ec) }
 }
@@ -72,6 +78,8 @@ func TestSummarize(t *testing.T) {
 		"not begun":  {aRestore(), aCluster(func(*v1beta2.EtcdCluster) {}), v1beta2.RestoreWaiting, status.Reconciling, `Waiting: Waiting for EtcdCluster "example"`},
 		"paused": {aRestore(), aCluster(func(ec *v1beta2.EtcdCluster) { ec.Spec.Paused = true }), v1beta2.RestoreWaiting, status.Stalled,
 			`ClusterPaused: EtcdCluster "example" is paused`},
+		"paused, switching": {aRestore(), aCluster(both(restoring(v1beta2.RestoreSwitching, ""), unavailable)), v1beta2.RestoreSwitching, status.Stalled,
+			`ClusterPaused: EtcdCluster "example" is switched to member "example-seed1", which serves revision 7. The EtcdCluster is paused: its members are stopped, and nothing serves until`},
 		"another is under way": {aRestore(), aCluster(func(ec *v1beta2.EtcdCluster) { ec.Status.Restoring = &v1beta2.Restoring{ID: "other", Name: "theirs"} }),
 			v1beta2.RestoreWaiting, status.Reconciling, `AnotherRestore: Waiting for EtcdRestore "theirs"`},
 		"the answer to a loss is under way": {aRestore(), aCluster(func(ec *v1beta2.EtcdCluster) { ec.Status.Restoring = &v1beta2.Restoring{ID: "other"} }),

@@ -10,6 +10,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/internal/kit/words"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -315,10 +316,6 @@ func RestoreUnderWay(r *v1beta2.Restoring) *status.Problem {
 	if r == nil {
 		return nil
 	}
-	what := "EtcdRestore " + strconv.Quote(r.Name)
-	if r.Name == "" {
-		what = "The answer to the loss of quorum"
-	}
 	message := map[v1beta2.RestorePhase]string{
 		v1beta2.RestoreVerifying:  "reading and checking the backup, while the cluster goes on as it is",
 		v1beta2.RestoreSwitching:  "switching to member " + r.Seed + ", which serves the backup",
@@ -327,5 +324,13 @@ func RestoreUnderWay(r *v1beta2.Restoring) *status.Problem {
 	if r.Problem != "" {
 		message += "; " + r.Problem
 	}
-	return &status.Problem{Reason: reason.Restoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", what, message)}
+	return &status.Problem{Reason: reason.Restoring, Retriable: true, Message: fmt.Sprintf("%s is under way: %s", words.Capitalized(Called(r)), message)}
+}
+
+// Called is what status calls a restore.
+func Called(r *v1beta2.Restoring) string {
+	if r.Name == "" {
+		return "the answer to the loss of quorum"
+	}
+	return "EtcdRestore " + strconv.Quote(r.Name)
 }
