@@ -31,6 +31,7 @@ const (
 // announce is about a change of status, when it is one to report.
 func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Event {
 	events := append(announceRestore(ctx, before, after), disruption.Announce(before.Status.Conditions, after.Status.Conditions)...)
+	events = append(events, announceDrain(before, after)...)
 	if !isSwitch(before, after) {
 		events = append(events, announceMembers(before, after)...)
 	}

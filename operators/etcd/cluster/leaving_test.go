@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
-	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
@@ -186,37 +184,6 @@ func TestEvictionsOfFixed(t *testing.T) {
 			t.Errorf("%s: %d are to stay, want %d", name, got, tc.want)
 		}
 	}
-}
-
-// TestHeldBack: where a drain waits for a pod that serves nobody, Ready says so, and what helps.
-func TestHeldBack(t *testing.T) {
-	const waits = "; a drain of node node-"
-	for name, tc := range map[string]struct {
-		world *world
-		want  string
-	}{
-		"the only one, without a volume": {healthy(anEtcd(alone), 1).cordons(1).silences(1).unready(1), waits + "1 does not evict pod #1, as too few others are ready, and its data is nowhere else: delete it if that may go"},
-		"the only one, with a volume":    {healthy(anEtcd(alone, onVolumes), 1).cordons(1).silences(1).unready(1), ""},
-		"two of three, with volumes":     {healthy(anEtcd(onVolumes), 1, 2, 3).cordons(3).movable().silences(2, 3).unready(2, 3).seemsReady(1), waits + "3 does not evict pod #3, as too few others are ready, delete it if the drain is to go on: its volume stays"},
-		"one of three":                   {healthy(anEtcd(), 1, 2, 3).cordons(3).silences(3).unready(3).seemsReady(1).seemsReady(2), ""},
-		"its node takes pods":            {healthy(anEtcd(alone), 1).cordons().silences(1).unready(1), ""},
-		"there is no budget":             {healthy(anEtcd(alone, unbudgeted), 1).cordons(1).silences(1).unready(1), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			said := meta.FindStatusCondition(tc.world.observed(t).Status.Conditions, status.Ready).Message
-			_, got, is := strings.Cut(strings.ReplaceAll(said, tc.world.name(1), "#1"), waits)
-			if got = strings.ReplaceAll(strings.ReplaceAll(got, tc.world.name(2), "#2"), tc.world.name(3), "#3"); is {
-				got = waits + got
-			}
-			if got != tc.want {
-				t.Errorf("Ready says %q, want %q in it", said, tc.want)
-			}
-		})
-	}
-}
-
-func unbudgeted(ec *v1beta2.EtcdCluster) {
-	ec.Spec.Disruption = &v1beta2.DisruptionPolicy{Enabled: new(false)}
 }
 
 // TestVolumesOfOneNode: which volumes cannot go to another node.

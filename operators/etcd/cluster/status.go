@@ -61,19 +61,6 @@ func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failu
 	return st
 }
 
-// heldBack says for which pod a drain waits; empty if for none that does not serve.
-func heldBack(ec *v1beta2.EtcdCluster, v *view.View) string {
-	m := v.HeldBack(ec)
-	if m == nil {
-		return ""
-	}
-	what := "and its data is nowhere else: delete it if that may go"
-	if objects.HasVolumes(ec) {
-		what = "delete it if the drain is to go on: its volume stays"
-	}
-	return fmt.Sprintf("; a drain of node %s does not evict pod %s, as too few others are ready, %s", m.Pod.Spec.NodeName, m.PodName, what)
-}
-
 // keptVolumes are those that are kept because their data is not trusted.
 func keptVolumes(ec *v1beta2.EtcdCluster, v *view.View) (all []v1beta2.KeptVolume) {
 	for _, m := range v.Strays {

@@ -256,8 +256,11 @@ func AddMissing(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	}
 	s.Soon()
 	switch {
-	case !v.IsWhole() || !v.IsCurrent:
+	case !v.IsWhole():
+		s.Doing += ", once all members serve"
 		return s // etcd refuses it, and rightly
+	case !v.IsCurrent:
+		return s
 	case adding == "":
 		names, used := step.NewNames(ec, v, 1)
 		s.Remember(ec).MemberBeingAdded, s.Remember(ec).MemberNamesUsed = names[0], used

@@ -81,23 +81,44 @@ func (v *View) LeastAvailable(ec *v1beta2.EtcdCluster) int {
 // HeldBack is a pod that does not serve, and for which a drain of its node waits, as evictions have to leave more pods than
 // are ready; nil if there is none.
 func (v *View) HeldBack(ec *v1beta2.EtcdCluster) *Member {
-	isReady := func(m *Member) bool { return m.Pod != nil && pods.IsReady(m.Pod) }
-	ready := 0
-	for _, m := range v.Present {
-		if isReady(m) {
-			ready++
-		}
-	}
-	if !objects.HasBudget(ec) || ready >= v.LeastAvailable(ec) {
+	if !objects.HasBudget(ec) || v.ready() >= v.LeastAvailable(ec) {
 		return nil
 	}
 	i := slices.IndexFunc(v.Present, func(m *Member) bool {
-		return m.Pod != nil && !isReady(m) && !objects.IsEnding(m.Pod) && v.Nodes[m.Pod.Spec.NodeName].IsCordoned
+		return m.isOnCordoned(v) && !pods.IsReady(m.Pod) && !m.Follows
 	})
 	if i < 0 {
 		return nil
 	}
 	return v.Present[i]
+}
+
+// WaitsFor is a member that serves, and that a drain of its node does not get, because another one does not serve, and that
+// one; nil if there is none. What will serve in a moment is not waited for: evictions of one after the other are like that.
+func (v *View) WaitsFor(ec *v1beta2.EtcdCluster) (held, down *Member) {
+	down = v.Find(func(m *Member) bool {
+		return m.isDown() && !m.Problem.IsStarting && !m.IsLost() && (!objects.IsEnding(m.Pod) || pods.OnSilentNodes(*m.Pod) != "")
+	})
+	if down == nil || !objects.HasBudget(ec) || v.ready() > v.LeastAvailable(ec) {
+		return nil, nil
+	}
+	return v.Find(func(m *Member) bool { return m.isOnCordoned(v) && m.Follows }), down
+}
+
+// ready counts the pods that are ready, as Kubernetes sees it.
+func (v *View) ready() int {
+	n := 0
+	for _, m := range v.Present {
+		if m.Pod != nil && pods.IsReady(m.Pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// isOnCordoned says that a member's pod is on a node that is cordoned, and not ending.
+func (m *Member) isOnCordoned(v *View) bool {
+	return m.Pod != nil && !objects.IsEnding(m.Pod) && v.Nodes[m.Pod.Spec.NodeName].IsCordoned
 }
 
 // isDown says that a member has a pod, and does not serve, as far as is known.
