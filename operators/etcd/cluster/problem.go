@@ -58,6 +58,22 @@ func doomed(next *plan) *status.Problem {
 		m.Claim.Name, m.PodName, annotation.Replace)}
 }
 
+// voterDown reports a voter whose data is lost, or that is down, before members that are to be added, or fewer: those may
+// wait for a node for long.
+func voterDown(next *plan, st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem {
+	m := next.view.Find(func(m *view.Member) bool {
+		return !m.IsForeign() && m.IsVoter() && m.IsStarted() && !m.Follows && !m.MayFollow && !m.Problem.IsStarting
+	})
+	if m == nil || next.Activity != v1beta2.ConditionScaling || st.ClusterID == "" {
+		return nil
+	}
+	p := unavailable(st, waiting)
+	if p != nil {
+		p.Message += "; " + next.Doing
+	}
+	return p
+}
+
 // complaint is what a member says is wrong with it that the operator does not know.
 func complaint(ec *v1beta2.EtcdCluster, next *plan) *status.Problem {
 	m := next.view.Find(func(m *view.Member) bool { return len(m.Answer.Status.Errors) > 0 })

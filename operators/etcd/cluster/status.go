@@ -116,11 +116,14 @@ func after(m *view.Member, ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.Member
 		is.DataUID = m.Data
 	}
 	is.Ready = (m.Follows || m.IsProbed() || m.MayFollow && was.Ready) && !m.IsLearner
-	if !is.Ready {
+	switch {
+	case is.Ready:
+	case m.IsLearner && m.Follows:
+		is.Problem = "it is a learner"
+	case m.IsLost() && m.Problem.Words != "":
+		is.Problem = "its data is lost: " + m.Problem.Words
+	default:
 		is.Problem = m.Problem.Words
-		if m.IsLearner && m.Follows {
-			is.Problem = "it is a learner"
-		}
 	}
 	if !m.HasAnswered() {
 		return is
@@ -199,6 +202,7 @@ func firstProblem(ec *v1beta2.EtcdCluster, next *plan, st *v1beta2.EtcdClusterSt
 		func() *status.Problem { return writeProblem(failure) },
 		func() *status.Problem { return next.UnderWay },
 		func() *status.Problem { return next.Problem },
+		func() *status.Problem { return voterDown(next, st, waiting) },
 		func() *status.Problem { return activityProblem(next, waiting) },
 		func() *status.Problem { return unavailable(st, waiting) },
 		func() *status.Problem { return unreached(next, st) },
@@ -250,21 +254,26 @@ func unreached(next *plan, st *v1beta2.EtcdClusterStatus) *status.Problem {
 	return &status.Problem{Reason: reason.NotReached, Message: fmt.Sprintf("Member %s serves, and Service %q does not lead to it: its pod is not ready", m.PodName, st.ServiceName), Retriable: true}
 }
 
-// firstUnready is what is wrong with the first member that does not serve, and, if there is one, with the first
-// that does not come up by itself.
+// firstUnready is what is wrong with members that do not serve, the worst first: with a voter, and with one that is to be
+// one; with one that comes up by itself only if nothing is wrong with any other.
 func firstUnready(list []v1beta2.MemberStatus, starting map[string]bool) string {
-	first := ""
+	voter, other, first := "", "", ""
 	for _, m := range list {
-		if m.Ready || m.Problem == "" {
-			continue
-		}
-		if said := fmt.Sprintf("member %s: %s", m.Name, m.Problem); !starting[m.Name] {
-			return said
-		} else if first == "" {
-			first = said
+		said := fmt.Sprintf("member %s: %s", m.Name, m.Problem)
+		switch {
+		case m.Ready || m.Problem == "":
+		case starting[m.Name]:
+			first = cmp.Or(first, said)
+		case m.ID != "" && !m.Learner:
+			voter = cmp.Or(voter, said)
+		default:
+			other = cmp.Or(other, said)
 		}
 	}
-	return first
+	if voter != "" && other != "" {
+		return voter + "; " + other
+	}
+	return cmp.Or(voter, other, first)
 }
 
 // full reports a database that takes no writes. While a member leads that the operator does not run, it changes nothing.
