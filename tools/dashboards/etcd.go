@@ -30,6 +30,8 @@ func etcd(runbooks []runbook) *classic {
 			query{"max by (namespace, name) (fairlead_etcd_database_quota_ratio{" + chosen + "})", "{{namespace}}/{{name}}"}), from(green).at(0.8, red))).
 		WithPanel(course("First certificate to expire", "The EtcdCluster of which a certificate, or its CA, expires first.", units.Seconds,
 			query{"min by (namespace, name) (fairlead_etcd_certificate_expiry_timestamp_seconds{" + chosen + "} - time())", "{{namespace}}/{{name}}"})).
+		WithPanel(course("Members that share a node", "They may be lost at once. The EtcdCluster that has most.", units.Short,
+			query{"max by (namespace, name) (fairlead_etcd_members_sharing_node{" + chosen + "})", "{{namespace}}/{{name}}"})).
 		WithPanel(repairs(kinds))))
 }
 

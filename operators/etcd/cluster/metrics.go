@@ -19,6 +19,8 @@ var (
 		"Changes of leader that the operator saw, also those that it requested itself. It asks every 30 seconds at rest, so several within that time may be one.")
 	memberCount = metrics.Gauge("fairlead_etcd_members",
 		"Members of all EtcdClusters by state: ready (serves, as in status.readyMembers), learner (not yet a voter) or not_ready.", "state")
+	sharingCount = metrics.Gauge("fairlead_etcd_members_sharing_node",
+		"Members on a node with another member of their EtcdCluster, of the EtcdCluster that has most. They may be lost at once.", "namespace", "name")
 	leaderlessClusters = metrics.Gauge("fairlead_etcd_clusters_without_leader",
 		"EtcdClusters that have been formed, of which no member that answers says who leads. One that does not tell the operator, because it has users, is left out. An election takes a moment: alert on what lasts.")
 	quotaRatio = metrics.Gauge("fairlead_etcd_database_quota_ratio",
@@ -36,11 +38,12 @@ const (
 )
 
 // figures are those of all EtcdClusters.
-var figures = metrics.NewBoard(sum, memberCount, leaderlessClusters, quotaRatio, certificateExpiry)
+var figures = metrics.NewBoard(sum, memberCount, sharingCount, leaderlessClusters, quotaRatio, certificateExpiry)
 
 // figure is what counts of an EtcdCluster. What is not known at the moment is as it was.
 type figure struct {
 	members map[string]int // by state
+	sharing int            // members that share a node
 	reign   reign
 	// isLeaderless says that no leader was seen last.
 	isLeaderless bool
@@ -71,6 +74,9 @@ func noteFigure(ec *v1beta2.EtcdCluster, seen view.Observation) {
 func (f figure) next(ec *v1beta2.EtcdCluster, seen view.Observation) figure {
 	cluster, v := members.ParseID(ec.Status.ClusterID), view.Of(ec, seen)
 	is := figure{members: map[string]int{}, reign: f.reign, isLeaderless: f.isLeaderless, filled: map[string]float64{}, expires: f.expires}
+	for _, there := range v.Sharing() {
+		is.sharing += len(there)
+	}
 	for _, known := range ec.Status.MemberList {
 		is.members[stateOf(known)]++
 		if m := v.Of(known.Name); !m.Answer.IsOf(cluster) {
@@ -127,11 +133,12 @@ func (r reign) succeeds(before reign) bool {
 
 func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 	count, leaderless := map[string]int{}, 0
-	fullest, soonest := metrics.Worst{Greatest: true}, metrics.Worst{}
+	fullest, soonest, closest := metrics.Worst{Greatest: true}, metrics.Worst{}, metrics.Worst{Greatest: true}
 	for object, f := range all {
 		for state, n := range f.members {
 			count[state] += n
 		}
+		closest.Note(object, float64(f.sharing))
 		if f.isLeaderless {
 			leaderless++
 		}
@@ -146,6 +153,7 @@ func sum(all map[types.NamespacedName]figure, say metrics.Say) {
 		say(memberCount, float64(count[state]), state)
 	}
 	say(leaderlessClusters, float64(leaderless))
+	closest.Say(say, sharingCount)
 	fullest.Say(say, quotaRatio)
 	soonest.Say(say, certificateExpiry)
 }

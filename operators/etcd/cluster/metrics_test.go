@@ -68,6 +68,7 @@ func TestFigures(t *testing.T) {
 		w.list[2].IsLearner = true
 		return w
 	}
+	const sharing = "members_sharing_node ns example"
 	const ready, notReady, ratio, leaderless, expiry = "members ready", "members not_ready", "database_quota_ratio ns example", "clusters_without_leader", "certificate_expiry_timestamp_seconds ns example"
 	for name, tc := range map[string]struct {
 		seen []*world
@@ -76,6 +77,9 @@ func TestFigures(t *testing.T) {
 	}{
 		"all serve":          {seen: []*world{three()}, want: map[string]float64{ready: 3, notReady: 0, "members learner": 0, leaderless: 0}, none: expiry},
 		"one does not":       {seen: []*world{three().silences(2)}, want: map[string]float64{ready: 2, notReady: 1}},
+		"all share a node":   {seen: []*world{three()}, want: map[string]float64{sharing: 3}},
+		"two share a node":   {seen: []*world{three().shares(1, 2)}, want: map[string]float64{sharing: 2}},
+		"none shares a node": {seen: []*world{three().shares(1, 2), three().cordons()}, want: map[string]float64{sharing: 0}},
 		"a learner":          {seen: []*world{learner(three())}, want: map[string]float64{ready: 2, "members learner": 1, notReady: 0}},
 		"not formed":         {seen: []*world{healthy(anEtcd(notFormed))}, want: map[string]float64{ready: 0, leaderless: 0}, none: ratio},
 		"no leader":          {seen: []*world{three(), three().leaderless()}, want: map[string]float64{leaderless: 1}},
@@ -122,11 +126,11 @@ func TestFiguresOfTheWorst(t *testing.T) {
 		object("well"):  {members: map[string]int{stateReady: 3}, filled: map[string]float64{"a": .1}, expires: noon.Add(2 * time.Hour)},
 		object("full"):  {members: map[string]int{stateReady: 2, stateNotReady: 1}, filled: map[string]float64{"a": .2, "b": .95}, expires: noon.Add(time.Hour)},
 		object("old"):   {members: map[string]int{stateLearner: 1}, filled: map[string]float64{"a": .9}, expires: noon},
-		object("plain"): {isLeaderless: true},
+		object("plain"): {isLeaderless: true, sharing: 2},
 	})
 	want := map[string]float64{
 		"members ready": 5, "members not_ready": 1, "members learner": 1, "clusters_without_leader": 1,
-		"database_quota_ratio ns full": .95, "certificate_expiry_timestamp_seconds ns old": float64(noon.Unix()),
+		"members_sharing_node ns plain": 2, "database_quota_ratio ns full": .95, "certificate_expiry_timestamp_seconds ns old": float64(noon.Unix()),
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v\nwant %v", got, want)

@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"path"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -75,6 +77,7 @@ func observeNodes(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 		seen.IsFixed = isOfOneNode(volume)
 	}
 	seen.Nodes = map[string]view.Node{}
+	isShared := false
 	for _, pod := range seen.Pods {
 		node := &corev1.Node{}
 		if pod.Spec.NodeName == "" {
@@ -83,9 +86,32 @@ func observeNodes(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluster, 
 		if err := r.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		_, isTaken := seen.Nodes[pod.Spec.NodeName]
+		isShared = isShared || isTaken
 		seen.Nodes[pod.Spec.NodeName] = view.Node{IsCordoned: node.Spec.Unschedulable, Zone: node.Labels[corev1.LabelTopologyZone]}
 	}
+	if !isShared {
+		return nil
+	}
+	var all corev1.NodeList
+	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil { // there may be thousands, and they are only read
+		return err
+	}
+	seen.HasPlace = slices.ContainsFunc(all.Items, func(node corev1.Node) bool {
+		_, isTaken := seen.Nodes[node.Name]
+		return !isTaken && takesPods(ec, &node)
+	})
 	return nil
+}
+
+// takesPods says whether the scheduler may place a member on a node, if there is room.
+func takesPods(ec *v1beta2.EtcdCluster, node *corev1.Node) bool {
+	isReady := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	isTainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+	isWanted := ec.Spec.Pod == nil || labels.SelectorFromSet(ec.Spec.Pod.NodeSelector).Matches(labels.Set(node.Labels))
+	return isReady && isWanted && !isTainted && !node.Spec.Unschedulable && node.Labels[corev1.LabelOSStable] == string(corev1.Linux)
 }
 
 // isOfOneNode says whether a volume names the one node that has it: by its host name, or as drivers of local disks do, by

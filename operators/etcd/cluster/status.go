@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,25 @@ func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failu
 	st.TargetVersion, st.KeptVolumes = next.Target, keptVolumes(ec, &next.view)
 	setConditions(ec, &st, seen, next, firstUnready(list, starting)+heldBack(ec, &next.view), failure)
 	return st
+}
+
+// crowded says which members are on one node that could be on two, and what helps; empty if none are.
+func crowded(ec *v1beta2.EtcdCluster, v *view.View) string {
+	all := v.Crowded(ec)
+	if all == nil {
+		return ""
+	}
+	var names []string
+	moves := all[0]
+	for _, m := range all {
+		names = append(names, m.PodName)
+		if moves.ID == v.Leader {
+			moves = m
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("; members %s share node %s, and to lose that is to lose the quorum: when another node has room, kubectl annotate pod %s %s=true",
+		strings.Join(names, " and "), moves.Pod.Spec.NodeName, moves.PodName, annotation.Replace)
 }
 
 // keptVolumes are those that are kept because their data is not trusted.
@@ -150,7 +170,7 @@ func setConditions(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, seen 
 	if p != nil {
 		conditions.MarkProblem(p)
 	} else {
-		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+disruption.Sentence(seen.Budgets))
+		conditions.MarkReady(reason.Ready, fmt.Sprintf("All %d members serve", st.ReadyMembers)+crowded(ec, &next.view)+disruption.Sentence(seen.Budgets))
 	}
 	for activity, reason := range map[string]string{
 		v1beta2.ConditionRecovering: reason.Recovering, v1beta2.ConditionScaling: reason.Scaling, v1beta2.ConditionUpgrading: reason.Upgrading,

@@ -142,7 +142,7 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec, inPlaceOf string) 
 			c.LabelSelector = others
 		}
 	}
-	isLeftToUs := policy.Affinity == nil && len(policy.TopologySpreadConstraints) == 0
+	isLeftToUs := SpreadsItself(ec)
 	if isLeftToUs {
 		staying := others.DeepCopy()
 		if inPlaceOf != "" {
@@ -156,6 +156,11 @@ func setPolicy(ec *v1beta2.EtcdCluster, spec *corev1.PodSpec, inPlaceOf string) 
 	case isLeftToUs:
 		podtemplate.SpreadOverNodes(spec, others)
 	}
+}
+
+// SpreadsItself says whether members are spread by the operator, as spec.pod says nothing of where they are to be.
+func SpreadsItself(ec *v1beta2.EtcdCluster) bool {
+	return ec.Spec.Pod == nil || ec.Spec.Pod.Affinity == nil && len(ec.Spec.Pod.TopologySpreadConstraints) == 0
 }
 
 func dataVolume(ec *v1beta2.EtcdCluster, member string) corev1.Volume {

@@ -41,6 +41,8 @@ type Observation struct {
 	// cannot take their data to another one.
 	Nodes   map[string]Node
 	IsFixed bool
+	// HasPlace says that there is a node that takes pods, and has no member: only where members share one.
+	HasPlace bool
 	// Budgets are PodDisruptionBudgets of others that select pods, too.
 	Budgets []string
 	// Unmarked are pods and claims that have lost the label by which the cache shows them, or their owner
