@@ -119,6 +119,11 @@ type EtcdClusterStatus struct {
 	// +optional
 	DataPreparedFor string `json:"dataPreparedFor,omitempty"`
 
+	// versionRefused is there when a member could not start with a version because of what etcd's API v2 has written,
+	// and was taken back to the version of the others. It is not tried again until spec.version is another one.
+	// +optional
+	VersionRefused *VersionRefused `json:"versionRefused,omitempty"`
+
 	// maintenance is the compaction or defragmentation of a member that is under way, from before the member is
 	// asked for it. Until it is over, nothing else is changed of the members.
 	// +optional
@@ -236,6 +241,21 @@ type MemberStatus struct {
 	// problem says why it is not ready.
 	// +optional
 	Problem string `json:"problem,omitempty"`
+}
+
+// VersionRefused is a version that a member could not start with.
+type VersionRefused struct {
+	// version is what spec.version was then.
+	// +required
+	Version string `json:"version"`
+
+	// member is the name of the member.
+	// +required
+	Member string `json:"member"`
+
+	// message is what etcd said of why it ended.
+	// +required
+	Message string `json:"message"`
 }
 
 // MaintenanceType is a request to a member that may take minutes.

@@ -39,6 +39,7 @@ var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
 	membership.Form,
 	membership.RecoverQuorum,
 	membership.Restore,
+	rollout.TakeBack,
 	membership.RemoveStrays,
 	rollout.AwaitMaintenance,
 	membership.AwaitQuorum,

@@ -54,6 +54,8 @@
 //	membership.RecoverQuorum   report that quorum is lost for good, and do what the user decides
 //	membership.Restore         create pods of members that have their data; without quorum, give those an image whose
 //	                           own is gone, or too low
+//	rollout.TakeBack           give a member the version of the others again that cannot start with a later one, for what
+//	                           etcd's API v2 has written
 //	membership.RemoveStrays    delete what is left of removed members: pods first, then volumes
 //	rollout.AwaitMaintenance   wait for the compaction or defragmentation that is under way
 //	membership.AwaitQuorum     wait for a quorum, and restart members that nobody trusts any more

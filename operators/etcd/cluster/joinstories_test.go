@@ -180,7 +180,10 @@ func goneBack(ctx context.Context, r *testkit.Run) error {
 	return own(r).put(r)
 }
 
-func (n *modelNodes) beginElsewhere(ctx context.Context, r *testkit.Run, size int) (urls []string, err error) {
+// versionElsewhere is that of an etcd that is taken over, unless a story says another one.
+const versionElsewhere = "3.6.15"
+
+func (n *modelNodes) beginElsewhere(ctx context.Context, r *testkit.Run, size int, version string) (urls []string, err error) {
 	for i := range size {
 		if err := r.Client.Create(ctx, podElsewhere(r, elsewhere(i))); err != nil {
 			return nil, err
@@ -190,7 +193,7 @@ func (n *modelNodes) beginElsewhere(ctx context.Context, r *testkit.Run, size in
 			Name: elsewhere(i), PeerURL: "http://" + host + ":2380", Address: host + ":2379",
 			InitialCluster: initialElsewhere(r, size), Token: "etcd-cluster-k8s", Disk: n.model.NewDisk(), Quota: 256 << 10,
 		})
-		if err := n.startElsewhere(r, i, "3.6.15"); err != nil {
+		if err := n.startElsewhere(r, i, version); err != nil {
 			return nil, err
 		}
 		urls = append(urls, "http://"+host+":2379")

@@ -36,9 +36,7 @@ type memberElsewhere struct {
 	process     *process
 }
 
-const versionElsewhere = "3.6.15"
-
-func (n *realNodes) beginElsewhere(_ context.Context, r *testkit.Run, size int) (urls []string, err error) {
+func (n *realNodes) beginElsewhere(_ context.Context, r *testkit.Run, size int, version string) (urls []string, err error) {
 	n.mu.Lock()
 	n.elsewhere = map[string]memberElsewhere{}
 	for i := range size {
@@ -51,7 +49,7 @@ func (n *realNodes) beginElsewhere(_ context.Context, r *testkit.Run, size int) 
 	err = n.writeHosts()
 	n.mu.Unlock()
 	for i := range size {
-		err = errors.Join(err, n.startElsewhere(r, i, versionElsewhere))
+		err = errors.Join(err, n.startElsewhere(r, i, version))
 	}
 	return urls, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,6 +238,39 @@ func (n *realNodes) fill(*testkit.Run) error {
 		}
 	}
 	return errors.New("the database is not full")
+}
+
+func (n *realNodes) putV2(*testkit.Run) error { return n.askV2(http.MethodPut) }
+
+// dropV2 also writes some keys more than members have without a snapshot of their logs.
+func (n *realNodes) dropV2(r *testkit.Run) error {
+	err := n.askV2(http.MethodDelete)
+	for range 5 {
+		err = errors.Join(err, n.put(r))
+	}
+	return err
+}
+
+// askV2 makes a request for a key to the API v2 of the first member that has it.
+func (n *realNodes) askV2(method string) error {
+	return n.each(5*time.Second, func(ctx context.Context, name string, _ grpc.ClientConnInterface) error {
+		n.mu.Lock()
+		url := fmt.Sprintf("http://%s:%d/v2/keys/former?value=x", n.serving[name], members.ClientPort)
+		n.mu.Unlock()
+		req, err := http.NewRequestWithContext(ctx, method, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode >= http.StatusBadRequest {
+			return fmt.Errorf("%s %s: %s", method, url, resp.Status)
+		}
+		return nil
+	})
 }
 
 func (n *realNodes) byHand(*testkit.Run) (members.Client, members.Endpoint, error) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,11 @@ type nodes interface {
 	isSteady() bool
 	// byHand is a client of the members that a user has, and where the leader is.
 	byHand(r *testkit.Run) (members.Client, members.Endpoint, error)
+	// putV2 writes a key by the API v2 of etcd 3.5, and dropV2 deletes it, and has the members take a snapshot of their logs.
+	putV2(r *testkit.Run) error
+	dropV2(r *testkit.Run) error
 	// beginElsewhere begins an etcd of so many members that is no EtcdCluster's, and returns where they are.
-	beginElsewhere(ctx context.Context, r *testkit.Run, size int) (urls []string, err error)
+	beginElsewhere(ctx context.Context, r *testkit.Run, size int, version string) (urls []string, err error)
 	// endElsewhere has the process of one of its members end, and giveUpElsewhere says that it is for good.
 	endElsewhere(r *testkit.Run, member string) error
 	giveUpElsewhere(ctx context.Context, r *testkit.Run, member string) error
@@ -69,13 +73,14 @@ type tale struct {
 	lossy bool
 	// accepts is one in which the user answers each loss of quorum.
 	accepts bool
-	// joins is how many members the etcd has that the cluster takes over; 0 for none.
-	joins int
+	// joins is how many members the etcd has that the cluster takes over, and of which version; 0 for none, and 3.6.15.
+	joins   int
+	joinsAt string
 }
 
 func stories() []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), lossTales(), joinTales()) {
+	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), lossTales(), joinTales(), v2Tales()) {
 		all = append(all, t.scenario())
 	}
 	return all
@@ -228,7 +233,7 @@ func (t tale) arrange(ctx context.Context, r *testkit.Run) error {
 	}
 	ec := story(r, t.spec...)
 	if t.joins > 0 {
-		urls, err := own(r).beginElsewhere(ctx, r, t.joins)
+		urls, err := own(r).beginElsewhere(ctx, r, t.joins, cmp.Or(t.joinsAt, versionElsewhere))
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func newSweep() *testkit.Sweep {
 // onMachine are stories with members that really run.
 func onMachine(m *machine, names ...string) []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), joinTales()) {
+	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), joinTales(), v2Tales()) {
 		if !slices.Contains(names, t.name) {
 			continue
 		}
@@ -103,6 +103,12 @@ func TestSweep(t *testing.T) {
 // two learners.
 func TestUpgradesPromoted(t *testing.T) {
 	newSweep().Trace(t, onMachine(newMachine(t, "3.5.9", "3.5.35", "3.6.16"), "upgrades-promoted")[0])
+}
+
+// TestUpgradeRefusedForV2: the first member that is given 3.6 finds a key of the API v2, and is taken back; what the operator
+// says then helps.
+func TestUpgradeRefusedForV2(t *testing.T) {
+	newSweep().Trace(t, onMachine(newMachine(t, "3.5.35", "3.6.16"), "v2-keys")[0])
 }
 
 // TestUnderPolicies plays stories where admission changes or refuses what is written, with real members.

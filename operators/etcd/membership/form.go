@@ -120,7 +120,7 @@ func removeOthers(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
 // has accepted that.
 func startAnew(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta2.QuorumLoss) {
 	after := s.Remember(ec)
-	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.DataPreparedFor = "", "", "", ""
+	after.ClusterID, after.MemberBeingAdded, after.MemberBeingUpdated, after.DataPreparedFor, after.VersionRefused = "", "", "", "", nil
 	after.Recovered = &v1beta2.Recovered{ID: loss.ID, Time: step.TimeOf(v.Now)}
 	after.QuorumLoss = nil
 	nameFounders(ec, v, s)

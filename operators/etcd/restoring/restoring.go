@@ -270,7 +270,7 @@ func switched(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Re
 		r.Replaced = append(r.Replaced, m.PodName)
 	}
 	m := s.Remember(ec)
-	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil
+	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.VersionRefused, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil, nil
 	if r.Name == "" {
 		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: step.TimeOf(v.Now)}
 	}

@@ -23,7 +23,7 @@ func RollOut(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsCurrent {
 		return s
 	}
-	to, err := stepTo(v, &s)
+	to, err := stepTo(ec, v, &s)
 	if err != nil {
 		s.Stall(reason.VersionRefused, "%v", err)
 		to = v.Lowest()

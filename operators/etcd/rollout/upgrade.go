@@ -17,22 +17,28 @@ import (
 // the first of them has it.
 
 // stepTo is the version that members are changed to next.
-func stepTo(v *view.View, s *step.Step) (versions.Version, error) {
+func stepTo(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) (versions.Version, error) {
 	lowest, highest := v.Lowest(), v.Highest()
 	if lowest.IsZero() {
 		return v.Wanted, nil
-	}
-	if highest != v.Wanted || lowest != v.Wanted {
-		s.Target = v.Wanted.String()
-		s.Activity, s.Doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
 	}
 	from := lowest
 	if v.Wanted.Less(highest) {
 		from = highest // of a downgrade the slowest is the one that is still high
 	}
 	path, err := versions.Path(from, v.Wanted)
-	if err != nil || len(path) == 0 {
+	if err == nil {
+		err = refused(ec, v)
+	}
+	if err != nil {
 		return v.Wanted, err
+	}
+	if highest != v.Wanted || lowest != v.Wanted {
+		s.Target = v.Wanted.String()
+		s.Activity, s.Doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
+	}
+	if len(path) == 0 {
+		return v.Wanted, nil
 	}
 	return path[0], nil
 }

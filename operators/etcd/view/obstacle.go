@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,16 +36,14 @@ func LastWords(c corev1.ContainerStatus) string {
 	case said != "":
 	case last.ExitCode == killed:
 		said = strings.TrimSuffix("it was killed "+last.Reason, " Error")
-	case strings.Contains(last.Message, "goroutine "): // a trace that is so long that nothing else is left
-		said = "a panic: kubectl logs --previous has it"
 	default:
 		said = pods.LastWords(besideLog(last.Message))
 	}
 	return status.Shortened(said)
 }
 
-// logEntry is a line of etcd's log as JSON: since 3.4.
-type logEntry struct{ Level, Msg, Error string }
+// logEntry is a line of etcd's log as JSON: since 3.4. Panic is of those of the job that has ended by one.
+type logEntry struct{ Level, Msg, Error, Panic string }
 
 // formerLog is a line of the log of etcd before 3.4: time, level, and what it says. C is for both fatal and panic.
 var formerLog = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ([A-Z]) \| (.*)`)
@@ -54,31 +53,59 @@ var formerLog = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ ([A-Z])
 var cutError = regexp.MustCompile(`"error":"((?:[^"\\]|\\.)*)","stacktrace":"(?:[^"\\]|\\.)*"\}$`)
 
 // reasonToEnd is what etcd ends for: the last line of its log that is fatal or a panic, or what Go says of the panic; empty
-// if there is none. Nobody else writes those: what users have in keys and values is within lines.
+// if there is none. Nobody else writes those: what users have in keys and values is within lines. Of a panic that was
+// recovered, and led to another one, Go says the first at the beginning of a line.
 func reasonToEnd(t *corev1.ContainerStateTerminated) (said string) {
 	if t.ExitCode == killed || t.ExitCode == 0 {
 		return ""
 	}
 	before := ""
 	for line := range strings.Lines(t.Message) {
-		line = strings.TrimSpace(line)
+		line = strings.TrimRight(line, " \n")
 		var entry logEntry
 		if found := formerLog.FindStringSubmatch(line); found != nil && found[1] == "C" {
 			said = found[2]
 		} else if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "fatal" || entry.Level == "panic") {
 			said = entry.Msg
-			if entry.Error != "" {
-				said += ": " + entry.Error
+			if cause := cmp.Or(entry.Error, entry.Panic); cause != "" {
+				said += ": " + cause
 			}
 		} else if words, is := strings.CutPrefix(line, "panic: "); is && !strings.HasPrefix(said, words) {
-			said = words
+			said, _, _ = strings.Cut(words, " [recovered")
 			if cut := cutError.FindStringSubmatch(before); cut != nil {
 				said += ": " + cut[1]
 			}
 		}
 		before = line
 	}
+	if said == "" && strings.Contains(t.Message, "goroutine ") { // a trace that is so long that nothing else is left
+		said = "a panic"
+		if function := panickedIn(t.Message); function != "" {
+			said += " in " + function
+		}
+		said += ": kubectl logs --previous has it"
+	}
 	return said
+}
+
+// frame is the line of a trace that has a function, with its arguments. Its name is after the path of its package.
+var frame = regexp.MustCompile(`^(?:[^\s(]*/)?([^/\s]+)\(.*\)$`)
+
+// panickedIn is the function whose panic was the first in a trace, such as etcdserver.v2ToV3Request; empty if the trace has
+// lost its beginning. The last panic comes first, and what has called for one after it, and after the log's own functions. The
+// first line may be the end of one of the log.
+func panickedIn(trace string) (function string) {
+	isNext := false
+	for _, line := range strings.Split(trace, "\n")[1:] {
+		switch found := frame.FindStringSubmatch(line); {
+		case found == nil:
+		case found[1] == "panic" || strings.HasPrefix(found[1], "zap"):
+			isNext = true
+		case isNext:
+			function, isNext = found[1], false
+		}
+	}
+	return function
 }
 
 // besideLog are the lines that are none of etcd's log, such as what is wrong with its flags.
@@ -198,6 +225,13 @@ var lowWords = []string{"server version is lower than determined cluster version
 // IsTooLow says that etcd ends because the cluster has a higher version than its own: a downgrade was canceled before
 // the member was restarted for it.
 func (m *Member) IsTooLow() bool { return m.Pod != nil && saysAtEnd(m.Pod, lowWords) }
+
+// v2Words are what etcd says of why it ends, from 3.6 on, when its data has what etcd's API v2 has written: in a snapshot of
+// its log, or one that the leader sends; in its log; and in its log, where the trace leaves no room for words.
+var v2Words = []string{"disallowed custom content in v2store", "disallowed v2 WAL", "a panic in etcdserver.v2ToV3Request"}
+
+// HasV2 says that etcd ends because its data has what etcd's API v2 has written.
+func (m *Member) HasV2() bool { return m.Pod != nil && saysAtEnd(m.Pod, v2Words) }
 
 // saysAtEnd says whether a container that does not run says one of these for what it has ended.
 func saysAtEnd(pod *corev1.Pod, words []string) bool {

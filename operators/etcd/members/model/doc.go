@@ -12,6 +12,8 @@
 //     as long as the leader lives that remembers what it had sent there. Another leader takes it.
 //   - Storage 3.5 is storage 3.6 as soon as the cluster version is. A 3.7 does not start on older
 //     data than 3.6; snapshots of the write-ahead log are not modelled.
+//   - What the API v2 has written is one bit, which is gone when World.DropV2 has deleted it: 3.6 ends with it. Keys, and
+//     that snapshots are taken one by one, are not modelled.
 //   - A defragmentation takes World.DefragmentTakes: the member answers no client meanwhile, and its peers as
 //     ever. Real ones do it in the time that their disks need, and an etcd 3.5 answers for its status.
 //   - The sizes of the database are counts of writes times a constant.

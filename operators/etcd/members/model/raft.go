@@ -54,6 +54,7 @@ type state struct {
 	dbTotal, dbInUse int64
 	root             string // root's password; empty if there is no such user
 	isRoot, auth     bool   // whether root has its role, and authentication is on
+	v2               bool   // whether the API v2 has written something
 }
 
 func (s *state) member(id members.ID) *members.Member {
@@ -129,6 +130,10 @@ func (w *World) step() bool {
 			continue
 		}
 		if w.defragment(p, now) {
+			return true
+		}
+		if w.refusesV2(p) {
+			w.end(p, v2InLog)
 			return true
 		}
 		if l := p.leader; l != nil && (!l.leads() || !p.reaches(l) || p == l && !w.hasQuorum(p)) {

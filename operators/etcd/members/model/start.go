@@ -129,6 +129,9 @@ func (w *World) restart(p *Process) string {
 	if d.storage > p.version.minor || p.version.minor >= 7 && d.storage < 6 {
 		return "storage version is not supported by this version of etcd"
 	}
+	if w.refusesV2(p) {
+		return v2InSnapshot
+	}
 	if p.config.ForceNew {
 		next := *s
 		next.members = nil

@@ -1,9 +1,12 @@
 package model
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/fairlead/operators/etcd/members"
 )
 
 // version is that of a binary, such as 3.6.16.
@@ -27,6 +30,43 @@ func minor(n int) string {
 		return ""
 	}
 	return "3." + strconv.Itoa(n)
+}
+
+// What etcd says of what its API v2 has written: when it starts with that, and when it gets an entry of the log.
+const (
+	v2InSnapshot = "detected disallowed custom content in v2store for stage --v2-deprecation=write-only"
+	v2InLog      = "detected disallowed v2 WAL for stage --v2-deprecation=write-only"
+)
+
+// refusesV2 says whether a process ends for what the API v2 has written.
+func (w *World) refusesV2(p *Process) bool {
+	return p.version.minor >= 6 && p.config.Disk.head != nil && p.state().v2
+}
+
+// PutV2 writes a key by the API v2, which 3.5 is the last to have; DropV2 deletes it, and has all members take a snapshot of
+// the log after that.
+func (w *World) PutV2(address string) error { return w.setV2(address, true) }
+
+// DropV2 is the other way round.
+func (w *World) DropV2(address string) error { return w.setV2(address, false) }
+
+func (w *World) setV2(address string, v2 bool) error {
+	p, err := w.at(address)
+	switch {
+	case err != nil:
+		return err
+	case p.version.minor > 5:
+		return errors.New("404 page not found")
+	case p.leader == nil:
+		return members.ErrNoLeader
+	}
+	next := p.leader.state().clone()
+	next.v2 = v2
+	if !w.propose(p.leader, next, 0) {
+		return ErrNoAnswer
+	}
+	w.Tick()
+	return nil
 }
 
 // lead does what a leader does by itself: it publishes members that have started, and changes the
