@@ -71,11 +71,7 @@ func (a *agent) fetch(ctx context.Context, t task.Task) (*task.Fetched, error) {
 	}
 	a.say("Restoring %d bytes", made.Size)
 	if err := restore(file, data, t.Member, &made); err != nil {
-		var known *task.Problem
-		if isVolumes(err) || errors.As(err, &known) {
-			return nil, err
-		}
-		return nil, &task.Problem{Reason: task.ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", words.Capitalized(t.Place.Of(key)), err)}
+		return nil, notRestored(err, words.Capitalized(t.Place.Of(key)), t.Member)
 	}
 	if err := os.Remove(file); err != nil {
 		return nil, err
@@ -88,6 +84,19 @@ func (a *agent) fetch(ctx context.Context, t task.Task) (*task.Fetched, error) {
 	}
 	a.say("The data directory has revision %d", made.Revision)
 	return &made, nil
+}
+
+// notRestored is why no data directory was made of an object that is whole.
+func notRestored(err error, object string, m *task.Member) error {
+	var known *task.Problem
+	switch newer, is := errors.AsType[*newerError](err); {
+	case is:
+		return &task.Problem{Reason: task.ReasonObjectTooNew, Message: fmt.Sprintf("%s has data in the format of etcd %s, which the cluster's %s does not know. "+
+			"Restore it into an EtcdCluster whose spec.version is one of %[2]s, or set that first; or restore an earlier backup", object, newer.format, m.Version)}
+	case isVolumes(err) || errors.As(err, &known):
+		return err
+	}
+	return &task.Problem{Reason: task.ReasonNotRestorable, Message: fmt.Sprintf("%s: etcd cannot be restored from it: %v", object, err)}
 }
 
 // fetched is what there is to be reported of a data directory that is complete; nil if there is none.

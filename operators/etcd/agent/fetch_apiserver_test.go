@@ -24,13 +24,13 @@ import (
 	"example.com/fairlead/operators/etcd/task"
 )
 
-// versions are those that the local cluster has.
-var versions = []string{"v3.5.35", "v3.6.16", "v3.7.3"}
+// builtVersions are those that the local cluster has.
+var builtVersions = []string{"v3.5.35", "v3.6.16", "v3.7.3"}
 
 // TestRestored: a member of each version serves what was saved by one of its version, as another
 // cluster, and says so again when it is asked again.
 func TestRestored(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range builtVersions {
 		t.Run(version, func(t *testing.T) {
 			w := aWorld(t, 1, version, false)
 			ctx := t.Context()
@@ -250,7 +250,7 @@ func prove(t *testing.T, w *world, saved *v1beta2.StoredBackup, reason string) {
 
 // TestProve proves good backups of all versions, and refuses those that are not what was saved.
 func TestProve(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range builtVersions {
 		t.Run(version, func(t *testing.T) {
 			w := aWorld(t, 1, version, false)
 			ctx := t.Context()

@@ -18,6 +18,7 @@ import (
 
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/task"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
 // databaseName is etcd's database in a data directory.
@@ -32,7 +33,12 @@ func restore(file, data string, m *task.Member, made *task.Fetched) (err error) 
 		}
 	}()
 	quiet := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(zapcore.WriteThenPanic))
-	if made.Revision, err = revisionOf(file); err != nil {
+	revision, format, err := contentOf(file)
+	if err != nil {
+		return err
+	}
+	made.Revision = revision
+	if err := servedBy(m.Version, format); err != nil {
 		return err
 	}
 	err = etcdutl.NewV3(quiet).Restore(etcdutl.RestoreConfig{
@@ -69,17 +75,18 @@ var (
 
 	compactedKeys = [][]byte{[]byte("scheduledCompactRev"), []byte("finishedCompactRev")}
 	authKey       = []byte("authEnabled")
+	formatKey     = []byte("storageVersion")
 )
 
 // lockPatience is for a lock that only this process can have.
 const lockPatience = 10 * time.Second
 
-// revisionOf is the revision of a snapshot's store: that of the last change or, if a compaction has
-// removed what was changed then, that of the compaction.
-func revisionOf(file string) (revision int64, err error) {
+// contentOf is the revision of a snapshot's store: that of the last change or, if a compaction has removed what was changed
+// then, that of the compaction; and the version in whose format it is, such as 3.6.0: since 3.6 etcd says so.
+func contentOf(file string) (revision int64, format string, err error) {
 	db, err := bolt.Open(file, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockPatience})
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	err = db.View(func(tx *bolt.Tx) error {
@@ -96,9 +103,36 @@ func revisionOf(file string) (revision int64, err error) {
 				revision = max(revision, mainRevision(value))
 			}
 		}
+		format = string(meta.Get(formatKey))
 		return nil
 	})
-	return revision, err
+	return revision, format, err
+}
+
+// newerError says that a snapshot is in the format of a later minor version than that of the etcd that is to serve it.
+type newerError struct{ format string }
+
+func (e *newerError) Error() string { return "it has data in the format of etcd " + e.format }
+
+// servedBy returns an error unless an etcd of a version knows a format. Else it does not start, as 3.6 with that of 3.7; or it
+// serves, as 3.5, and leaves the format as it is, so that 3.6 does not start with it later. To go back there are etcd's
+// downgrades, before the backup.
+func servedBy(version, format string) error {
+	if version == "" || format == "" {
+		return nil
+	}
+	has, err := versions.ParseMinor(format)
+	if err != nil {
+		return fmt.Errorf("its format: %w", err)
+	}
+	knows, err := versions.Parse(version)
+	if err != nil {
+		return err
+	}
+	if has > knows.Minor() {
+		return &newerError{format: versions.MinorOf(format)}
+	}
+	return nil
 }
 
 // mainRevision is that of a revision as etcd stores it.

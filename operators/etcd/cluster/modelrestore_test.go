@@ -93,6 +93,8 @@ func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
 		result.Problem = &task.Problem{Reason: task.ReasonObjectNotFound, Message: "There is no such object: check the path"}
 	case snapshot == nil:
 		result.Problem = &task.Problem{Reason: task.ReasonObjectDamaged, Message: "The object is damaged. Restore an earlier backup"}
+	case !snapshot.IsFor(todo.Member.Version):
+		result.Problem = &task.Problem{Reason: task.ReasonObjectTooNew, Message: "The object has data in the format of a later version"}
 	default:
 		if p.disk.IsEmpty() {
 			p.disk.Restore(snapshot, todo.Member.Name, todo.Member.PeerURL, todo.Member.Token)

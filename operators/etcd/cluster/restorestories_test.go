@@ -48,6 +48,9 @@ func restoreTales() []tale {
 		{name: "restored-anew-with-volumes", spec: []ecOption{stored}, steps: anew("a", stored), settled: restoredFrom("first", "a")},
 		{name: "restore-outlived", steps: outlives("a"), settled: restoresNothingElse("first")},
 		{name: "restore-fails", steps: []testkit.Step{backUp("a"), spoil("a"), {Name: "writes", When: ready, Do: writes(3)}, restores("first", "a")}, settled: restoreFailed("first")},
+		{name: "restore-of-newer", spec: []ecOption{version("3.7.3")}, steps: []testkit.Step{
+			backUp("a"), whenReady(`{"version":"3.6.16"}`), restores("first", "a"),
+		}, settled: restoreFailed("first")},
 		{name: "restore-of-nothing", spec: []ecOption{stored}, steps: []testkit.Step{restores("first", "nothing")}, settled: restoreFailed("first")},
 		{name: "restore-retried", steps: []testkit.Step{backUp("a"), {Name: "breaks the storage", Do: func(_ context.Context, r *testkit.Run) error {
 			archived(r).failToFetch(3)

@@ -51,7 +51,7 @@ func MemberLabels(ec *v1beta2.EtcdCluster, member string) map[string]any {
 
 // SeedPod is the pod of a seed.
 func SeedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image string, certs Certificates) (*corev1.Pod, error) {
-	t, err := fetchTask(ec, r)
+	t, err := fetchTask(ec, r, version)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func seedToken(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) string {
 }
 
 // fetchTask is what the init container of a seed does.
-func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) (task.Task, error) {
+func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version string) (task.Task, error) {
 	s := r.Source
 	place, err := task.PlaceOf(s.BackupStorageType, s.BackupSource)
 	if err != nil {
@@ -99,7 +99,7 @@ func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) (task.Task, error)
 	}
 	t := task.Task{
 		Action: task.Fetch, Place: place, Timeout: time.Duration(max(s.TimeoutInSecond, 1)) * time.Second,
-		Member: &task.Member{Name: r.Seed, PeerURL: PeerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: DataPath + "/data"},
+		Member: &task.Member{Name: r.Seed, PeerURL: PeerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: DataPath + "/data", Version: version},
 	}
 	if s.Revision != nil || s.Time != nil || s.Newest {
 		t.Choose = &task.Wanted{Revision: s.Revision}

@@ -35,7 +35,7 @@ func TestSeedPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			if todo.Action != task.Fetch || todo.Choose == nil || todo.Member.DataDir != Variable(pod, "ETCD_DATA_DIR") || todo.Member.Name != Variable(pod, "ETCD_NAME") ||
-				todo.Member.PeerURL != Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) {
+				todo.Member.PeerURL != Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) || todo.Member.Version != "3.6.16" {
 				t.Errorf("%+v", todo)
 			}
 			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || annotation.Of(pod, annotation.InitialCluster) != Sealed {

@@ -85,6 +85,8 @@ const (
 	ReasonSnapshotFailed = "SnapshotFailed"
 	// ReasonNotRestorable says that etcd's tool cannot make a data directory of the object.
 	ReasonNotRestorable = "NotRestorable"
+	// ReasonObjectTooNew says that the object has data in the format of a later minor version of etcd than is to serve it.
+	ReasonObjectTooNew = "ObjectTooNew"
 	// ReasonNoSpace says that the pod's volume is full.
 	ReasonNoSpace = "VolumeFull"
 	// ReasonVolumeFailed says that the pod's volume cannot be read or written.

@@ -86,6 +86,8 @@ type Member struct {
 	Token string
 	// DataDir is etcd's data directory. Its parent is the volume, or in it.
 	DataDir string
+	// Version is that of its etcd; empty if it is the one that the backup is from.
+	Version string `json:",omitempty"`
 	// ThrowAway says that the member is there only for a proof: authentication is off.
 	ThrowAway bool `json:",omitempty"`
 }

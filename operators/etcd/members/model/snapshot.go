@@ -27,6 +27,9 @@ func (w *World) Snapshot(address string) (*Snapshot, error) {
 // Revision is that of the store.
 func (s *Snapshot) Revision() int64 { return s.head.state.revision }
 
+// IsFor says whether a version knows the format of the data.
+func (s *Snapshot) IsFor(version string) bool { return s.storage <= parse(version).minor }
+
 // Has says whether a write is in the backup.
 func (s *Snapshot) Has(write Write) bool { return (&Disk{head: s.head}).Has(write) }
 
