@@ -85,7 +85,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 		"call/etcd add", "call/etcd promote", "call/etcd rewrite", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
 		"call/etcd defragment", "call/etcd compact", "call/etcd disarm", "call/etcd enable authentication", "call/etcd set password",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",
-		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared", "status EtcdCluster/maintenance",
+		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared", "status EtcdCluster/refusal", "status EtcdCluster/maintenance",
 		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",
 	},
 	Summarize: func(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, did loop.Did) {
