@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -97,25 +98,30 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestSlowSource has a member of etcd that is slower than the storage may be.
+// TestSlowSource has a member of etcd that is slower than the storage may be. The clock stands still while the
+// disk works, however long that takes.
 func TestSlowSource(t *testing.T) {
-	s := opens(t, task.Place{Type: v1beta2.StorageClaim}, Options{VolumeDir: t.TempDir(), Timeout: 100 * time.Millisecond})
-	_, err := s.Write(t.Context(), "slow", owned("me"), calling{strings.NewReader("x"), func() { time.Sleep(500 * time.Millisecond) }})
-	fine(t, err)
-	reads(t, s, "slow", []byte("x"), owned("me"))
+	synctest.Test(t, func(t *testing.T) {
+		s := opens(t, task.Place{Type: v1beta2.StorageClaim}, Options{VolumeDir: t.TempDir(), Timeout: time.Minute})
+		_, err := s.Write(t.Context(), "slow", owned("me"), calling{strings.NewReader("x"), func() { time.Sleep(time.Hour) }})
+		fine(t, err)
+		reads(t, s, "slow", []byte("x"), owned("me"))
+	})
 }
 
 // TestStuckReader has a volume that hangs in the middle of a file: a pipe that nobody writes to.
 func TestStuckReader(t *testing.T) {
-	in, out := io.Pipe()
-	t.Cleanup(func() { _ = out.Close() })
-	ctx, cancel := context.WithCancelCause(t.Context())
-	p := newPump(ctx, cancel, newWatch(100*time.Millisecond), in)
-	go func() { _, _ = out.Write([]byte("abc")) }()
-	got, err := io.ReadAll(p)
-	if string(got) != "abc" || !errors.Is(err, errHangs) {
-		t.Errorf("read %q, %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		t.Cleanup(func() { _ = out.Close() })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p := newPump(ctx, cancel, newWatch(time.Minute), in)
+		go func() { _, _ = out.Write([]byte("abc")) }()
+		got, err := io.ReadAll(p)
+		if string(got) != "abc" || !errors.Is(err, errHangs) {
+			t.Errorf("read %q, %v", got, err)
+		}
+	})
 }
 
 // TestTLS has a server with a certificate of a CA of its own.
