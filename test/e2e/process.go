@@ -3,13 +3,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +61,32 @@ func Serve(t testing.TB, address, program string, args ...string) {
 		}
 		return err
 	})
+}
+
+// Signal sends a signal to the processes of members of etcd, which are found by the names that they were given.
+func Signal(t testing.TB, signal syscall.Signal, members ...string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		for _, member := range members {
+			if err != nil || !bytes.Contains(data, []byte("ETCD_NAME="+member+"\x00")) {
+				continue
+			}
+			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+			if err := errors.Join(err, syscall.Kill(pid, signal)); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+		}
+	}
+	if sent < len(members) {
+		t.Fatalf("of the members %v there are %d processes", members, sent)
+	}
 }
 
 // Host is an address of this machine that pods of the local cluster reach.

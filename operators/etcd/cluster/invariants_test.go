@@ -33,6 +33,9 @@ func never(c sim.Change, r *testkit.Run) error {
 	if n.hasAccepted() {
 		return nil
 	}
+	if pod, is := c.New.(*corev1.Pod); is && c.By == evictionAPI {
+		return n.outlives(pod)
+	}
 	if err := n.isOne(); err != nil || !strings.HasPrefix(c.By, "operator") {
 		return err
 	}
@@ -56,7 +59,7 @@ func never(c sim.Change, r *testkit.Run) error {
 		if !isServed(now) && p.disk.Cluster() != members.ParseID(n.statusOf().ClusterID) {
 			return nil // it is a seed that is not needed any more
 		}
-		if isEnd && n.isSilent(now.Name) {
+		if isEnd && n.mustStay(now.Name) {
 			return fmt.Errorf("the operator deletes %s, which is only not reached", now.Name)
 		}
 		if isEnd && p.claim == "" {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
 )
@@ -43,26 +45,41 @@ func lossTales() []tale {
 
 // powerOff switches the first node off that has a member.
 var powerOff = testkit.Step{Name: "switches a node off", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
-	n := r.Own.(*modelNodes)
-	sim.Each(n.world.Server, func(pod *corev1.Pod) {
-		if p := n.pods[pod.UID]; p != nil && (n.off == "" || n.off == pod.Spec.NodeName) {
-			n.off, n.offSince = pod.Spec.NodeName, n.world.Now()
-			n.model.Kill(p.name)
-			p.runs = false
-		}
-	})
-	if n.off == "" {
+	n, first := r.Own.(*modelNodes), ""
+	sim.Each(n.world.Server, func(pod *corev1.Pod) { first = cmp.Or(first, pod.Spec.NodeName) })
+	if first == "" {
 		return errors.New("no node has a member")
 	}
-	n.world.Changed()
+	n.stop(first, (*modelNodes).kill)
 	return nil
 }}
 
-// powerOn has the kubelet start what it had, and end what was deleted meanwhile.
+// stop has a node not answer any more, and does that to what runs on it.
+func (n *modelNodes) stop(node string, how func(*modelNodes, *modelPod)) {
+	n.off, n.offSince = node, n.world.Now()
+	n.on(node, func(p *modelPod) { how(n, p) })
+}
+
+func (n *modelNodes) kill(p *modelPod) {
+	n.model.Kill(p.name)
+	p.runs = false
+}
+
+// on does something to what runs on a node.
+func (n *modelNodes) on(node string, do func(*modelPod)) {
+	sim.Each(n.world.Server, func(pod *corev1.Pod) {
+		if p := n.pods[pod.UID]; p != nil && pod.Spec.NodeName == node {
+			do(p)
+		}
+	})
+	n.world.Changed()
+}
+
+// powerOn has the kubelet start what it had, unless it only stood still, and end what was deleted meanwhile.
 func powerOn(_ context.Context, r *testkit.Run) error {
 	n := r.Own.(*modelNodes)
+	n.on(n.off, func(p *modelPod) { n.model.Resume(p.name) })
 	n.off = ""
-	n.world.Changed()
 	return nil
 }
 
@@ -76,10 +93,19 @@ func (n *modelNodes) isSilent(member string) (is bool) {
 	return is || n.cut != "" && member == n.cut
 }
 
+// mustStay says that a member is only not reached, and that no user wants another one in its place.
+func (n *modelNodes) mustStay(member string) bool {
+	isLeaving := false
+	sim.Each(n.world.Server, func(pod *corev1.Pod) {
+		node, isThere := sim.Find[*corev1.Node](n.world.Server, types.NamespacedName{Name: pod.Spec.NodeName})
+		isLeaving = isLeaving || pod.Name == member && isThere && node.Spec.Unschedulable
+	})
+	return n.isSilent(member) && !isLeaving
+}
+
 // unattended is what becomes of a pod on a node that is off.
 func (n *modelNodes) unattended(pod *corev1.Pod, p *modelPod) (did bool, wake time.Time) {
 	_, isThere := sim.Find[*corev1.Node](n.world.Server, types.NamespacedName{Name: n.off})
-	isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 	silent, evicted := n.offSince.Add(silentAfter), n.offSince.Add(evictedAfter)
 	switch {
 	case !isThere:
@@ -90,11 +116,8 @@ func (n *modelNodes) unattended(pod *corev1.Pod, p *modelPod) (did bool, wake ti
 		n.world.Changed()
 	case n.world.Now().Before(silent):
 		return false, silent
-	case isReady:
-		marked := pod.DeepCopy()
-		n.world.Server.SetPodCondition(&marked.Status, corev1.ContainersReady, corev1.ConditionTrue, "")
-		n.world.Server.SetPodCondition(&marked.Status, corev1.PodReady, corev1.ConditionFalse, "")
-		n.world.Fail(n.world.Server.Report(marked, "node lifecycle controller"))
+	case pods.IsReady(pod):
+		n.mark(pod, corev1.ConditionTrue, corev1.ConditionFalse, "node lifecycle controller")
 	case n.world.Now().Before(evicted):
 		return false, evicted
 	case pod.DeletionTimestamp == nil:
@@ -103,6 +126,14 @@ func (n *modelNodes) unattended(pod *corev1.Pod, p *modelPod) (did bool, wake ti
 		return false, wake // its kubelet does not answer
 	}
 	return true, wake
+}
+
+// mark stores whether the containers of a pod are ready, and whether the pod is.
+func (n *modelNodes) mark(pod *corev1.Pod, containers, ready corev1.ConditionStatus, by string) {
+	marked := pod.DeepCopy()
+	n.world.Server.SetPodCondition(&marked.Status, corev1.ContainersReady, containers, "")
+	n.world.Server.SetPodCondition(&marked.Status, corev1.PodReady, ready, "")
+	n.world.Fail(n.world.Server.Report(marked, by))
 }
 
 // cutOff cuts the first member off from the others and from clients, or heals that.
@@ -146,8 +177,8 @@ func kept(ctx context.Context, r *testkit.Run) error {
 
 // evictedAndKept is nil when the pods of the node that is off are marked for deletion, and the others serve.
 func evictedAndKept(ctx context.Context, r *testkit.Run) error {
-	pods, err := podsOf(ctx, r)
-	for _, pod := range pods {
+	all, err := podsOf(ctx, r)
+	for _, pod := range all {
 		if pod.Spec.NodeName == r.Own.(*modelNodes).off && pod.DeletionTimestamp == nil {
 			err = errors.Join(err, fmt.Errorf("%s is not to be deleted", pod.Name))
 		}

@@ -42,10 +42,15 @@ type modelNodes struct {
 	// led are the pods that an operator has seen lead.
 	led map[string]bool
 	// off is the node that has no power, since when, and cut the member that nobody reaches; empty if there is none.
-	// givenUp are the pods that went because the user has deleted their Node.
+	// givenUp are the pods that went because the user has deleted their Node, or drained it.
 	off, cut string
 	offSince time.Time
 	givenUp  []string
+	// drained are the nodes that are being drained, and undone the steps that the user still has to do, of those in any order.
+	drained []string
+	undone  []testkit.Step
+	// idleSince is when the user has last done anything of them.
+	idleSince time.Time
 	// steady is when members will have run for long enough; zero if they have.
 	steady time.Time
 	// rotten are the members whose data was changed behind their backs.
@@ -66,6 +71,7 @@ type modelPod struct {
 	trusts  []byte // the CAs that it was started with
 	fetched bool   // its init container has ended well
 	started time.Time
+	hung    time.Time // since when its etcd stands still; zero if it does not
 	retry   time.Time
 	crashes int
 }
@@ -163,7 +169,7 @@ func (n *modelNodes) care(pod *corev1.Pod) (did bool, wake time.Time) {
 			n.crash(pod, p, exit)
 			return true, wake
 		}
-		return false, wake
+		return n.probe(pod, p)
 	case p.waits:
 		return false, wake
 	case n.world.Now().Before(p.retry):
@@ -229,7 +235,7 @@ func (n *modelNodes) keepsVoters(removed members.ID) error {
 		voters, isGivenUp := 0, false
 		for _, m := range leading.Members() {
 			switch {
-			case m.ID == removed && n.isSilent(m.Name):
+			case m.ID == removed && n.mustStay(m.Name):
 				return fmt.Errorf("the operator removes member %s, which is only not reached", m.Name)
 			case m.ID == removed:
 				isGivenUp = slices.Contains(n.givenUp, m.Name)

@@ -61,6 +61,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"clients-of-learners": {"scales", "which is a learner"},
 		// Of a node that is lost:
 		"evicted-is-lost": {"node-silent", "which is only not reached"},
+		// Of a drain while another member does not serve, and Kubernetes has not noticed that:
+		"unnoticed-evicts": {"drained-node-off", "is evicted, without which 1 of 3 voters serve"},
 		// Of data that is not trusted:
 		"alarm-believed":   {"corrupt-leader", "has the last copy of a write"},
 		"suspects-at-once": {"damaged", "only suspected to be wrong"},

@@ -73,6 +73,8 @@ type tale struct {
 	lossy bool
 	// accepts is one in which the user answers each loss of quorum.
 	accepts bool
+	// drains says that nodes are drained.
+	drains bool
 	// joins is how many members the etcd has that the cluster takes over, and of which version; 0 for none, and 3.6.15.
 	joins   int
 	joinsAt string
@@ -80,7 +82,7 @@ type tale struct {
 
 func stories() []testkit.Scenario {
 	var all []testkit.Scenario
-	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), lossTales(), joinTales(), v2Tales()) {
+	for _, t := range slices.Concat(tales(), corruptTales(), restoreTales(), lossTales(), joinTales(), v2Tales(), drainTales()) {
 		all = append(all, t.scenario())
 	}
 	return all
@@ -212,6 +214,7 @@ func (t tale) scenario() testkit.Scenario {
 	return testkit.Scenario{
 		Name:     t.name,
 		OwnNodes: true,
+		Before:   t.before,
 		Arrange:  t.arrange,
 		Steps:    t.steps,
 		Settled:  settled,

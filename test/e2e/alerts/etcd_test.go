@@ -3,9 +3,7 @@
 package alerts
 
 import (
-	"bytes"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -40,9 +38,9 @@ var ofEtcd = map[string]cause{
 		name:   "still",
 		cause: func(s *scene) {
 			members := s.etcd("still", "size: 3")
-			s.signal(syscall.SIGSTOP, members[:2]...)
+			e2e.Signal(s, syscall.SIGSTOP, members[:2]...)
 		},
-		mend: func(s *scene) { s.signal(syscall.SIGCONT, s.members("still")[:2]...) },
+		mend: func(s *scene) { e2e.Signal(s, syscall.SIGCONT, s.members("still")[:2]...) },
 	},
 	"one of three members stands still": {
 		alerts: []string{"FairleadEtcdMemberDown"},
@@ -50,7 +48,7 @@ var ofEtcd = map[string]cause{
 		cause: func(s *scene) {
 			members := s.etcd("limping", "size: 3", "pod: {"+volumes+"}")
 			s.variables["MEMBER"] = members[0]
-			s.signal(syscall.SIGSTOP, members[0])
+			e2e.Signal(s, syscall.SIGSTOP, members[0])
 		},
 	},
 	"a version that cannot be gone to": {
@@ -175,32 +173,6 @@ func (s *scene) members(name string) []string {
 func (s *scene) fill(member string) error {
 	_, err := e2e.TryKubectl("", "exec", "-n", s.namespace, member, "-c", "etcd", "--", "etcdctl", "put", fmt.Sprintf("/fill/%d", time.Now().UnixNano()), strings.Repeat("x", 100<<10))
 	return err
-}
-
-// signal sends one to the processes of members, which are found by the names that they were given.
-func (s *scene) signal(signal syscall.Signal, members ...string) {
-	s.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		s.Fatal(err)
-	}
-	sent := 0
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		for _, member := range members {
-			if err != nil || !bytes.Contains(data, []byte("ETCD_NAME="+member+"\x00")) {
-				continue
-			}
-			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
-			if err := errors.Join(err, syscall.Kill(pid, signal)); err != nil {
-				s.Fatal(err)
-			}
-			sent++
-		}
-	}
-	if sent < len(members) {
-		s.Fatalf("of the members %v there are %d processes", members, sent)
-	}
 }
 
 // issue writes the Secrets of a cluster, with certificates that are valid for so long.
