@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -143,8 +144,11 @@ func hasBudget(ws *webv1.WebServer) bool {
 	return d == nil || d.Enabled == nil || *d.Enabled
 }
 
+// disruptionBudget lets pods go one at a time, or as the user says. A pod that is not ready serves nobody, and may always
+// be evicted, also where none is ready.
 func disruptionBudget(ws *webv1.WebServer) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	spec := policyv1ac.PodDisruptionBudgetSpec().
+		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(ws)))
 	switch d := ws.Spec.Disruption; {
 	case d == nil, d.MinAvailable == nil && d.MaxUnavailable == nil:

@@ -69,7 +69,9 @@ func TestRepair(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || !metav1.IsControlledBy(got, mustCurrent(s)) || got.Labels["app"] != "webserver" ||
+		if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 ||
+			got.Spec.UnhealthyPodEvictionPolicy == nil || *got.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow ||
+			!metav1.IsControlledBy(got, mustCurrent(s)) || got.Labels["app"] != "webserver" ||
 			!maps.Equal(got.Spec.Selector.MatchLabels, selector(mustCurrent(s))) || len(got.Spec.Selector.MatchExpressions) > 0 {
 			return fmt.Errorf("PodDisruptionBudget %+v", got.Spec)
 		}
@@ -110,6 +112,7 @@ func TestRepair(t *testing.T) {
 		{"Service without owner and labels", object(&corev1.Service{}, "web-service"), `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`, serviceIsRight},
 		{"Deployment deleted", object(&appsv1.Deployment{}, "web"), "", deploymentIsRight},
 		{"budget", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"replace","path":"/spec/maxUnavailable","value":0}]`, budgetIsRight},
+		{"budget of ready pods", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"remove","path":"/spec/unhealthyPodEvictionPolicy"}]`, budgetIsRight},
 		{"budget selector", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchLabels/theirs","value":"1"}]`, budgetIsRight},
 		{"budget expressions", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"add","path":"/spec/selector/matchExpressions","value":[{"key":"theirs","operator":"Exists"}]}]`, budgetIsRight},
 		{"budget's other field", object(&policyv1.PodDisruptionBudget{}, "web"), `[{"op":"remove","path":"/spec/maxUnavailable"},{"op":"add","path":"/spec/minAvailable","value":1}]`, budgetIsRight},

@@ -139,6 +139,12 @@ func Kubectl(t testing.TB, args ...string) string {
 	return out
 }
 
+// Evict asks for the eviction of a pod, as kubectl drain does, and returns what Kubernetes answers.
+func Evict(namespace, pod string) (string, error) {
+	return TryKubectl(fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, namespace),
+		"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod), "-f", "-")
+}
+
 // Apply applies a manifest in a namespace, which must succeed.
 func Apply(t testing.TB, namespace, manifest string) {
 	t.Helper()

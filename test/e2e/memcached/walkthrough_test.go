@@ -170,14 +170,10 @@ spec: {size: 2, identity: Stable}
 	ready(2)
 	same("pool-0", "pool-1")
 
-	evict := func(pod string) (string, error) {
-		return e2e.TryKubectl(fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, ns),
-			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", ns, pod), "-f", "-")
-	}
-	if out, err := evict("pool-1"); err != nil {
+	if out, err := e2e.Evict(ns, "pool-1"); err != nil {
 		t.Fatalf("the first one: %v %s", err, out)
 	}
-	if out, err := evict("pool-0"); err == nil || !strings.Contains(out, "disruption budget") {
+	if out, err := e2e.Evict(ns, "pool-0"); err == nil || !strings.Contains(out, "disruption budget") {
 		t.Errorf("while one is away, another one may go: %s", out)
 	}
 	ready(2)
