@@ -86,6 +86,7 @@ func TestLeaving(t *testing.T) {
 		"it votes, uncordoned: remove the last":    {world: healthy(anEtcd(), 1, 2, 3, 4).cordons(), asks: removes(1, 4, 1, 2, 3, 4)},
 		"it votes, the leader leaves: hand over":   {world: healthy(anEtcd(), 1, 2, 3, 4).cordons(1), asks: about(members.MoveLeader, 1, 2)},
 		"two leave: the one that does not lead":    {world: healthy(anEtcd(), 1, 2, 3, 4).cordons(1, 3), asks: removes(1, 3, 1, 2, 3, 4)},
+		"two leave: the one that is not ready":     {world: healthy(anEtcd(), 1, 2, 3, 4).cordons(2, 3).seemsReady(2), asks: removes(1, 3, 1, 2, 3, 4)},
 		"all leave: one more member at a time":     {world: healthy(anEtcd(), 1, 2, 3).cordons(1, 2, 3), want: "status/member"},
 		"one of one leaves: name another":          {world: healthy(anEtcd(alone), 1).cordons(1), want: "status/member"},
 		"it is down: nobody can join":              {world: healthy(anEtcd(), 1, 2, 3).cordons(2).silences(2)},

@@ -31,17 +31,28 @@ func (m *Member) isToBeReplaced() bool {
 	return m.Pod != nil && m.Pod.Annotations[annotation.Replace] == "true"
 }
 
-// NextToLeave is the voter that is the next to leave, one that does not lead if there is such; nil if none is leaving.
-// While nobody else may join or leave, nobody is.
+// NextToLeave is the voter that is the next to leave, the one that clients miss least: one that Kubernetes does not have as
+// ready, and one that does not lead; nil if none is leaving. While nobody else may join or leave, nobody is.
 func (v *View) NextToLeave(ec *v1beta2.EtcdCluster) *Member {
 	if ec.Status.Restoring != nil || v.Downgrading() != "" {
 		return nil
 	}
-	is := func(m *Member) bool { return m.Leaving != "" && m.IsVoter() }
-	if other := v.Find(func(m *Member) bool { return is(m) && m.ID != v.Leader }); other != nil {
-		return other
+	missed := func(m *Member) (much int) {
+		if m.ID == v.Leader {
+			much += 2
+		}
+		if pods.IsReady(m.Pod) {
+			much++
+		}
+		return much
 	}
-	return v.Find(is)
+	var next *Member
+	for _, m := range v.Members {
+		if m.Leaving != "" && m.IsVoter() && (next == nil || missed(m) < missed(next)) {
+			next = m
+		}
+	}
+	return next
 }
 
 // Requested is how many members there are to be: one more than the spec requests while one is leaving, as another takes
