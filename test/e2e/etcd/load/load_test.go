@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,7 +16,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/fairlead/internal/testkit/pace"
 )
+
+// TestMain has the pace measured before a test begins: that goes on as long as the process, so no bubble may begin it.
+func TestMain(m *testing.M) {
+	pace.Slowness()
+	os.Exit(m.Run())
+}
 
 // memory stands in for an etcd: a map and a mutex.
 type memory struct {
@@ -28,15 +37,14 @@ type memory struct {
 	failing     int
 	down, until time.Time
 	// forget is the revision after which a write is acknowledged and forgotten, and forgotten
-	// the revision of that write. From forget on every operation is answered, and the write is
-	// one after which none is carried out late: an overwrite without an answer would hide the loss.
+	// the revision of that write. From forget on every operation is answered, and the write is to a key
+	// of which no operation had no answer: what may have overwritten or deleted it at any time hides the loss.
 	forget, forgotten int64
-	// late is how many operations are still to be carried out after their clients gave up.
-	late int
+	unanswered        map[string]bool
 }
 
 func newMemory(seed uint64) *memory {
-	return &memory{rand: rand.New(rand.NewPCG(seed, 1)), values: map[string]Version{}}
+	return &memory{rand: rand.New(rand.NewPCG(seed, 1)), values: map[string]Version{}, unanswered: map[string]bool{}}
 }
 
 func (m *memory) connect(context.Context, string) (Store, error) { return m, nil }
@@ -54,8 +62,8 @@ func (m *memory) Do(ctx context.Context, op *Op) error {
 	isDown := time.Now().After(m.down) && time.Now().Before(m.until)
 	fails, refused, late := m.rand.IntN(1000) < m.failing, m.rand.IntN(2) == 0, m.rand.IntN(2) == 0
 	fails = fails && !m.forgets()
-	if fails && late {
-		m.late++
+	if fails {
+		m.unanswered[op.Key] = true
 	}
 	m.mu.Unlock()
 	switch {
@@ -67,12 +75,7 @@ func (m *memory) Do(ctx context.Context, op *Op) error {
 	case fails:
 		lost := *op
 		if late { // it is carried out after the client has given up, or never
-			time.AfterFunc(m.delay()*100, func() {
-				m.apply(&lost)
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				m.late--
-			})
+			time.AfterFunc(m.delay()*100, func() { m.apply(&lost) })
 		}
 		return errors.New("the connection is lost")
 	}
@@ -95,7 +98,7 @@ func (m *memory) apply(op *Op) {
 		delete(m.values, op.Key)
 	default:
 		m.revision++
-		if m.forgets() && m.late == 0 && m.forgotten == 0 {
+		if m.forgets() && !m.unanswered[op.Key] && m.forgotten == 0 {
 			m.forgotten = m.revision
 		} else {
 			m.values[op.Key] = Version{op.Value, m.revision}
