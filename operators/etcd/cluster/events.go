@@ -17,6 +17,7 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 )
 
@@ -120,7 +121,7 @@ func announceMembers(before, after *v1beta2.EtcdCluster) []loop.Event {
 		if _, gone := was[m.Name]; !gone {
 			continue
 		}
-		if before.Status.Size <= after.Spec.Size {
+		if before.Status.Size <= after.Spec.Size && !objects.GoesBack(after) {
 			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: eventReplacing, Action: "Replace", Note: fmt.Sprintf("The data of member %s was lost: it is replaced", m.Name)})
 		}
 		events = append(events, loop.Event{Reason: eventRemoved, Action: "Remove", Note: fmt.Sprintf("Existing member %s removed from the cluster", m.Name)})

@@ -135,6 +135,28 @@ func TestFullWhileJoining(t *testing.T) {
 	}
 }
 
+// TestLeavingIsNoLoss: a member that leaves because the user goes back has no event that its data was lost; one that is lost
+// has.
+func TestLeavingIsNoLoss(t *testing.T) {
+	for want, options := range map[string][]ecOption{
+		"Replacing Dead Member, Member Removed": {size(2)},
+		"Member Removed":                        {size(2), joins, inPhase(v1beta2.JoinJoined), goingBack},
+	} {
+		ec := anEtcd(options...)
+		ec.Status.Size, ec.Status.ClusterID = 2, theCluster.String()
+		ec.Status.MemberList = []v1beta2.MemberStatus{{Name: "example-1", ID: "1"}, {Name: "example-2", ID: "2"}}
+		after := ec.DeepCopy()
+		after.Status.Size, after.Status.MemberList = 1, after.Status.MemberList[:1]
+		var got []string
+		for _, e := range announce(t.Context(), ec, after) {
+			got = append(got, e.Reason)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("the events are %q, want %q", got, want)
+		}
+	}
+}
+
 // TestKeepsMembers: members and their Service keep each other until the first member of before is removed.
 func TestKeepsMembers(t *testing.T) {
 	for phase, want := range map[v1beta2.JoinPhase]int{"Joining": 1, "Joined": 1, "Replacing": 0} {

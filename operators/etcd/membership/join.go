@@ -60,7 +60,7 @@ func Join(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 // GoBack makes the members leave the etcd that they have joined, if the user wants that: the leader last, which hands
 // over to one of those that were there before.
 func GoBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
-	if ec.Spec.JoinFrom == nil || !ec.Spec.JoinFrom.GoBack || !objects.MayGoBack(ec) {
+	if !objects.GoesBack(ec) {
 		return s
 	}
 	if ec.Status.MemberBeingAdded != "" || ec.Status.Join.NextToStop != "" {

@@ -52,6 +52,11 @@ func MayGoBack(ec *v1beta2.EtcdCluster) bool {
 	return j != nil && (j.Phase == v1beta2.JoinJoining || j.Phase == v1beta2.JoinJoined)
 }
 
+// GoesBack says whether the user has the members leave the etcd that is being taken over, and that can be.
+func GoesBack(ec *v1beta2.EtcdCluster) bool {
+	return ec.Spec.JoinFrom != nil && ec.Spec.JoinFrom.GoBack && MayGoBack(ec)
+}
+
 // KeptBy are the owner references of a member that also its Service keeps.
 func KeptBy(peers *corev1.Service) []metav1.OwnerReference {
 	if peers.UID == "" {
