@@ -181,6 +181,10 @@ func TestStatus(t *testing.T) {
 			healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy(),
 			"Running; Ready False RollingOut: Members are changed one after the other, now #2: spec.pod has changed; Available True Serving",
 		},
+		"another pod, and another member is down": {
+			healthy(anEtcd(onVolumes, changing(2)), 1, 2, 3).changesPolicy().silences(3),
+			"Running; Ready False RollingOut: Members are changed one after the other, now #2: spec.pod has changed, waiting for member #3: it does not answer: ",
+		},
 		"a full database": {
 			healthy(anEtcd(), 1, 2, 3).alarms(members.Alarm{Member: 3, Type: members.NoSpace}),
 			"Running; Ready False DatabaseFull: The database is full, and takes no writes: ",

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 
 	"example.com/fairlead/api/etcd/v1beta2"
@@ -58,7 +59,9 @@ func changeOne(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to versions.
 			s.Do(step.Restarted(v, others, "to trust another CA: nobody can talk to it"))
 			return true
 		}
-		s.Doing += fmt.Sprintf(", waiting for member %s", others.PodName)
+		waits := ", waiting for member " + others.PodName
+		s.Doing += waits
+		s.Rollout += waits + ": " + cmp.Or(others.Problem.Words, "it does not run as its pod says yet")
 		return true
 	}
 	if updating == "" {
@@ -121,7 +124,7 @@ func differs(m *view.Member, ec *v1beta2.EtcdCluster, step versions.Version) boo
 	if objects.ImageIn(m.Pod) != objects.ImageOf(ec, step.String()) || m.NeedsRestart || wasEdited(m) {
 		return true
 	}
-	return objects.HasVolumes(ec) && m.Claim != nil && annotation.Of(m.Pod, annotation.Template) != objects.TemplateHash(ec)
+	return objects.HasVolumes(ec) && m.Claim != nil && m.Pod.Annotations[annotation.Template] != objects.TemplateHash(ec)
 }
 
 // whyChanged says why a member's pod is not as it is to be, if its version is.
@@ -138,7 +141,7 @@ func whyChanged(m *view.Member, image string) string {
 // wasEdited says whether the image of a member does not do, and is not the one that it is to have:
 // somebody has changed it in the pod. One that does is left as it is.
 func wasEdited(m *view.Member) bool {
-	return objects.ImageOfContainer(m.Pod) != objects.ImageIn(m.Pod) && (objects.LacksImage(m.Pod) || m.Follows && m.Version.String() != annotation.Of(m.Pod, annotation.Version))
+	return objects.ImageOfContainer(m.Pod) != objects.ImageIn(m.Pod) && (objects.LacksImage(m.Pod) || m.Follows && m.Version.String() != m.Pod.Annotations[annotation.Version])
 }
 
 // awaitChanged waits for the member that was changed last.
