@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/operators/etcd/members"
 )
@@ -42,23 +43,46 @@ func etcdDefragCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(e.quiet(), e.healthy()); err != nil {
-				return err
-			}
-			// The leader last.
-			slices.SortStableFunc(e.members, func(a, b member) int {
-				return map[bool]int{true: 1}[a.isLeader()] - map[bool]int{true: 1}[b.isLeader()]
+			return e.each(func() error { return e.lookAgain(cmd.Context()) }, func(m member) error {
+				return c.defragment(cmd.Context(), e, m, patience)
 			})
-			for _, m := range e.members {
-				if err := c.defragment(cmd.Context(), e, m, patience); err != nil {
-					return err
-				}
-			}
-			return nil
 		},
 	}
 	cmd.Flags().DurationVar(&patience, "timeout", 10*time.Minute, "How long one member may take, such as 30m")
 	return cmd
+}
+
+// each does something to each member, the leader last, as long as all of them serve, and the operator changes none.
+func (e *etcd) each(lookAgain func() error, do func(member) error) error {
+	slices.SortStableFunc(e.members, func(a, b member) int {
+		return map[bool]int{true: 1}[a.isLeader()] - map[bool]int{true: 1}[b.isLeader()]
+	})
+	if err := errors.Join(e.quiet(), e.healthy()); err != nil {
+		return fmt.Errorf("nothing was done: %w", err)
+	}
+	for i := range e.members {
+		if err := do(e.members[i]); err != nil {
+			return err
+		}
+		if i+1 == len(e.members) {
+			break
+		}
+		if err := errors.Join(lookAgain(), e.quiet(), e.healthy()); err != nil {
+			return fmt.Errorf("the members after %s were left alone: %w", e.members[i].name, err)
+		}
+	}
+	return nil
+}
+
+// lookAgain reads the EtcdCluster again, and asks its members.
+func (e *etcd) lookAgain(ctx context.Context) error {
+	if err := e.k.Get(ctx, client.ObjectKeyFromObject(e.EtcdCluster), e.EtcdCluster); err != nil {
+		return err
+	}
+	for i := range e.members {
+		e.refresh(ctx, &e.members[i])
+	}
+	return nil
 }
 
 // defragment does it to one member, and waits until that serves again.

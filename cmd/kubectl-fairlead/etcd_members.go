@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,7 +154,7 @@ func (e *etcd) healthy() error {
 		problems = append(problems, fmt.Sprintf("%d of %d members are missing", missing, e.Spec.Size))
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("etcdcluster/%s is not healthy, so nothing was done: %s", e.Name, strings.Join(problems, "; "))
+		return fmt.Errorf("etcdcluster/%s is not healthy: %s", e.Name, strings.Join(problems, "; "))
 	}
 	return nil
 }
@@ -166,10 +167,14 @@ func (e *etcd) quiet() error {
 		return fmt.Errorf("etcdcluster/%s is being restored: wait until that is done", e.Name)
 	case s.QuorumLoss != nil:
 		return fmt.Errorf("etcdcluster/%s has lost its quorum: see docs/etcd.md, \"When members are lost\"", e.Name)
+	case s.Join != nil && s.Join.Phase != etcdv1beta2.JoinComplete:
+		return fmt.Errorf("etcdcluster/%s is taking over a running etcd: wait until status.join.phase is Complete", e.Name)
 	case s.MemberBeingAdded != "":
 		return fmt.Errorf("etcdcluster/%s is adding member %s: wait until that is done", e.Name, s.MemberBeingAdded)
 	case s.MemberBeingUpdated != "":
 		return fmt.Errorf("etcdcluster/%s is changing member %s: wait until that is done", e.Name, s.MemberBeingUpdated)
+	case s.Maintenance != nil && s.Maintenance.Deadline.After(time.Now()):
+		return fmt.Errorf("etcdcluster/%s has a %s of member %s under way: wait until that is done", e.Name, strings.ToLower(string(s.Maintenance.Type)), s.Maintenance.Member)
 	}
 	return nil
 }

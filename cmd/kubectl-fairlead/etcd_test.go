@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/members"
@@ -35,6 +38,56 @@ func TestQuorumWithoutAMember(t *testing.T) {
 				t.Errorf("%v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestQuiet: nothing is done to members while the operator does something to them.
+func TestQuiet(t *testing.T) {
+	now := time.Now()
+	of := func(ago time.Duration) *etcdv1beta2.Maintenance {
+		return &etcdv1beta2.Maintenance{Type: etcdv1beta2.MaintenanceDefragmentation, Member: "db-a", Deadline: metav1.NewTime(now.Add(-ago))}
+	}
+	for want, st := range map[string]etcdv1beta2.EtcdClusterStatus{
+		"": {Join: &etcdv1beta2.Join{Phase: etcdv1beta2.JoinComplete}, Maintenance: of(time.Minute)},
+		"has a defragmentation of member db-a under way":              {Maintenance: of(-time.Minute)},
+		"is taking over a running etcd: wait until status.join.phase": {Join: &etcdv1beta2.Join{Phase: etcdv1beta2.JoinJoined}},
+		"is adding member db-b":                                       {MemberBeingAdded: "db-b"},
+		"is changing member db-c":                                     {MemberBeingUpdated: "db-c"},
+	} {
+		err := (&etcd{EtcdCluster: &etcdv1beta2.EtcdCluster{Status: st}}).quiet()
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestEach: between members it is looked whether the next one may be done.
+func TestEach(t *testing.T) {
+	of := func(name string, id members.ID) member {
+		return member{name: name, Status: members.Status{ID: id, Leader: 1}}
+	}
+	for name, tc := range map[string]struct {
+		then func(*etcd) error
+		want string
+	}{
+		"all is well":                 {func(*etcd) error { return nil }, "b, c, a"},
+		"it cannot be looked":         {func(*etcd) error { return errors.New("no API server") }, "b; the members after b were left alone: no API server"},
+		"another one does not serve":  {func(e *etcd) error { e.members[1].problem = errors.New("down"); return nil }, "b; the members after b were left alone: etcdcluster/db is not healthy: member c: down"},
+		"the operator does something": {func(e *etcd) error { e.Status.MemberBeingUpdated = "db-c"; return nil }, "b; the members after b were left alone: etcdcluster/db is changing member db-c: wait until that is done"},
+	} {
+		e := &etcd{EtcdCluster: &etcdv1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, members: []member{of("a", 1), of("b", 2), of("c", 3)}}
+		var done []string
+		err := e.each(func() error { return tc.then(e) }, func(m member) error {
+			done = append(done, m.name)
+			return nil
+		})
+		got := strings.Join(done, ", ")
+		if err != nil {
+			got += "; " + err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }
 
