@@ -250,10 +250,14 @@ sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, an
 # RACE=yes is CI's: it finds data races as well, which takes less than the same tests once more.
 .PHONY: first-tests
 first-tests: assets ## unit, and those tests with an API server that are over in minutes
-	go test $(NEED_PROGRAMS)
-	$(if $(RACE),$(TOGETHER) -j2 simulated race-test,$(APISERVER_TEST) -skip '$(LONG)' $(MOST))
+	$(if $(RACE),$(TOGETHER) -j3 store-test simulated race-test,go test $(NEED_PROGRAMS) && $(APISERVER_TEST) -skip '$(LONG)' $(MOST))
 	go test -C localcluster $(LOCALCLUSTER_PACKAGES)
 	go test -C tools ./crdtrim
+
+# Most of a minute these wait for servers that hang.
+.PHONY: store-test
+store-test:
+	go test $(NEED_PROGRAMS)
 
 .PHONY: simulated
 simulated:
