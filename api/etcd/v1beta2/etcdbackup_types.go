@@ -244,8 +244,6 @@ type BackupStatus struct {
 	// prunedAfter is the number of the backup after which the backups that are not kept were last removed.
 	// +optional
 	PrunedAfter int64 `json:"prunedAfter,omitempty"`
-
-	EarlierBackupStatus `json:",inline"`
 }
 
 // StoredBackup is a backup that is complete.
@@ -339,8 +337,6 @@ type BackupTry struct {
 	// startTime is when the step began.
 	// +required
 	StartTime metav1.Time `json:"startTime"`
-
-	EarlierBackupTry `json:",inline"`
 }
 
 // BackupFailure is a step that failed.
@@ -366,6 +362,4 @@ type BackupFailure struct {
 	// retriable says that a retry can succeed without a change by the user.
 	// +optional
 	Retriable bool `json:"retriable,omitempty"`
-
-	EarlierBackupFailure `json:",inline"`
 }

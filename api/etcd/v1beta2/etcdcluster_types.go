@@ -189,9 +189,9 @@ type PodPolicy struct {
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations are added to the pods. Those that begin with `etcd` are reserved.
+	// annotations are added to the pods. Those that begin with `etcd.` are reserved.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.') && !k.startsWith('etcd-operator/'))",message="annotations that begin with etcd. or etcd-operator/ are the operator's: choose other annotations"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.'))",message="annotations that begin with etcd. are the operator's: choose other annotations"
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 

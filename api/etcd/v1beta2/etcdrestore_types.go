@@ -184,6 +184,4 @@ type RestoreStatus struct {
 	// completionTime is when it was complete, or had failed.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-
-	EarlierRestoreStatus `json:",inline"`
 }

@@ -33,9 +33,9 @@ type Recovered struct {
 	// +required
 	ID string `json:"id"`
 
-	// member is the member that the cluster was started again from.
-	// +required
-	Member string `json:"member"`
+	// member is the member that the cluster was started again from; empty if it was started empty.
+	// +optional
+	Member string `json:"member,omitempty"`
 
 	// backup is the key of the backup, if it was started from one.
 	// +optional
@@ -116,8 +116,6 @@ type Restoring struct {
 	// switchTime is when the members of the cluster before began to be stopped.
 	// +optional
 	SwitchTime *metav1.Time `json:"switchTime,omitempty"`
-
-	EarlierRestoring `json:",inline"`
 }
 
 // Restored is a restore that came to an end.
@@ -153,8 +151,6 @@ type Restored struct {
 	// time is when it ended.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
-
-	EarlierRestored `json:",inline"`
 }
 
 // IDOf is the ID of the loss that was recovered from; empty if there was none.

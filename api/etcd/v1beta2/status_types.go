@@ -11,7 +11,6 @@ type Phase string
 
 // The phases. Failed means that nothing happens until the user acts.
 const (
-	PhaseNone     Phase = ""
 	PhaseCreating Phase = "Creating"
 	PhaseRunning  Phase = "Running"
 	PhaseFailed   Phase = "Failed"
@@ -165,8 +164,6 @@ type EtcdClusterStatus struct {
 	// +listType=map
 	// +listMapKey=persistentVolumeClaim
 	KeptVolumes []KeptVolume `json:"keptVolumes,omitempty"`
-
-	EarlierClusterStatus `json:",inline"`
 }
 
 // KeptVolume is a volume that has no member any more, and is kept.

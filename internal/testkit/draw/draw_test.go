@@ -152,7 +152,7 @@ func TestIsWhole(t *testing.T) {
 		"its end-to-end tests":        {"test/e2e/etcd/load_test.go", true},
 		"another operator":            {"operators/memcached/decide.go", false},
 		"another one's tests":         {"test/e2e/memcached/upgrade_test.go", false},
-		"its API":                     {"api/etcd/v1beta2/earlier.go", true},
+		"its API":                     {"api/etcd/v1beta2/status_types.go", true},
 		"another one's API":           {"api/web/v1/webserver_types.go", false},
 		"the kit":                     {"internal/kit/loop/loop.go", true},
 		"a dependency":                {"go.mod", true},

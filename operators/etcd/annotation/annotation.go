@@ -1,13 +1,6 @@
 // Package annotation has the annotations that the etcd kinds put on pods and volumes.
 package annotation
 
-import (
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-)
-
 // prefix is the domain of the API group.
 const prefix = "etcd.database.coreos.com/"
 
@@ -52,53 +45,3 @@ const (
 	// BackupUID has the UID of the EtcdBackup that a pod was made for: others may take its labels and its owner.
 	BackupUID = prefix + "backup-uid"
 )
-
-// formerPrefix is that of pods and volumes which commits before 0.1.0 made. They keep it for good: a pod's environment
-// is made of its annotations, and cannot be changed.
-const formerPrefix = "etcd-operator/"
-
-// On is the name that one of the annotations has on an object.
-func On(obj client.Object, name string) string {
-	if suffix, is := strings.CutPrefix(name, prefix); is && isFormer(obj) {
-		return formerPrefix + suffix
-	}
-	return name
-}
-
-// Of is the value of one of the annotations of an object; empty if it has none.
-func Of(obj client.Object, name string) string { return obj.GetAnnotations()[On(obj, name)] }
-
-// Named are values of annotations, which they have by their names here, by the names that they have on an object.
-func Named(obj client.Object, values map[string]any) map[string]any {
-	named := map[string]any{}
-	for name, value := range values {
-		named[On(obj, name)] = value
-	}
-	return named
-}
-
-// isFormer says whether an object has the former prefix. Of a member's pod its environment says so, whatever was done
-// to its annotations.
-func isFormer(obj client.Object) bool {
-	if pod, is := obj.(*corev1.Pod); is {
-		for _, c := range pod.Spec.Containers {
-			for _, v := range c.Env {
-				if v.ValueFrom == nil || v.ValueFrom.FieldRef == nil {
-					continue
-				}
-				switch path := v.ValueFrom.FieldRef.FieldPath; {
-				case strings.Contains(path, "'"+prefix):
-					return false
-				case strings.Contains(path, "'"+formerPrefix):
-					return true
-				}
-			}
-		}
-	}
-	for name := range obj.GetAnnotations() {
-		if strings.HasPrefix(name, formerPrefix) {
-			return true
-		}
-	}
-	return false
-}

@@ -113,7 +113,7 @@ func (p *plan) begin(b *v1beta2.EtcdBackup, seen observation, image string) {
 		case pod.DeletionTimestamp != nil:
 			p.awaitEnd(pod)
 			name = ""
-		case pod.Name == name && pods.IsGated(pod, gate) && annotation.Of(pod, annotation.Generation) == strconv.FormatInt(b.Generation, 10):
+		case pod.Name == name && pods.IsGated(pod, gate) && pod.Annotations[annotation.Generation] == strconv.FormatInt(b.Generation, 10):
 			made = pod
 		default:
 			p.delete(pod)

@@ -48,9 +48,7 @@ func pod(b *v1beta2.EtcdBackup, seen observation, number int64, step v1beta2.Bac
 		want.Task.Keep = kept(b)
 	}
 	made := job.New(want)
-	for name, value := range map[string]string{annotation.Generation: strconv.FormatInt(b.Generation, 10), annotation.BackupUID: string(b.UID)} {
-		made.Annotations[annotation.On(made, name)] = value // the user's may have the prefix of earlier pods
-	}
+	made.Annotations[annotation.Generation], made.Annotations[annotation.BackupUID] = strconv.FormatInt(b.Generation, 10), string(b.UID)
 	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	return made
 }

@@ -82,17 +82,17 @@ func TestImageOfProof(t *testing.T) {
 // TestPod: a pod waits behind its gate, and has nothing of the credentials but the name of their Secret.
 func TestPod(t *testing.T) {
 	p := podFor(aBackup(withSecret, changed), save)
-	if !pods.IsGated(p, gate) || annotation.Of(p, annotation.Generation) != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
+	if !pods.IsGated(p, gate) || p.Annotations[annotation.Generation] != "2" || p.Labels["etcd_cluster"] != "" || metav1.GetControllerOf(p).UID != "uid" {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
 	if c := p.Spec.Containers[0]; c.Name != job.AgentContainer || len(c.Env) > 0 || strings.Contains(fmt.Sprint(c.Args), "aws") {
 		t.Errorf("%+v", c)
 	}
-	for _, users := range []string{"mesh/inject", "etcd-operator/mine"} {
+	for _, users := range []string{"mesh/inject", "etcd.database.coreos.com/mine"} {
 		p := podFor(aBackup(func(b *v1beta2.EtcdBackup) {
 			b.Spec.Pod = &v1beta2.JobPod{Annotations: map[string]string{users: "no"}}
 		}), save)
-		if p.Annotations[users] != "no" || annotation.Of(p, annotation.Generation) != "1" || annotation.Of(p, annotation.BackupUID) != "uid" {
+		if p.Annotations[users] != "no" || p.Annotations[annotation.Generation] != "1" || p.Annotations[annotation.BackupUID] != "uid" {
 			t.Errorf("annotations %v", p.Annotations)
 		}
 	}

@@ -158,7 +158,7 @@ func isOwned(b *v1beta2.EtcdBackup, obj client.Object) bool {
 	if running := b.Status.Running; running != nil && running.PodUID != "" && obj.GetUID() == running.PodUID {
 		return true
 	}
-	if metav1.GetControllerOf(obj) == nil && b.UID != "" && annotation.Of(obj, annotation.BackupUID) == string(b.UID) {
+	if metav1.GetControllerOf(obj) == nil && b.UID != "" && obj.GetAnnotations()[annotation.BackupUID] == string(b.UID) {
 		return true
 	}
 	return apply.Owns(managedBy, b, obj)

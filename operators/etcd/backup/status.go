@@ -15,7 +15,6 @@ import (
 // writes, if something did.
 func summarize(b *v1beta2.EtcdBackup, seen observation, next *plan, failure error) v1beta2.BackupStatus {
 	st := next.status
-	st.Renamed = false
 	st.ObservedGeneration = b.Generation
 	st.NextTime = nil
 	if next.next.step != "" && next.next.due.After(seen.now) {

@@ -132,7 +132,7 @@ func once(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool
 // untilChanged is what becomes of pods of the first version of the spec.
 func untilChanged(o testkit.Outcome) func(*corev1.Pod, task.Task) (testkit.Outcome, bool) {
 	return func(pod *corev1.Pod, _ task.Task) (testkit.Outcome, bool) {
-		return o, annotation.Of(pod, annotation.Generation) == "1"
+		return o, pod.Annotations[annotation.Generation] == "1"
 	}
 }
 

@@ -69,7 +69,7 @@ func (c *Reader) Observe(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCl
 		versions += " " + string(meta.UID) + "/" + meta.ResourceVersion
 	}
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		versions += fmt.Sprint(" ", annotation.Of(pods[name], annotation.CA), objects.IsStopping(pods[name]))
+		versions += fmt.Sprint(" ", pods[name].Annotations[annotation.CA], objects.IsStopping(pods[name]))
 	}
 	before, _ := c.known.Get(objects.Key(ec))
 	if before.versions == versions && now.Before(before.until) {
@@ -109,7 +109,7 @@ func (c *Reader) read(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdClust
 		}, isTrusted: func(ca *x509.Certificate) bool {
 			for _, pod := range pods {
 				// One that is being restarted still trusts what it did before, until it has stopped.
-				if annotation.Of(pod, annotation.CA) != hashOfCA(ca) || objects.IsStopping(pod) {
+				if pod.Annotations[annotation.CA] != hashOfCA(ca) || objects.IsStopping(pod) {
 					return false
 				}
 			}

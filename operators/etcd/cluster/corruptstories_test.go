@@ -91,7 +91,7 @@ func keeps(n int) func(context.Context, *testkit.Run) error {
 		err = errors.Join(err, r.Client.List(ctx, &claims, client.InNamespace(r.Namespace)))
 		kept := 0
 		for _, claim := range claims.Items {
-			if annotation.Of(&claim, annotation.Suspect) == "" {
+			if claim.Annotations[annotation.Suspect] == "" {
 				continue
 			}
 			kept++

@@ -69,7 +69,7 @@ func TestValidation(t *testing.T) {
 		"a label of the operator's":   {Spec: "pod: {labels: {etcd_cluster: x}}", Want: "are the operator's: choose other labels"},
 		"a label of Kubernetes":       {Spec: "pod: {labels: {app.kubernetes.io/name: x}}", Want: "are the operator's: choose other labels"},
 		"the version's annotation":    {Spec: "pod: {annotations: {etcd.version: x}}", Want: "are the operator's: choose other annotations"},
-		"the operator's annotation":   {Spec: "pod: {annotations: {etcd-operator/template: x}}", Want: "are the operator's: choose other annotations"},
+		"the operator's annotation":   {Spec: "pod: {annotations: {etcd.database.coreos.com/template: x}}", Want: "are the operator's: choose other annotations"},
 		"a domain in capitals":        {Spec: "pod: {ClusterDomain: Cluster.Local}", Want: "should match"},
 		"a domain that begins at dot": {Spec: "pod: {ClusterDomain: .local}", Want: "should match"},
 		"authentication, no Secret":   {Spec: "auth: {}", Want: "rootSecret"},

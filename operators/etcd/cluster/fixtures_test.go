@@ -127,7 +127,7 @@ func (w *world) addPod(n int64, version string) {
 func (w *world) answer(n int64, change func(*session.Answer)) {
 	a := session.Answer{
 		Status: members.Status{
-			ClusterID: theCluster, ID: members.ID(n), Version: annotation.Of(w.seen.Pods[w.name(n)], annotation.Version),
+			ClusterID: theCluster, ID: members.ID(n), Version: w.seen.Pods[w.name(n)].Annotations[annotation.Version],
 			Leader: w.list[0].ID, RaftTerm: 2, RaftIndex: 100, Applied: 100, Revision: 50, DBSize: 1 << 20, DBSizeInUse: 1 << 20, StorageVersion: "3.6.0",
 		},
 		List: members.List{ClusterID: theCluster, By: members.ID(n), Members: w.list},

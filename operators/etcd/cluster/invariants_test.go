@@ -53,8 +53,8 @@ func never(c sim.Change, r *testkit.Run) error {
 		if p == nil {
 			return nil
 		}
-		if isRestart && annotation.Of(old, annotation.StoppedFor) != annotation.Of(now, annotation.StoppedFor) {
-			return n.seedServes(annotation.Of(now, annotation.StoppedFor))
+		if isRestart && old.Annotations[annotation.StoppedFor] != now.Annotations[annotation.StoppedFor] {
+			return n.seedServes(now.Annotations[annotation.StoppedFor])
 		}
 		if !isServed(now) && p.disk.Cluster() != members.ParseID(n.statusOf().ClusterID) {
 			return nil // it is a seed that is not needed any more

@@ -128,11 +128,9 @@ func TestPlaceOfTheNew(t *testing.T) {
 	}
 }
 
-// TestReplacedByHand: a user has a member replaced, also one whose volume could follow it, and of which no node is seen. A pod
-// of a former version may have that annotation, too.
+// TestReplacedByHand: a user has a member replaced, also one whose volume could follow it, and of which no node is seen.
 func TestReplacedByHand(t *testing.T) {
 	w := healthy(anEtcd(onVolumes), 1, 2, 3)
-	asEarlier(t, w.seen.Pods[w.name(2)])
 	if next := decide(w.ec, w.annotates(2).seen); w.doing(next) != "patch PersistentVolumeClaim/suspect #2; status/member" {
 		t.Errorf("it does %q, want another member", w.doing(next))
 	} else if want := "a member is to be added in place of member " + w.name(2) + ": its pod has the annotation " + annotation.Replace; next.Doing != want {

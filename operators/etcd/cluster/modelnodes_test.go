@@ -265,8 +265,8 @@ func (n *modelNodes) start(pod *corev1.Pod, p *modelPod) {
 	p.started, p.trusts = n.world.Now(), n.inSecret(pod.Namespace, "example-peer-tls", pki.Peer.Files.CA)
 	running, exit := n.model.Start(model.Config{
 		Name: pod.Name, PeerURL: objects.Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS"), Address: p.ip + ":2379", Version: version,
-		InitialCluster: annotation.Of(pod, annotation.InitialCluster), Existing: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
-		Token: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: annotation.Of(pod, annotation.ForceNewCluster) == "true", Disk: p.disk,
+		InitialCluster: pod.Annotations[annotation.InitialCluster], Existing: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_STATE") == "existing",
+		Token: objects.Variable(pod, "ETCD_INITIAL_CLUSTER_TOKEN"), ForceNew: pod.Annotations[annotation.ForceNewCluster] == "true", Disk: p.disk,
 		Quota: n.quota(pod),
 	})
 	if !running {

@@ -37,9 +37,9 @@ func observeReplaced(ctx context.Context, r *loop.Reader, ec *v1beta2.EtcdCluste
 		switch {
 		case err != nil:
 			return err
-		case found && annotation.Of(claim, annotation.KeptFor) == under.Seed:
+		case found && claim.Annotations[annotation.KeptFor] == under.Seed:
 			seen.Kept = append(seen.Kept, name)
-		case found && annotation.Of(claim, annotation.KeptFor) == "":
+		case found && claim.Annotations[annotation.KeptFor] == "":
 			seen.Claims[name] = claim
 			seen.Unmarked = append(seen.Unmarked, claim)
 		}

@@ -89,11 +89,11 @@ func (n *modelNodes) maySwitch(before client.Object, now *v1beta2.EtcdCluster) e
 func (n *modelNodes) mayDelete(claim *corev1.PersistentVolumeClaim) error {
 	disk, st := n.disks[claim.UID], n.statusOf()
 	isMembers := claim.Labels[objects.ClusterLabel] != ""
-	since, _ := time.Parse(time.RFC3339, annotation.Of(claim, annotation.KeptSince))
+	since, _ := time.Parse(time.RFC3339, claim.Annotations[annotation.KeptSince])
 	switch {
-	case annotation.Of(claim, annotation.Suspect) != "" && n.world.Now().Before(since.Add(7*24*time.Hour)):
+	case claim.Annotations[annotation.Suspect] != "" && n.world.Now().Before(since.Add(7*24*time.Hour)):
 		return fmt.Errorf("the operator deletes the volume %s, whose data is only suspected to be wrong", claim.Name)
-	case !isMembers && annotation.Of(claim, annotation.KeptFor) != "":
+	case !isMembers && claim.Annotations[annotation.KeptFor] != "":
 		return fmt.Errorf("the operator deletes the volume %s, which is to be kept", claim.Name)
 	case disk == nil:
 		return nil

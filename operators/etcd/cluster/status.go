@@ -28,7 +28,6 @@ import (
 // step's writes, if something did.
 func summarize(ec *v1beta2.EtcdCluster, seen view.Observation, next *plan, failure error) v1beta2.EtcdClusterStatus {
 	st := *next.memory.DeepCopy()
-	st.Renamed = false
 	if p := writeProblem(failure); st.Restoring != nil && p != nil && p.Reason == apply.ReasonRefused {
 		st.Restoring.Problem = p.Message // for the EtcdRestore
 	}
@@ -85,7 +84,7 @@ func crowded(ec *v1beta2.EtcdCluster, v *view.View) string {
 func keptVolumes(ec *v1beta2.EtcdCluster, v *view.View) (all []v1beta2.KeptVolume) {
 	for _, m := range v.Strays {
 		if until, is := membership.KeptUntil(ec, m); is && m.Pod == nil && !objects.IsEnding(m.Claim) {
-			all = append(all, v1beta2.KeptVolume{PersistentVolumeClaim: m.Claim.Name, Reason: annotation.Of(m.Claim, annotation.Suspect), Until: metav1.NewTime(until)})
+			all = append(all, v1beta2.KeptVolume{PersistentVolumeClaim: m.Claim.Name, Reason: m.Claim.Annotations[annotation.Suspect], Until: metav1.NewTime(until)})
 		}
 	}
 	return all

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"example.com/fairlead/internal/kit/outside"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
 // call makes a request that tests can get in between.
@@ -38,11 +38,11 @@ func (c *client) Status(ctx context.Context, at Endpoint) (Status, error) {
 		RaftTerm: got.GetRaftTerm(), RaftIndex: got.GetRaftIndex(), Applied: got.GetRaftAppliedIndex(),
 		Revision: got.GetHeader().GetRevision(),
 		DBSize:   got.GetDbSize(), DBSizeInUse: got.GetDbSizeInUse(), Quota: got.GetDbSizeQuota(),
-		StorageVersion: minor(got.GetStorageVersion()),
+		StorageVersion: versions.MinorOf(got.GetStorageVersion()),
 	}
 	s.Alarms, s.Errors = alarmsOf(got.GetErrors())
 	if d := got.GetDowngradeInfo(); d.GetEnabled() {
-		s.Downgrading = minor(d.GetTargetVersion())
+		s.Downgrading = versions.MinorOf(d.GetTargetVersion())
 	}
 	return s, nil
 }
@@ -65,11 +65,6 @@ func alarmsOf(texts []string) (alarms []Alarm, others []string) {
 	}
 	return alarms, others
 }
-
-var minorText = regexp.MustCompile(`^\d+\.\d+`)
-
-// minor is 3.6 of 3.6.0.
-func minor(version string) string { return minorText.FindString(version) }
 
 // List does not ask for a linearizable list. Etcd before 3.5 does not know the field: its
 // lists are always those that the member has.

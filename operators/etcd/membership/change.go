@@ -57,9 +57,9 @@ func Restore(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		}
 	}
 	for _, m := range v.Members {
-		if m.Pod != nil && annotation.Of(m.Pod, annotation.InitialCluster) != objects.Sealed && m.HasSpoken() && !objects.IsEnding(m.Pod) {
+		if m.Pod != nil && m.Pod.Annotations[annotation.InitialCluster] != objects.Sealed && m.HasSpoken() && !objects.IsEnding(m.Pod) {
 			// It is about this pod alone.
-			s.Do(loop.Patch{Object: m.Pod, Part: "sealed", Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.InitialCluster: objects.Sealed})}})
+			s.Do(loop.Patch{Object: m.Pod, Part: "sealed", Metadata: map[string]any{"annotations": map[string]any{annotation.InitialCluster: objects.Sealed}}})
 		}
 	}
 	return s
@@ -99,7 +99,7 @@ func startAll(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 // isOutdated says whether a member that has not started would refuse to, because the member list
 // that its pod has is not that of the cluster.
 func isOutdated(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member) bool {
-	has := strings.Split(annotation.Of(m.Pod, annotation.InitialCluster), ",")
+	has := strings.Split(m.Pod.Annotations[annotation.InitialCluster], ",")
 	want := strings.Split(v.Joining(ec).List(), ",")
 	slices.Sort(has)
 	slices.Sort(want)

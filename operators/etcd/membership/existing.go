@@ -122,7 +122,7 @@ func takeIn(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) {
 // MayBeOf says whether an object may be of a cluster: it has its label, or the name of a member and
 // nothing that owns it.
 func MayBeOf(ec *v1beta2.EtcdCluster, obj client.Object) bool {
-	if annotation.Of(obj, annotation.KeptSince) != "" {
+	if obj.GetAnnotations()[annotation.KeptSince] != "" {
 		return false // its member was replaced
 	}
 	if obj.GetLabels()[objects.ClusterLabel] != "" {

@@ -137,7 +137,7 @@ func mend(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 		case pod == nil || objects.IsEnding(pod) || m.HasAnswered():
 		case objects.ImageIn(pod) != image:
 			writes = append(writes, step.ImageChange(ec, pod, "image", "spec requests "+image, v.Wanted))
-		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec):
+		case pod.Spec.NodeName == "" && !pods.IsGated(pod, objects.Gate) && pod.Annotations[annotation.Template] != objects.TemplateHash(ec):
 			writes = append(writes, step.Removed(pod, "it could not be scheduled, and spec.pod has changed"))
 		}
 	}

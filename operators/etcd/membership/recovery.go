@@ -165,7 +165,7 @@ func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta
 		// they must not vote
 	case m.LeadsAlone():
 		recovered(ec, v, s, m, loss)
-	case annotation.Of(m.Pod, annotation.ForceNewCluster) != "true":
+	case m.Pod.Annotations[annotation.ForceNewCluster] != "true":
 		s.Do(objects.Stopping(m.Pod, "force", "started alone, with its data", map[string]any{annotation.ForceNewCluster: "true"}))
 	case objects.ImageIn(m.Pod) == objects.NoImage && objects.HasStopped(m.Pod):
 		s.Do(step.ImageChange(ec, m.Pod, "image", "", v.VersionFor(ec, m)))
@@ -174,9 +174,9 @@ func startFrom(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, loss *v1beta
 
 // recovered ends a recovery: from the next start on the member is one like any other.
 func recovered(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, m *view.Member, loss *v1beta2.QuorumLoss) {
-	if annotation.Of(m.Pod, annotation.ForceNewCluster) == "true" {
+	if m.Pod.Annotations[annotation.ForceNewCluster] == "true" {
 		s.Do(loop.Patch{Object: m.Pod, Part: "force", IfCurrent: true,
-			Metadata: map[string]any{"annotations": annotation.Named(m.Pod, map[string]any{annotation.ForceNewCluster: "false"})}})
+			Metadata: map[string]any{"annotations": map[string]any{annotation.ForceNewCluster: "false"}}})
 		return
 	}
 	after := s.Remember(ec)

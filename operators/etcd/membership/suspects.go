@@ -20,7 +20,7 @@ import (
 // says, and a volume that is kept for nothing does no harm.
 func MarkSuspects(v *view.View) (writes []loop.Write) {
 	for _, m := range v.Members {
-		if m.Claim == nil || objects.IsEnding(m.Claim) || annotation.Of(m.Claim, annotation.Suspect) != "" {
+		if m.Claim == nil || objects.IsEnding(m.Claim) || m.Claim.Annotations[annotation.Suspect] != "" {
 			continue
 		}
 		if is := m.Suspicion(); is != "" {
@@ -31,12 +31,12 @@ func MarkSuspects(v *view.View) (writes []loop.Write) {
 }
 
 func marked(m *view.Member, part, why, name string, value any) loop.Write {
-	return loop.Patch{Object: m.Claim, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotation.Named(m.Claim, map[string]any{name: value})}}
+	return loop.Patch{Object: m.Claim, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": map[string]any{name: value}}}
 }
 
 // dropped deletes the volume of one that is no member, unless it is kept.
 func dropped(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, why string, s *step.Step) {
-	suspicion := annotation.Of(m.Claim, annotation.Suspect)
+	suspicion := m.Claim.Annotations[annotation.Suspect]
 	if objects.IsEnding(m.Claim) || restoring.IsKept(ec, m.PodName) {
 		return
 	}
@@ -59,7 +59,7 @@ func KeptUntil(ec *v1beta2.EtcdCluster, m *view.Member) (until time.Time, is boo
 	if m.Claim == nil {
 		return until, false
 	}
-	since, err := time.Parse(time.RFC3339, annotation.Of(m.Claim, annotation.KeptSince))
+	since, err := time.Parse(time.RFC3339, m.Claim.Annotations[annotation.KeptSince])
 	if err != nil {
 		return until, false
 	}

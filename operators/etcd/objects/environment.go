@@ -12,6 +12,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/annotation"
 	"example.com/fairlead/operators/etcd/members"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
 // This file has what etcd is told by its environment. There are no flags: the image of a member
@@ -111,7 +112,7 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s Start, certs C
 	if ServesMetrics(version) {
 		all = append(all, corev1.EnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: fmt.Sprintf("http://0.0.0.0:%d", metricsPort)})
 	}
-	if minorOf(version) == 4 {
+	if versions.MinorOf(version) == "3.4" {
 		// Later versions have no other logger, and 3.4 writes what status looks for on many lines.
 		all = append(all, corev1.EnvVar{Name: "ETCD_LOGGER", Value: "zap"})
 	}
@@ -153,19 +154,9 @@ func compaction(kept time.Duration, version string) []corev1.EnvVar {
 
 // ServesMetrics says whether a version can serve metrics and health at an address of their own:
 // 3.3 and later.
-func ServesMetrics(version string) bool { return minorOf(version) >= 3 }
-
-// minorOf is the minor version of a version such as 3.6.16; 0 if it is none.
-func minorOf(version string) int {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return 0
-	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return 0
-	}
-	return minor
+func ServesMetrics(version string) bool {
+	minor, err := versions.ParseMinor(version)
+	return err == nil && minor >= 3
 }
 
 // Variable is the value of a variable of the container etcd in a pod.

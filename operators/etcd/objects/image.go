@@ -18,7 +18,7 @@ const NoImage = "RESTART"
 
 // ImageIn is the image that a pod is to run: the operator's word, whatever a webhook made of it.
 func ImageIn(pod *corev1.Pod) string {
-	if image := annotation.Of(pod, annotation.Image); image != "" {
+	if image := pod.Annotations[annotation.Image]; image != "" {
 		return image
 	}
 	return ImageOfContainer(pod)
@@ -32,7 +32,7 @@ func ImageOfContainer(pod *corev1.Pod) string {
 // WithImage changes the image of a pod's container, and annotations.
 func WithImage(pod *corev1.Pod, part, why, image string, annotations map[string]any) loop.Patch {
 	return loop.Patch{
-		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotation.Named(pod, annotations)},
+		Object: pod, Part: part, Why: why, IfCurrent: true, Metadata: map[string]any{"annotations": annotations},
 		Spec: map[string]any{"containers": []any{map[string]any{"name": ContainerName, "image": image}}},
 	}
 }

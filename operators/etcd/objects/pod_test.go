@@ -45,7 +45,7 @@ func TestAFounder(t *testing.T) {
 		"ETCD_FORCE_NEW_CLUSTER":           "metadata.annotations['etcd.database.coreos.com/force-new-cluster']",
 	}
 	p := aPod(aCluster())
-	if got, want := annotation.Of(p, annotation.InitialCluster), "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
+	if got, want := p.Annotations[annotation.InitialCluster], "example-abcde=http://example-abcde.example.shop.svc:2380,example-fghjk=http://example-fghjk.example.shop.svc:2380"; got != want {
 		t.Errorf("the members are %s, want %s", got, want)
 	}
 	if diff := cmp.Diff(want, environmentOf(p)); diff != "" {
@@ -58,7 +58,7 @@ func TestAFounder(t *testing.T) {
 	if p.Spec.Hostname != "example-abcde" || p.Spec.Subdomain != "example" || p.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		t.Errorf("host %s.%s, restart policy %s", p.Spec.Hostname, p.Spec.Subdomain, p.Spec.RestartPolicy)
 	}
-	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || annotation.Of(p, annotation.ForceNewCluster) != "" {
+	if p.Annotations["etcd.version"] != "3.6.16" || len(p.Spec.SchedulingGates) != 1 || p.Annotations[annotation.ForceNewCluster] != "" {
 		t.Errorf("annotations %v, gates %v", p.Annotations, p.Spec.SchedulingGates)
 	}
 }
@@ -82,7 +82,7 @@ func TestAMemberThatJoins(t *testing.T) {
 
 func TestAMemberThatStartsAlone(t *testing.T) {
 	p := Pod(aCluster(), "example-abcde", "3.6.16", Start{Force: true}, Certificates{})
-	if annotation.Of(p, annotation.ForceNewCluster) != "true" {
+	if p.Annotations[annotation.ForceNewCluster] != "true" {
 		t.Errorf("annotations %v", p.Annotations)
 	}
 }
@@ -165,7 +165,7 @@ func TestCertificatesOfPods(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{peerTLSPath: "peers", serverTLSPath: "servers"}, secrets); diff != "" {
 		t.Errorf("Secrets (-want +got):\n%s", diff)
 	}
-	if annotation.Of(p, annotation.CA) != "1234" {
+	if p.Annotations[annotation.CA] != "1234" {
 		t.Errorf("annotations %v", p.Annotations)
 	}
 }

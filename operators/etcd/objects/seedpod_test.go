@@ -38,7 +38,7 @@ func TestSeedPod(t *testing.T) {
 				todo.Member.PeerURL != Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) || todo.Member.Version != "3.6.16" {
 				t.Errorf("%+v", todo)
 			}
-			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || annotation.Of(pod, annotation.InitialCluster) != Sealed {
+			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || pod.Annotations[annotation.InitialCluster] != Sealed {
 				t.Errorf("%+v, %v", fetch, pod.Annotations)
 			}
 		})

@@ -26,7 +26,6 @@ const (
 // summarize is the status of an EtcdRestore, as that of its EtcdCluster is.
 func summarize(er *v1beta2.EtcdRestore, seen observation) v1beta2.RestoreStatus {
 	st := *er.Status.DeepCopy()
-	st.Renamed = false
 	st.ObservedGeneration = er.Generation
 	conditions := status.Conditions{List: &st.Conditions, Generation: er.Generation}
 	if ec := seen.cluster; ec != nil && st.EtcdClusterUID == "" && ec.DeletionTimestamp == nil {

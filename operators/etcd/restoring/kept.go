@@ -26,7 +26,7 @@ func setAside(v *view.View, r *v1beta2.Restoring) (writes []loop.Write) {
 		if c := v.Of(name).Claim; c != nil && !objects.IsEnding(c) {
 			writes = append(writes, loop.Patch{
 				Object: c, Part: "kept", Why: "kept: its member was replaced by a restored cluster", IfCurrent: true,
-				Metadata: map[string]any{"labels": map[string]any{objects.ClusterLabel: nil}, "annotations": annotation.Named(c, map[string]any{annotation.KeptFor: r.Seed})},
+				Metadata: map[string]any{"labels": map[string]any{objects.ClusterLabel: nil}, "annotations": map[string]any{annotation.KeptFor: r.Seed}},
 			})
 		}
 	}

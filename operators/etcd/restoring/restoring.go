@@ -246,7 +246,7 @@ func switchOver(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.
 		case objects.IsEnding(pod):
 			stopped = false
 		case pods.IsOver(pod):
-		case annotation.Of(pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(pod) != objects.NoImage || !strings.HasSuffix(objects.ImageOfContainer(pod), objects.NoImage):
+		case pod.Annotations[annotation.StoppedFor] != r.Seed || objects.ImageIn(pod) != objects.NoImage || !strings.HasSuffix(objects.ImageOfContainer(pod), objects.NoImage):
 			stopped = false
 			if said.serves {
 				s.Do(objects.Stopping(pod, "stop", "stopped: the cluster is restored from a backup", map[string]any{annotation.StoppedFor: r.Seed}))

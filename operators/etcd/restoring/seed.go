@@ -41,7 +41,7 @@ func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.
 	case pods.IsGated(pod, objects.Gate):
 		s.Do(step.LetGo(pod))
 	case !m.HasAnswered() && (pod.Spec.NodeName == "" || objects.LacksImage(pod)) &&
-		(objects.ImageIn(pod) != objects.ImageOf(ec, version) || annotation.Of(pod, annotation.Template) != objects.TemplateHash(ec)):
+		(objects.ImageIn(pod) != objects.ImageOf(ec, version) || pod.Annotations[annotation.Template] != objects.TemplateHash(ec)):
 		s.Do(step.Removed(pod, "it could not be started, and the spec has changed"))
 	}
 }
@@ -95,7 +95,7 @@ func HaveStopped(v *view.View, ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bo
 		if m.Pod == nil || !isOld || pods.IsOver(m.Pod) {
 			continue
 		}
-		if annotation.Of(m.Pod, annotation.StoppedFor) != r.Seed || objects.ImageIn(m.Pod) != objects.NoImage || !objects.HasStopped(m.Pod) {
+		if m.Pod.Annotations[annotation.StoppedFor] != r.Seed || objects.ImageIn(m.Pod) != objects.NoImage || !objects.HasStopped(m.Pod) {
 			return false
 		}
 	}

@@ -33,7 +33,7 @@ func TakeBack(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	m := v.Find(func(m *view.Member) bool {
 		given := ""
 		if m.HasV2() && !objects.IsEnding(m.Pod) {
-			given = annotation.Of(m.Pod, annotation.Version)
+			given = m.Pod.Annotations[annotation.Version]
 		}
 		version, err := versions.Parse(given)
 		return err == nil && version.Minor() >= refusesV2

@@ -83,7 +83,7 @@ func enableDowngrade(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, to ver
 // member was to have the next version before.
 func rewriteVoters(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) bool {
 	hasBegun := func(m *view.Member) bool {
-		changed, err := versions.Parse(annotation.Of(m.Pod, annotation.Version))
+		changed, err := versions.Parse(m.Pod.Annotations[annotation.Version])
 		return err == nil && changed.Minor() >= 6
 	}
 	if v.Find(func(m *view.Member) bool { return m.Pod != nil && hasBegun(m) }) != nil {

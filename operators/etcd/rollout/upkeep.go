@@ -73,7 +73,7 @@ func GrowVolumes(ec *v1beta2.EtcdCluster, v *view.View) (writes []loop.Write) {
 	}
 	for _, m := range v.Present {
 		c := m.Claim
-		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound || annotation.Of(c, annotation.KeptSince) != "" {
+		if c == nil || objects.IsEnding(c) || c.Status.Phase != corev1.ClaimBound || c.Annotations[annotation.KeptSince] != "" {
 			continue
 		}
 		has := c.Spec.Resources.Requests[corev1.ResourceStorage]

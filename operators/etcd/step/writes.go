@@ -84,7 +84,7 @@ func Mark(ec *v1beta2.EtcdCluster, obj client.Object, why string) loop.Write {
 func ImageChange(ec *v1beta2.EtcdCluster, pod *corev1.Pod, part, why string, version versions.Version) loop.Patch {
 	image := objects.ImageOf(ec, version.String())
 	annotations := map[string]any{annotation.Version: version.String(), annotation.Image: image}
-	if loss := ec.Status.QuorumLoss; annotation.Of(pod, annotation.ForceNewCluster) == "true" && (loss == nil || loss.From != pod.Name) {
+	if loss := ec.Status.QuorumLoss; pod.Annotations[annotation.ForceNewCluster] == "true" && (loss == nil || loss.From != pod.Name) {
 		annotations[annotation.ForceNewCluster] = "false" // it would forget all other members
 	}
 	return objects.WithImage(pod, part, why, image, annotations)

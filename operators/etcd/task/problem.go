@@ -1,33 +1,11 @@
 package task
 
-import "encoding/json"
-
 // Problem is why something was not done, for the user: what is wrong, with which object, and what
 // to do. All errors of package store are of this type. Nothing of credentials is in it.
 type Problem struct { //nolint:errname // it is stored and reported more often than it is returned
 	Reason, Message string
 	// Retriable says that a retry can succeed without a change by the user.
-	Retriable bool
-}
-
-// wire is a problem as JSON. Passes is the name that Retriable had in 0.0.2: agents write both, so that a manager of that
-// version reads it, too. It goes with 0.2.0.
-type wire struct {
-	Reason, Message   string
-	Retriable, Passes bool `json:",omitempty"`
-}
-
-// MarshalJSON writes a problem for managers of both versions.
-func (p Problem) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wire{p.Reason, p.Message, p.Retriable, p.Retriable})
-}
-
-// UnmarshalJSON reads a problem of agents of both versions.
-func (p *Problem) UnmarshalJSON(data []byte) error {
-	var w wire
-	err := json.Unmarshal(data, &w)
-	*p = Problem{Reason: w.Reason, Message: w.Message, Retriable: w.Retriable || w.Passes}
-	return err
+	Retriable bool `json:",omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Message }

@@ -99,9 +99,6 @@ func (v Version) Less(w Version) bool {
 // HasLearners says whether a member can be added as a learner.
 func (v Version) HasLearners() bool { return v.minor >= 4 }
 
-// HasMetricsListener says whether metrics and health can have a listener of their own.
-func (v Version) HasMetricsListener() bool { return v.minor >= 3 }
-
 // Path are the versions that the members of a cluster go through, one after the other, from one
 // version to another. It is empty if they are the same.
 func Path(from, to Version) ([]Version, error) {

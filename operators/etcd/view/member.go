@@ -88,7 +88,7 @@ func (v *View) join(ec *v1beta2.EtcdCluster, seen Observation, listed members.Me
 	}
 	if m.Pod != nil {
 		m.IsReached = seen.Reached[m.Pod.UID]
-		m.NeedsRestart = seen.Certs.CaHash != "" && annotation.Of(m.Pod, annotation.CA) != seen.Certs.CaHash
+		m.NeedsRestart = seen.Certs.CaHash != "" && m.Pod.Annotations[annotation.CA] != seen.Certs.CaHash
 	}
 	isAsListed := m.Answer.IsOf(members.ParseID(ec.Status.ClusterID)) && m.Answer.Status.ID == m.ID && m.Answer.Status.Leader != 0
 	m.Follows = isAsListed && m.Answer.Status.Leader == v.Leader
@@ -184,7 +184,7 @@ func (m *Member) IsDefragmenting() bool { return errors.Is(m.Answer.Err, session
 // IsProbed says that it refuses the operator, and serves: its node has found that it reads with a quorum.
 // The probe of the oldest versions says less.
 func (m *Member) IsProbed() bool {
-	return m.Refuses() && m.IsReached && objects.ServesMetrics(annotation.Of(m.Pod, annotation.Version))
+	return m.Refuses() && m.IsReached && objects.ServesMetrics(m.Pod.Annotations[annotation.Version])
 }
 
 // Lately is for how long what a member has said counts when it is not heard.
@@ -273,5 +273,5 @@ func (m *Member) Quota() int64 {
 
 // IsSettled says whether a member is as its pod says, and follows the leader.
 func (m *Member) IsSettled() bool {
-	return m.Follows && m.Pod != nil && !objects.IsEnding(m.Pod) && m.Version.String() == annotation.Of(m.Pod, annotation.Version)
+	return m.Follows && m.Pod != nil && !objects.IsEnding(m.Pod) && m.Version.String() == m.Pod.Annotations[annotation.Version]
 }
