@@ -185,7 +185,8 @@ func (r *redactor) arguments(field any, isUsers bool) any {
 }
 
 var (
-	ownAnnotation = regexp.MustCompile(`^((at\.example\.com|etcd-operator|memcached-operator|webserver-operator|deployment\.kubernetes\.io)/` +
+	// The prefixes are those of package annotation of etcd, and of annotations.go of the other operators.
+	ownAnnotation = regexp.MustCompile(`^((at\.example\.com|etcd\.database\.coreos\.com|memcached-operator|webserver-operator|deployment\.kubernetes\.io)/` +
 		`|etcd\.version$|kubectl\.kubernetes\.io/restartedAt$)`)
 	plainValue = regexp.MustCompile(`^[\w.:,@/+-]{0,128}$`)
 )

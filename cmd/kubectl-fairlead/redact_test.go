@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -47,5 +50,26 @@ func TestEndOfLog(t *testing.T) {
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %d bytes that begin %.80q, %v; want %d that begin %.80q", name, len(got), got, err, len(tc.want), tc.want)
 		}
+	}
+}
+
+// TestOwnAnnotations: a report keeps what each operator has put on its objects.
+func TestOwnAnnotations(t *testing.T) {
+	found := map[string]bool{}
+	for _, file := range []string{"at/annotations.go", "memcached/annotations.go", "webserver/annotations.go", "etcd/annotation/annotation.go"} {
+		source, err := os.ReadFile(filepath.Join("../../operators", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prefix := range regexp.MustCompile(`"([a-z.-]+/)`).FindAllStringSubmatch(string(source), -1) {
+			all := map[string]any{prefix[1] + "x": "kept"}
+			(&redactor{known: map[string]bool{}, names: map[string]bool{}}).annotations(all, false)
+			if found[file] = true; all[prefix[1]+"x"] != "kept" {
+				t.Errorf("%s: the annotation %sx is %q in a report", file, prefix[1], all[prefix[1]+"x"])
+			}
+		}
+	}
+	if len(found) != 4 {
+		t.Errorf("annotations were found in these files only: %v", found)
 	}
 }
