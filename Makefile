@@ -167,7 +167,7 @@ unit: ## Tests that need nothing running
 	go test -C tools ./crdtrim
 
 .PHONY: dist-test
-dist-test: build-cosign build-sigstore # images for all platforms, charts, bundles and catalog, made twice
+dist-test: build-cosign # images for all platforms, charts, bundles and catalog, made twice
 	go test -C tools/dist -timeout 60m ./...
 
 .PHONY: judge-test
@@ -208,7 +208,6 @@ lint: generators ## go vet, golangci-lint, kube-api-linter over api, and actionl
 	cd tools/dist && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/olm && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd tools/dashboards && $(BIN)/golangci-lint run --config ../../.golangci.yml
-	cd tools/sigstore && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	cd test/torture && $(BIN)/golangci-lint run --config ../../.golangci.yml
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
@@ -445,10 +444,6 @@ verify-release: build-dist build-cosign ## Check these signatures, and that this
 .PHONY: build-cosign
 build-cosign: # minutes once, seconds later
 	go build -C tools/cosign -ldflags '-s -w' -o $(BIN)/ tool
-
-.PHONY: build-sigstore
-build-sigstore: # whom cosign asks who has no key, for the tests (minutes once, seconds later)
-	go build -C tools/sigstore -ldflags '-s -w' -o $(BIN)/sigstore/ . tool
 
 .PHONY: build-dist
 build-dist:

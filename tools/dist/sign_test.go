@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"io"
 	"log"
 	"maps"
@@ -69,23 +67,48 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// Without a key, it is the token of a CI that signs, and of another workflow or another issuer nothing is signed.
+// Without a key, cosign is told nothing to sign with, so that it takes the token of a CI, and what is checked is whose token
+// that was. Nothing is said to be signed otherwise.
 func TestSignByToken(t *testing.T) {
-	cosign := builtFile(t, "cosign")
-	for variable, value := range sigstore(t, cosign) {
-		t.Setenv(variable, value)
+	told := filepath.Join(t.TempDir(), "told")
+	cosign := filepath.Join(t.TempDir(), "cosign")
+	script := "#!/bin/sh\necho \"$@\" >>" + told + "\ntest -z \"$REFUSES\" || { echo \"$REFUSES\" >&2; exit 1; }\n"
+	if err := os.WriteFile(cosign, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
 	}
-	mine, issuer := os.Getenv("COSIGN_IDENTITY"), os.Getenv("COSIGN_ISSUER")
-	r := signed(t, signer{cosign: cosign, identity: mine, issuer: issuer})
+	r := signed(t, signer{cosign: cosign, identity: "the workflow", issuer: "the forge"})
 	r.isSigned(t, "")
-	r.signer.identity = strings.Replace(mine, "release.yaml", "test.yaml", 1)
-	r.isSigned(t, mine) // cosign says who it was
-	r.signer.identity, r.signer.issuer = mine, "https://token.actions.githubusercontent.com"
-	r.isSigned(t, issuer)
+	text, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"sign-blob": " --yes", "sign": " --yes", "attest": " --yes",
+		"verify-blob": " --certificate-identity the workflow --certificate-oidc-issuer the forge",
+	}
+	want["verify"], want["verify-attestation"] = want["verify-blob"], want["verify-blob"]
+	counts := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		verb, args, _ := strings.Cut(line, " ")
+		counts[verb]++
+		if !strings.HasPrefix(" "+args, want[verb]+" ") || strings.Contains(args, "--key") || strings.Contains(args, "insecure") {
+			t.Errorf("cosign %s", line)
+		}
+	}
+	// The checksums and the VEX file; two images; their provenances, and the manager's VEX and two SBOMs.
+	if all := map[string]int{"sign-blob": 2, "sign": 2, "attest": 5, "verify-blob": 2, "verify": 2, "verify-attestation": 5}; !maps.Equal(counts, all) {
+		t.Errorf("cosign is told %v, want %v", counts, all)
+	}
 
-	t.Setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of nobody")
+	for _, who := range []signer{{cosign: cosign, identity: "the workflow"}, {cosign: cosign, issuer: "the forge"}} {
+		r.signer = who
+		r.isSigned(t, "who has signed?")
+	}
+	r.signer = signer{cosign: cosign, identity: "the workflow", issuer: "the forge"}
+	t.Setenv("REFUSES", "none of the expected identities matched")
+	r.isSigned(t, "none of the expected identities matched")
 	if err := r.sign(); err == nil || !strings.Contains(err.Error(), "cosign sign-blob") {
-		t.Errorf("signed without a token: %v", err)
+		t.Errorf("signed, although cosign refuses: %v", err)
 	}
 }
 
@@ -157,39 +180,6 @@ func builtFile(t *testing.T, name string) string {
 		t.Fatalf("%v: make dist-test builds it", err)
 	}
 	return file
-}
-
-// sigstore runs one, and is the environment in which cosign uses it.
-func sigstore(t *testing.T, cosign string) map[string]string {
-	t.Helper()
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), builtFile(t, "sigstore/sigstore"), cosign)
-	command.Stderr = os.Stderr
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = input.Close() // it ends, and what it has started
-		if err := command.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	environment := map[string]string{}
-	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != ""; {
-		variable, value, _ := strings.Cut(lines.Text(), "=")
-		environment[variable] = value
-	}
-	if len(environment) == 0 {
-		t.Fatal("there is no Sigstore")
-	}
-	return environment
 }
 
 // signs counts what is signed about the images in the registry, by cosign alone.
