@@ -31,6 +31,8 @@ type Memory struct {
 	// gone are the deletions that a watch reported lately: the answer to a write may come
 	// after the event that its object was deleted.
 	gone map[noteKey]note
+	// swept is when those that lasted long enough were dropped.
+	swept time.Time
 }
 
 type noteKey struct {
@@ -112,7 +114,10 @@ func (m *Memory) Deleted(kind string, gone client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	maps.DeleteFunc(m.gone, func(_ noteKey, gone note) bool { return !now.Before(gone.until) })
+	if now.Sub(m.swept) >= MemoryLasts { // not each time: a namespace with thousands of objects may be ending
+		m.swept = now
+		maps.DeleteFunc(m.gone, func(_ noteKey, gone note) bool { return !now.Before(gone.until) })
+	}
 	k := noteKey{kind, client.ObjectKeyFromObject(gone)}
 	m.gone[k] = note{version: gone.GetResourceVersion(), until: now.Add(MemoryLasts)}
 	if written, ok := m.notes[k]; ok && (written.gone != "" && written.gone == gone.GetUID() || written.gone == "" && written.shownBy(gone)) {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,5 +39,28 @@ func TestMemoryDeleted(t *testing.T) {
 				t.Errorf("behind is %t, want %t", behind, tc.behind)
 			}
 		})
+	}
+}
+
+// TestMemoryForgetsTheGone: what went long ago is not kept, and a namespace with many objects that ends takes no longer
+// for each than one with few.
+func TestMemoryForgetsTheGone(t *testing.T) {
+	now := time.Now()
+	m := NewMemory(func() time.Time { return now })
+	most := 0
+	for i := range 100_000 {
+		now = now.Add(time.Millisecond)
+		m.Deleted("Pod", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}})
+		most = max(most, len(m.gone))
+	}
+	if want := 2 * int(MemoryLasts.Milliseconds()); most > want {
+		t.Errorf("%d were remembered, of which no more than %d went lately", most, want)
+	}
+}
+
+func BenchmarkDeleted(b *testing.B) {
+	m := NewMemory(time.Now)
+	for i := range b.N {
+		m.Deleted("Pod", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}})
 	}
 }
