@@ -41,12 +41,27 @@ func newHeld(first, longest time.Duration) *held {
 
 func refusedFor(owner client.Object, w Write) refused {
 	of := refused{owner: owner.GetUID(), generation: owner.GetGeneration()}
-	if a, ok := w.(Apply); ok {
-		if data, err := json.Marshal(a.Want); err == nil {
-			of.want = sha256.Sum256(data)
-		}
+	if data, err := json.Marshal(content(w)); err == nil {
+		of.want = sha256.Sum256(data)
 	}
 	return of
+}
+
+// content is what a write would bring about, and to which object; without its version, which others change.
+func content(w Write) []any {
+	var all []any
+	if obj := ObjectOf(w); obj != nil {
+		all = append(all, obj.GetUID())
+	}
+	switch w := w.(type) {
+	case Create:
+		all = append(all, w.Object)
+	case Apply:
+		all = append(all, w.Want)
+	case Patch:
+		all = append(all, w.Subresource, w.Metadata, w.Spec)
+	}
+	return all
 }
 
 // back is the last refusal of a write, while it is held back for that.
@@ -65,7 +80,8 @@ func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r r
 	key := client.ObjectKeyFromObject(owner)
 	r = refusal{err: err, wait: h.first, of: refusedFor(owner, w)}
 	last, ok := h.byOwner[key][keyOf(w)]
-	if isFirst = !ok || last.of != r.of; !isFirst {
+	isFirst = !ok || last.of != r.of
+	if ok && last.of.owner == r.of.owner && last.of.generation == r.of.generation { // content may have the time of day in it
 		r.wait = min(2*last.wait, h.longest)
 	}
 	r.until = now.Add(r.wait)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -45,6 +46,39 @@ func TestRefusalsAreOfOneWish(t *testing.T) {
 	} {
 		if last, held := h.back(tc.owner, tc.write, noon.Add(tc.later)); held != tc.held || held && last.err.Error() != "quota" {
 			t.Errorf("%s: held back is %v (%+v), want %v", name, held, last, tc.held)
+		}
+	}
+}
+
+// TestRefusalsAreOfTheirContent: what is refused is not held back once it is another, whatever kind of write it is.
+func TestRefusalsAreOfTheirContent(t *testing.T) {
+	pod := func(uid types.UID, version, image string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: uid, ResourceVersion: version},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Image: image}}},
+		}
+	}
+	labels := func(value string) map[string]any {
+		return map[string]any{"labels": map[string]any{"a": value}}
+	}
+	for name, tc := range map[string]struct{ refused, same, other Write }{
+		"create":         {Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "b")}},
+		"apply":          {serviceOf("a"), serviceOf("a"), Apply{Object: &corev1.Service{}, Want: corev1ac.Service("a", "shop").WithLabels(map[string]string{"a": "b"})}},
+		"patch":          {Patch{Object: pod("1", "5", "a"), Metadata: labels("a")}, Patch{Object: pod("1", "6", "a"), Metadata: labels("a"), IfSame: true}, Patch{Object: pod("1", "5", "a"), Metadata: labels("b")}},
+		"patch, spec":    {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("1", "5", "a"), Spec: map[string]any{"a": "b"}}},
+		"patch, another": {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("2", "5", "a")}},
+		"delete":         {Delete{Object: pod("1", "5", "a")}, Delete{Object: pod("1", "6", "a")}, Delete{Object: pod("2", "5", "a")}},
+	} {
+		h := newHeld(time.Second, time.Minute)
+		h.note(anOwner(), tc.refused, errors.New("a policy"), noon)
+		if _, held := h.back(anOwner(), tc.same, noon); !held {
+			t.Errorf("%s: the same is not held back", name)
+		}
+		if _, held := h.back(anOwner(), tc.other, noon); held {
+			t.Errorf("%s: another one is held back", name)
+		}
+		if again, isFirst := h.note(anOwner(), tc.other, errors.New("a policy"), noon); !isFirst || again.wait != 2*time.Second {
+			t.Errorf("%s: another one is refused, too: first %t, wait %s", name, isFirst, again.wait)
 		}
 	}
 }
