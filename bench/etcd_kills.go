@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +80,7 @@ func (b *bench) killUnderLoad(ctx context.Context, namespace, name string, which
 			}
 			victim := pods[ec.Status.Members.Ready[at]]
 			began := time.Now()
-			if err := killProcess(victim, "etcd"); err != nil {
+			if err := signalProcess(victim, "etcd", syscall.SIGKILL); err != nil {
 				return err
 			}
 			// Another pod begins at once: in this one the kubelet would wait the longer, the more often it was killed.

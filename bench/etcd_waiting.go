@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"example.com/fairlead/api/etcd/v1beta2"
 )
 
 // waitingAfter is how long clusters have waited when it is looked what they cost, once at first and once then.
@@ -22,9 +20,7 @@ func waitingEtcds(ctx context.Context, b *bench) ([]figure, error) {
 		return nil, err
 	}
 	if err := parallel(ctx, b.etcds, func(i int) error {
-		ec := newEtcd(namespace, fmt.Sprintf("etcd-%03d", i), 3)
-		ec.Spec.Pod = &v1beta2.PodPolicy{NodeSelector: map[string]string{"bench": "no-such-node"}}
-		return b.client.Create(ctx, ec)
+		return b.client.Create(ctx, withoutNode(newEtcd(namespace, fmt.Sprintf("etcd-%03d", i), 3)))
 	}); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ var measures = []measure{
 	{"etcd-restore", etcdOperator, etcdImages, restoreEtcd},
 	{"etcd-idle", etcdOperator, etcdImages, restingEtcds},
 	{"etcd-waiting", etcdOperator, etcdImages, waitingEtcds},
+	{"etcd-silent", etcdOperator, etcdImages, besideSilentEtcds},
 	{scaleEtcds.measure, etcdOperator, nil, scaleEtcds.take},
 	{scaleMemcacheds.measure, memcachedOperator, nil, scaleMemcacheds.take},
 	{scaleWebServers.measure, webServerOperator, nil, scaleWebServers.take},

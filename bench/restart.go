@@ -65,11 +65,11 @@ func (b *bench) killManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return killProcess(pod, "fairlead")
+	return signalProcess(pod, "fairlead", syscall.SIGKILL)
 }
 
-// killProcess kills the one process of a pod that has that name, without warning.
-func killProcess(pod *corev1.Pod, name string) error {
+// signalProcess sends a signal to the one process of a pod that has that name.
+func signalProcess(pod *corev1.Pod, name string, signal syscall.Signal) error {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func killProcess(pod *corev1.Pod, name string) error {
 		if err != nil {
 			return err
 		}
-		failures = append(failures, syscall.Kill(pid, syscall.SIGKILL))
+		failures = append(failures, syscall.Kill(pid, signal))
 		killed++
 	}
 	if killed != 1 {

@@ -66,6 +66,8 @@ type Kind[T client.Object, S any, P Planner] struct {
 	Words map[string]string
 	// Retry is how soon what failed is tried again, and Refusals what was refused.
 	Retry, Refusals Backoff
+	// AsksOthers says that Observe or a write waits for servers that may be silent: see [run.Controller].
+	AsksOthers bool
 	// Handler replaces what wakes an object when it changes itself.
 	Handler handler.EventHandler
 	// RetryPriority is the place in the queue of what failed; nil for that which
@@ -203,7 +205,7 @@ func newController[T client.Object, S any, P Planner](parts run.Parts, kind Kind
 	return &run.Controller{
 		Name:       gvk.Kind + "." + gvk.Group,
 		Reconciler: l, Sources: sources, Alarms: l.alarms,
-		First: kind.Retry.First, Longest: kind.Retry.Longest,
+		First: kind.Retry.First, Longest: kind.Retry.Longest, AsksOthers: kind.AsksOthers,
 		Started: func(ctx context.Context) error {
 			for _, o := range optionals {
 				// What was requested earlier may have to be removed now.

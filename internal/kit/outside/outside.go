@@ -26,6 +26,7 @@ func Do(ctx context.Context, call Call, do func() error) error {
 	if way, ok := ctx.Value(wayKey{}).(Way); ok {
 		return way(ctx, call, do)
 	}
+	defer leave(ctx)()
 	return do()
 }
 
@@ -38,6 +39,7 @@ func Each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 		}
 		return
 	}
+	defer leave(ctx)()
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { do(ctx, i) })
@@ -53,9 +55,9 @@ func WithBackground(ctx context.Context, start func(do func())) context.Context 
 	return context.WithValue(ctx, backgroundKey{}, start)
 }
 
-// Go does something in the background. It goes on when the context ends.
+// Go does something in the background, in no slot. It goes on when the context ends.
 func Go(ctx context.Context, do func(ctx context.Context)) {
-	ctx = context.WithoutCancel(ctx)
+	ctx = context.WithValue(context.WithoutCancel(ctx), slotKey{}, nil)
 	if start, ok := ctx.Value(backgroundKey{}).(func(do func())); ok {
 		start(func() { do(ctx) })
 		return

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestEach(t *testing.T) {
@@ -42,4 +44,59 @@ func TestGo(t *testing.T) {
 	if begun[0](); !did {
 		t.Error("what was begun is not done")
 	}
+}
+
+// TestSlots: who waits for another server has no slot, and all slots are taken and given back.
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots, hang := make(Slots, 2), make(chan struct{})
+		atWork, most, waiting := 0, 0, 0
+		var mu sync.Mutex
+		count := func(n *int, by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			*n += by
+			most = max(most, atWork)
+		}
+		work := func() {
+			count(&atWork, 1)
+			time.Sleep(time.Second)
+			count(&atWork, -1)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				slots.Do(t.Context(), func(ctx context.Context) {
+					work()
+					Each(ctx, 3, func(ctx context.Context, _ int) {
+						_ = Do(ctx, Call{}, func() error { // which would leave it as well
+							count(&waiting, 1)
+							<-hang
+							return nil
+						})
+					})
+					work()
+				})
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if waiting != 15 || len(slots) != 0 || atWork != 0 {
+			t.Errorf("of five with three calls each, %d wait, in %d slots", waiting, len(slots))
+		}
+		other := 0
+		slots.Do(t.Context(), func(ctx context.Context) {
+			Go(ctx, func(ctx context.Context) { _ = Do(ctx, Call{}, func() error { return nil }) }) // has no slot to leave
+			synctest.Wait()
+			other = len(slots)
+		})
+		if other != 1 {
+			t.Errorf("beside those that wait, one is at work in %d slots", other)
+		}
+		close(hang)
+		all.Wait()
+		if most != 2 || len(slots) != 0 {
+			t.Errorf("%d were at work at once in 2 slots; %d are left taken", most, len(slots))
+		}
+	})
 }

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"example.com/fairlead/internal/kit/outside"
 )
 
 // Parts are what a controller is made of. Those of a manager are a cache, a client of
@@ -74,6 +76,9 @@ type Controller struct {
 	Alarms  Alarms
 	// What fails is tried again after First, then twice that, and so on up to Longest.
 	First, Longest time.Duration
+	// AsksOthers says that its Reconciler waits, by package outside, for servers that may be silent. It may wait for
+	// them in many more objects than it works on at once.
+	AsksOthers bool
 	// Started, if set, is called once all sources are watched. Its workers may be at work by then.
 	Started func(context.Context) error
 }
@@ -88,8 +93,26 @@ type Alarms interface {
 	Next() (at time.Time, ok bool)
 }
 
-// workers is how many objects of a kind are worked on at once. They mostly wait.
-const workers = 32
+const (
+	// workers is how many objects of a kind are worked on at once. They mostly wait.
+	workers = 32
+	// waiting is how many there are at most with those that wait for other servers than the API server, of a kind that
+	// does. Each waits two seconds for a server that is silent, so that a round of a thousand takes four, and costs
+	// some kilobytes when nobody waits.
+	waiting = 512
+)
+
+// inSlots reconciles as many objects at once as there are slots.
+type inSlots struct {
+	reconcile.Reconciler
+	outside.Slots
+}
+
+// Reconcile reconciles an object once there is a slot.
+func (r inSlots) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+	r.Do(ctx, func(ctx context.Context) { result, err = r.Reconciler.Reconcile(ctx, req) })
+	return result, err
+}
 
 // setUp adds the controller of a kind to the manager.
 func (k Kind) setUp(mgr ctrl.Manager, clusterDomain string) error {
@@ -106,9 +129,13 @@ func (k Kind) setUp(mgr ctrl.Manager, clusterDomain string) error {
 	if err != nil {
 		return err
 	}
+	reconciler, atOnce := made.Reconciler, workers
+	if made.AsksOthers {
+		reconciler, atOnce = inSlots{made.Reconciler, make(outside.Slots, workers)}, waiting
+	}
 	c, err = controller.New(made.Name, mgr, controller.Options{
-		Reconciler:              made.Reconciler,
-		MaxConcurrentReconciles: workers,
+		Reconciler:              reconciler,
+		MaxConcurrentReconciles: atOnce,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](made.First, made.Longest),
 	})
 	if err != nil {

@@ -96,6 +96,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 	Note:       noteFigure,
 	Retry:      loop.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second},
 	Refusals:   loop.Backoff{First: time.Second, Longest: 15 * time.Second},
+	AsksOthers: true,
 }
 
 // Static is what the operator's role has to allow for EtcdClusters, among other things.
