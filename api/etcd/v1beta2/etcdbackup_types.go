@@ -9,7 +9,8 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=etcdbackups,singular=etcdbackup
+// +kubebuilder:resource:path=etcdbackups,singular=etcdbackup,shortName=etcdbk,categories=fairlead
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.etcdCluster`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.etcdRevision`
 // +kubebuilder:printcolumn:name="Last Backup",type=date,JSONPath=`.status.lastSuccessDate`
