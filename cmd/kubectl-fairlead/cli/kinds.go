@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
+	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
+	webv1 "example.com/fairlead/api/web/v1"
+)
+
+// Kind is a kind of Fairlead's.
+type Kind struct {
+	schema.GroupVersionKind
+	// List is an empty list of its objects.
+	List client.ObjectList
+}
+
+// Name is what kubectl get calls it.
+func (k Kind) Name() string { return strings.ToLower(k.Kind) }
+
+// Get reads an object of the kind.
+func (k Kind) Get(ctx context.Context, c client.Reader, key client.ObjectKey) (client.Object, error) {
+	made, err := Scheme().New(k.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	object := made.(client.Object)
+	return object, Explain(c.Get(ctx, key, object))
+}
+
+// Kinds are all, in the order in which they are shown.
+func Kinds() []Kind {
+	return []Kind{
+		{etcdv1beta2.GroupVersion.WithKind("EtcdCluster"), &etcdv1beta2.EtcdClusterList{}},
+		{etcdv1beta2.GroupVersion.WithKind("EtcdBackup"), &etcdv1beta2.EtcdBackupList{}},
+		{etcdv1beta2.GroupVersion.WithKind("EtcdRestore"), &etcdv1beta2.EtcdRestoreList{}},
+		{cachev1alpha1.GroupVersion.WithKind("Memcached"), &cachev1alpha1.MemcachedList{}},
+		{webv1.GroupVersion.WithKind("WebServer"), &webv1.WebServerList{}},
+		{atv1alpha1.GroupVersion.WithKind("At"), &atv1alpha1.AtList{}},
+	}
+}
+
+// KindCalled is the kind of that name, in one or in many.
+func KindCalled(name string) (Kind, error) {
+	name = strings.ToLower(name)
+	if name == "etcd" {
+		name = "etcdcluster"
+	}
+	var names []string
+	for _, k := range Kinds() {
+		if name == k.Name() || name == k.Name()+"s" {
+			return k, nil
+		}
+		names = append(names, k.Name())
+	}
+	return Kind{}, fmt.Errorf("%q is no kind of Fairlead's: there are %s", name, strings.Join(names, ", "))
+}
+
+// ObjectCalled is the object that KIND/NAME means.
+func ObjectCalled(arg string) (Kind, string, error) {
+	kindName, name, isBoth := strings.Cut(arg, "/")
+	if !isBoth || name == "" {
+		return Kind{}, "", fmt.Errorf("%s: name an object as KIND/NAME", arg)
+	}
+	k, err := KindCalled(kindName)
+	return k, name, err
+}
+
+// Scheme has all kinds.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		atv1alpha1.AddToScheme, cachev1alpha1.AddToScheme, etcdv1beta2.AddToScheme, webv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err) // it has no other reason than a mistake in it
+		}
+	}
+	return scheme
+}

@@ -1,0 +1,165 @@
+// Package status has `kubectl fairlead status`: whether objects are well, and what there is to know of them.
+package status
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+)
+
+const statusLong = `Say whether what Fairlead keeps running is well, and if not, what it waits for.
+
+Without a name it is a line for each object, those that are not Ready first. With a name it is a
+screen about that object: also what is beside it, such as an etcdcluster's backups, certificates and
+PodDisruptionBudget, and what its servers say. What you may not read of that is named, and left out.
+
+The exit code is 0 if all are Ready, 2 if one is not, and 1 if that is unknown.`
+
+// status is `kubectl fairlead status`.
+type status struct {
+	*cli.CLI
+	printing             *genericclioptions.PrintFlags
+	allNamespaces, watch bool
+}
+
+// Command is `kubectl fairlead status`.
+func Command(c *cli.CLI) *cobra.Command {
+	o := &status{CLI: c, printing: genericclioptions.NewPrintFlags("").WithTypeSetter(cli.Scheme())}
+	cmd := &cobra.Command{
+		Use:   "status [KIND/NAME]",
+		Short: "Say what is well, and what is not and why",
+		Long:  statusLong,
+		Example: "  kubectl fairlead status -A\n  kubectl fairlead status etcdcluster/example\n" +
+			"  kubectl fairlead status memcached/cache --watch\n  kubectl fairlead status -A -o name",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeObjects(c),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Look at the objects of all namespaces")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Look again every two seconds, until Ctrl-C")
+	o.AddPrinting(cmd, o.printing)
+	c.AddTimeZone(cmd)
+	return cmd
+}
+
+func (o *status) run(ctx context.Context, args []string) error {
+	if o.watch && *o.printing.OutputFormat != "" {
+		return errors.New("--watch draws a screen: leave out --output")
+	}
+	for hasSeen := false; ; hasSeen = true {
+		var screen bytes.Buffer
+		isWell, err := o.look(ctx, &screen, args)
+		switch {
+		case err != nil && hasSeen && ctx.Err() == nil: // the API server may be away for a while
+			screen.Reset()
+			_, _ = fmt.Fprintln(&screen, "error:", cli.Explain(err))
+		case err != nil:
+			return err
+		}
+		if o.watch && o.IsTerminal {
+			o.Draw(screen.String())
+		} else if _, err := screen.WriteTo(o.Out); err != nil {
+			return err
+		}
+		if !o.watch {
+			if !isWell {
+				return cli.ExitError(2)
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// look writes a screen, and says whether all is well.
+func (o *status) look(ctx context.Context, screen io.Writer, args []string) (bool, error) {
+	now, err := o.Here()
+	if err != nil {
+		return false, err
+	}
+	k, namespace, err := o.Client()
+	if err != nil {
+		return false, err
+	}
+	if o.allNamespaces {
+		namespace = ""
+	}
+	if len(args) == 0 {
+		return o.overview(ctx, k, screen, namespace, now)
+	}
+	kind, name, err := cli.ObjectCalled(args[0])
+	if err != nil {
+		return false, err
+	}
+	if namespace == "" {
+		return false, fmt.Errorf("%s: name one object, without -A", args[0])
+	}
+	one, err := kind.Get(ctx, k, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
+		return false, err
+	}
+	h := Of(kind, one)
+	if *o.printing.OutputFormat != "" {
+		return h.IsWell, o.print(screen, one)
+	}
+	beside, err := newBeside(o.CLI, k, now)
+	if err != nil {
+		return false, err
+	}
+	return h.IsWell, o.detail(screen, h, beside.of(ctx, one), now)
+}
+
+// overview is a line for each object. Kinds that the cluster does not have are left out.
+func (o *status) overview(ctx context.Context, k client.Client, screen io.Writer, namespace string, now time.Time) (bool, error) {
+	var all []Health
+	var errs []error
+	for _, kind := range cli.Kinds() {
+		err := k.List(ctx, kind.List, client.InNamespace(namespace))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		errs = append(errs, err)
+		_ = meta.EachListItem(kind.List, func(item runtime.Object) error {
+			all = append(all, Of(kind, item.(client.Object)))
+			return nil
+		})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	sortByHealth(all)
+	if *o.printing.OutputFormat != "" {
+		return len(all) == 0 || all[0].IsWell, o.printAll(screen, all)
+	}
+	if len(all) == 0 {
+		_, err := io.WriteString(screen, nothing)
+		return true, err
+	}
+	return all[0].IsWell, o.table(screen, all, now)
+}
+
+// completeObjects completes the one object that the command takes.
+func completeObjects(c *cli.CLI) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.CompleteKinds(cmd, cli.Kinds(), nil, begun)
+	}
+}

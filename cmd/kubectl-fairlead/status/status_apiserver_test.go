@@ -1,0 +1,111 @@
+//go:build apiserver
+
+package status
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
+	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
+	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
+	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/cmd/kubectl-fairlead/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }
+
+// namespace is a new one, and `kubectl fairlead status` in it.
+type namespace struct{ *rig.Rig }
+
+func newRig(t *testing.T) namespace { return namespace{rig.New(t, rig.Below(Command))} }
+
+func (r namespace) status(args ...string) rig.Called {
+	r.Helper()
+	return r.Call(append([]string{"status"}, args...)...)
+}
+
+func TestStatus(t *testing.T) {
+	r := newRig(t)
+	if got := r.status(); got != (rig.Called{0, "There is nothing of Fairlead's here.\n", ""}) {
+		t.Errorf("status of nothing: %+v", got)
+	}
+	at := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	at.Spec.Schedule, at.Spec.Command = "2040-01-02T08:00:00Z", new("date")
+	r.Stored(at, func() {
+		at.Status.Phase, at.Status.Conditions = atv1alpha1.Pending, rig.Ready("True", "Scheduled", "It waits")
+	})
+	if got := r.status(); got.Code != 0 || strings.Join(strings.Fields(got.Out)[:6], " ") != "OBJECT STATE SINCE WHY at/hello Scheduled" {
+		t.Errorf("status of what is well: %+v", got)
+	}
+
+	web := &webv1.WebServer{ObjectMeta: metav1.ObjectMeta{Name: "site"}, Spec: webv1.WebServerSpec{Image: "nginx:2"}}
+	r.Stored(web, func() {
+		web.Status.Image, web.Status.DesiredReplicas, web.Status.ReadyReplicas = "nginx:1", 2, 2
+		web.Status.FailedRollout = &webv1.FailedRollout{
+			Revision: "x", Image: "nginx:2", Reason: "ImagePullBackOff", Message: "no such image", Time: metav1.Now(),
+		}
+		web.Status.Conditions = rig.Ready("False", "RolledBack", "Rolled back to nginx:1")
+	})
+	etcd := &etcdv1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: etcdv1beta2.EtcdClusterSpec{Size: 3}}
+	r.Stored(etcd, func() {
+		etcd.Status.ReadyMembers, etcd.Status.Leader = 2, "db-0"
+		etcd.Status.CurrentVersion, etcd.Status.TargetVersion = "3.6.15", "3.6.16"
+		etcd.Status.MemberList = []etcdv1beta2.MemberStatus{
+			{Name: "db-0", Ready: true},
+			{Name: "db-1", Learner: true, Alarms: []string{"NOSPACE"}, Problem: "its pod is pending"},
+		}
+		etcd.Status.Conditions = rig.Ready("True", "Healthy", "well")
+		etcd.Status.Conditions[0].ObservedGeneration = 0 // of an earlier generation
+	})
+	r.Stored(&cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}, func() {})
+
+	got := r.status()
+	var rows []string
+	for _, line := range strings.Split(got.Out, "\n") {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	for i, want := range []string{
+		"OBJECT STATE SINCE WHY",
+		"etcdcluster/db NotSeen * its operator has not seen the last change: is it running?",
+		"memcached/cache NotSeen * its operator has not seen it: is it running?",
+		"webserver/site RolledBack * Rolled back to nginx:1",
+		"at/hello Scheduled *",
+	} {
+		before, after, _ := strings.Cut(want, "*")
+		if i >= len(rows) || !strings.HasPrefix(rows[i], before) || !strings.HasSuffix(rows[i], after) {
+			t.Errorf("line %d of status: want %q:\n%s", i, want, got.Out)
+		}
+	}
+	if got.Code != 2 {
+		t.Errorf("exit code %d", got.Code)
+	}
+	r.detail("webserver/site", 2, "not well: RolledBack", "from nginx:2, ", "ImagePullBackOff: no such image", "wanted ", "nginx:2\n")
+	r.detail("etcd/db", 2, "2 ready of 3", "3.6.15, on the way to 3.6.16", "db-0\n", "not ready, learner, alarms NOSPACE, its pod is pending\n")
+	r.detail("ats/hello", 0, "well: Scheduled", "2040-01-02T08:00:00Z, in ")
+	r.detail("memcached/none", 1)
+	r.detail("pods/none", 1)
+	r.detail("memcached", 1)
+
+	for begun, want := range map[string]string{"w": "webserver/\n:6\n", "webserver/": "webserver/site\n:4\n", "etcd/d": "etcd/db\n:4\n"} {
+		if got := r.Call("__complete", "status", begun); got.Out != want {
+			t.Errorf("completion of %q: %q, want %q", begun, got.Out, want)
+		}
+	}
+}
+
+// detail is the status of one object, which must have these words.
+func (r namespace) detail(name string, code int, words ...string) {
+	r.Helper()
+	got := r.status(name)
+	for _, want := range words {
+		if !strings.Contains(got.Out, want) {
+			r.Errorf("status %s lacks %q:\n%s", name, want, got.Out)
+		}
+	}
+	if got.Code != code {
+		r.Errorf("status %s: exit code %d, want %d: %s", name, got.Code, code, got.ErrOut)
+	}
+}
