@@ -14,6 +14,7 @@ import (
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/cmd/kubectl-fairlead/at"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 const pauseLong = `Have the operator keep its hands off objects, until they are resumed.
@@ -132,18 +133,12 @@ func (o *pause) one(ctx context.Context, k client.Client, namespace, arg string)
 	if err := o.Patch(ctx, k, object, map[string]any{"spec": map[string]any{how.field: !o.isResume}}); err != nil {
 		return err
 	}
-	if ec, isEtcd := object.(*etcdv1beta2.EtcdCluster); isEtcd && !o.isResume && isSwitched(ec) {
+	if ec, isEtcd := object.(*etcdv1beta2.EtcdCluster); isEtcd && !o.isResume && objects.StopsMembers(ec.Status.Restoring) {
 		note += " Its restore is under way, for which members are stopped: it may serve nothing until it is resumed."
 	}
 	_, err = fmt.Fprintln(o.Out, named, o.Done(verb))
 	_, _ = fmt.Fprintln(o.ErrOut, note)
 	return err
-}
-
-// isSwitched says whether a restore is under way that has begun to stop members.
-func isSwitched(ec *etcdv1beta2.EtcdCluster) bool {
-	r := ec.Status.Restoring
-	return r != nil && r.Phase != etcdv1beta2.RestoreVerifying
 }
 
 func isPaused(object client.Object) bool {

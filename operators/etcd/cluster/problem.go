@@ -31,7 +31,7 @@ func writeProblem(failure error) *status.Problem {
 // paused reports that nothing is changed, and what does not serve meanwhile. In the middle of a restore that may be all.
 func paused(ec *v1beta2.EtcdCluster, st *v1beta2.EtcdClusterStatus, waiting string) *status.Problem {
 	r := st.Restoring
-	isMidway := r != nil && r.Phase != v1beta2.RestoreVerifying
+	isMidway := objects.StopsMembers(r)
 	switch {
 	case !ec.Spec.Paused:
 		return nil

@@ -147,17 +147,23 @@ func outlives(key string) []testkit.Step {
 	}
 }
 
+// restoreAndCluster reads an EtcdRestore and its cluster.
+func restoreAndCluster(ctx context.Context, r *testkit.Run, name string) (*v1beta2.EtcdRestore, *v1beta2.EtcdCluster, error) {
+	var er v1beta2.EtcdRestore
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &er); err != nil {
+		return nil, nil, err
+	}
+	ec, err := currently(ctx, r)
+	return &er, ec, err
+}
+
 // restoresNothingElse is nil when the cluster has begun empty, and the EtcdRestore, which was of another one, has failed.
 func restoresNothingElse(name string) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		if err := errors.Join(ready(ctx, r), nothingLeft(ctx, r)); err != nil {
 			return err
 		}
-		var er v1beta2.EtcdRestore
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &er); err != nil {
-			return err
-		}
-		ec, err := currently(ctx, r)
+		er, ec, err := restoreAndCluster(ctx, r, name)
 		if err != nil {
 			return err
 		}
@@ -226,11 +232,7 @@ func deleteRestore(name string) func(context.Context, *testkit.Run) error {
 
 // isOverAs returns an error until an EtcdRestore, and its cluster, say that it is in the phase.
 func isOverAs(ctx context.Context, r *testkit.Run, name string, phase v1beta2.RestorePhase) error {
-	var er v1beta2.EtcdRestore
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &er); err != nil {
-		return err
-	}
-	ec, err := currently(ctx, r)
+	er, ec, err := restoreAndCluster(ctx, r, name)
 	if err != nil {
 		return err
 	}

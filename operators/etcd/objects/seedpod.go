@@ -116,3 +116,9 @@ func SeedClaim(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) *corev1.Persistent
 	c.Labels = maps.Clone(SeedLabels(ec))
 	return c
 }
+
+// StopsMembers says whether a restore is under way that has begun to stop members. Until then the cluster serves as before;
+// from then on the seed is what serves, or will. Nil is no restore.
+func StopsMembers(r *v1beta2.Restoring) bool {
+	return r != nil && r.Phase != v1beta2.RestoreVerifying
+}

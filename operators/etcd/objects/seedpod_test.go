@@ -58,3 +58,16 @@ func TestSeedIsBesideMembers(t *testing.T) {
 		t.Error("members are not kept apart")
 	}
 }
+
+func TestStopsMembers(t *testing.T) {
+	for phase, want := range map[v1beta2.RestorePhase]bool{
+		v1beta2.RestoreVerifying: false, v1beta2.RestoreSwitching: true, v1beta2.RestoreCompleting: true,
+	} {
+		if got := StopsMembers(&v1beta2.Restoring{Phase: phase}); got != want {
+			t.Errorf("%s: %t, want %t", phase, got, want)
+		}
+	}
+	if StopsMembers(nil) {
+		t.Error("no restore stops members")
+	}
+}

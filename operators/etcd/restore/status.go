@@ -10,6 +10,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/etcd/objects"
 )
 
 // The reasons in status and in events. Those of a restore that failed are from where it failed.
@@ -85,7 +86,7 @@ func follow(st *v1beta2.RestoreStatus, conditions status.Conditions, ec *v1beta2
 	}
 	if ec.Spec.Paused {
 		what := "nothing of it is changed"
-		if r.Phase != v1beta2.RestoreVerifying && meta.IsStatusConditionFalse(ec.Status.Conditions, v1beta2.ConditionAvailable) {
+		if objects.StopsMembers(r) && meta.IsStatusConditionFalse(ec.Status.Conditions, v1beta2.ConditionAvailable) {
 			what = "its members are stopped, and nothing serves"
 		}
 		conditions.MarkStalled(reasonPaused, fmt.Sprintf("%s. The EtcdCluster is paused: %s until its spec.paused is false", message, what))
