@@ -13,7 +13,7 @@ import (
 )
 
 // refusal is a call that does nothing, and says why.
-func refusal(why string) rig.Called { return rig.Called{1, "", "error: " + why + "\n"} }
+func refusal(why string) rig.Called { return rig.Called{Code: 1, ErrOut: "error: " + why + "\n"} }
 
 // TestCreateSaysWhatItUnderstood asks no server, at 15:50:20 on Thursday, 26 November 2026, in Berlin.
 func TestCreateSaysWhatItUnderstood(t *testing.T) {
@@ -30,31 +30,31 @@ func TestCreateSaysWhatItUnderstood(t *testing.T) {
 	}{
 		"words need no quotes": {
 			args: "tomorrow 08:00 --name=x --dry-run=client -- echo hello",
-			want: rig.Called{0, "at.at.example.com/x created (dry run)\n", runs},
+			want: rig.Called{Out: "at.at.example.com/x created (dry run)\n", ErrOut: runs},
 		},
 		"another zone": {
 			args: "02:00 friday --tz=America/New_York --name=x --dry-run=client -- date",
-			want: rig.Called{0, "at.at.example.com/x created (dry run)\n",
-				"Runs Friday 2026-11-27 02:00:00 -05:00 (America/New_York), that is 2026-11-27T07:00:00Z, in 16h9m40s.\n"},
+			want: rig.Called{Out: "at.at.example.com/x created (dry run)\n",
+				ErrOut: "Runs Friday 2026-11-27 02:00:00 -05:00 (America/New_York), that is 2026-11-27T07:00:00Z, in 16h9m40s.\n"},
 		},
 		"so far from now": {
 			args: "--in=2d12h --name=x --dry-run=client -- date",
-			want: rig.Called{1, "", "error: \"2d12h\" is no length of time, such as 2h, 1h30m, or \"2 days\": " +
+			want: rig.Called{Code: 1, ErrOut: "error: \"2d12h\" is no length of time, such as 2h, 1h30m, or \"2 days\": " +
 				"expected minutes, hours, days, weeks, months or years, not \"d\"\n"},
 		},
 		"in hours": {
 			args: "--in=2h --name=x --dry-run=client -- date",
-			want: rig.Called{0, "at.at.example.com/x created (dry run)\n",
-				"Runs Thursday 2026-11-26 17:50:20 +01:00 (Europe/Berlin), that is 2026-11-26T16:50:20Z, in 2h0m0s.\n"},
+			want: rig.Called{Out: "at.at.example.com/x created (dry run)\n",
+				ErrOut: "Runs Thursday 2026-11-26 17:50:20 +01:00 (Europe/Berlin), that is 2026-11-26T16:50:20Z, in 2h0m0s.\n"},
 		},
 		"only its name": {
 			args: "now + 1 week --name=x --dry-run=client -o name -- date",
-			want: rig.Called{0, "at.at.example.com/x\n",
-				"Runs Thursday 2026-12-03 15:50:20 +01:00 (Europe/Berlin), that is 2026-12-03T14:50:20Z, in 7d0s.\n"},
+			want: rig.Called{Out: "at.at.example.com/x\n",
+				ErrOut: "Runs Thursday 2026-12-03 15:50:20 +01:00 (Europe/Berlin), that is 2026-12-03T14:50:20Z, in 7d0s.\n"},
 		},
 		"one argument is a line": {
 			args: "tomorrow 08:00 --name=x -n ns --image=img --dry-run=client -o yaml -- date|cat",
-			want: rig.Called{0, `apiVersion: at.example.com/v1alpha1
+			want: rig.Called{Out: `apiVersion: at.example.com/v1alpha1
 kind: At
 metadata:
   name: x
@@ -64,12 +64,12 @@ spec:
   image: img
   schedule: "2026-11-27T08:00:00+01:00"
 status: {}
-`, runs},
+`, ErrOut: runs},
 		},
 		"a script": {
 			stdin: "set -e\ndate\n",
 			args:  "tomorrow 08:00 --name=x --dry-run=client -f - -o jsonpath={.spec.command}",
-			want:  rig.Called{0, "set -e\ndate\n", runs},
+			want:  rig.Called{Out: "set -e\ndate\n", ErrOut: runs},
 		},
 		"an empty script":         {args: "tomorrow 08:00 -f -", want: refusal("-f -: it has no command")},
 		"a script and a command":  {args: "tomorrow 08:00 -f - -- x", want: refusal("there is a command in a file, and one after --: give one of them")},
@@ -77,7 +77,7 @@ status: {}
 		"no such hour":            {args: "25:00 -- x", want: refusal("25 is no hour: it is from 0 to 23")},
 		"no such zone":            {args: "8:00 --tz Mars -- x", want: refusal("--tz=Mars: write a zone of the IANA time zone database, such as Europe/Berlin: unknown time zone Mars")},
 		"no such dry run":         {args: "8:00 --dry-run=yes -- x", want: refusal("--dry-run=yes: must be none, client or server")},
-		"the server cannot be it": {args: "8:00 --server=http://127.0.0.1:1 -- x", want: rig.Called{1, "", "connect: connection refused\n"}},
+		"the server cannot be it": {args: "8:00 --server=http://127.0.0.1:1 -- x", want: rig.Called{Code: 1, ErrOut: "connect: connection refused\n"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (r namespace) status(args ...string) rig.Called {
 
 func TestStatus(t *testing.T) {
 	r := newRig(t)
-	if got := r.status(); got != (rig.Called{0, "There is nothing of Fairlead's here.\n", ""}) {
+	if got := r.status(); got != (rig.Called{Out: "There is nothing of Fairlead's here.\n"}) {
 		t.Errorf("status of nothing: %+v", got)
 	}
 	at := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
