@@ -1,10 +1,15 @@
 package status
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -40,6 +45,59 @@ func Of(k cli.Kind, o client.Object) Health {
 		h.reason, h.message = ready.Reason, ready.Message
 	}
 	return h
+}
+
+// unlisted is a kind whose objects are not known.
+type unlisted struct{ resource, why string }
+
+// list lists all kinds. One that cannot be listed keeps no other from being shown, unless none can. Kinds that the cluster
+// does not have are left out.
+func list(ctx context.Context, k client.Client, namespace string) (all []Health, missing []unlisted, err error) {
+	var errs []error
+	isListed := false
+	for _, kind := range cli.Kinds() {
+		err := k.List(ctx, kind.List, client.InNamespace(namespace))
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			errs = append(errs, err)
+			missing = append(missing, unlisted{kind.Name() + "s", whyUnlisted(kind, namespace, err)})
+			continue
+		}
+		isListed = true
+		_ = meta.EachListItem(kind.List, func(item runtime.Object) error {
+			all = append(all, Of(kind, item.(client.Object)))
+			return nil
+		})
+	}
+	if len(errs) > 0 && (!isListed || ctx.Err() != nil) {
+		return nil, nil, errors.Join(errs...)
+	}
+	return all, missing, nil
+}
+
+// whyUnlisted says why a kind could not be listed, and what it takes.
+func whyUnlisted(kind cli.Kind, namespace string, err error) string {
+	if !apierrors.IsForbidden(err) {
+		return err.Error()
+	}
+	where := "in all namespaces"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return fmt.Sprintf("not shown: you have no permission to list %ss.%s %s", kind.Name(), kind.Group, where)
+}
+
+// codeOf is the exit code: that one is not well is known, whatever else is not.
+func codeOf(all []Health, missing []unlisted) int {
+	switch {
+	case slices.ContainsFunc(all, func(h Health) bool { return !h.IsWell }):
+		return 2
+	case len(missing) > 0:
+		return 1
+	}
+	return 0
 }
 
 // sortByHealth has those first that are not well.

@@ -35,7 +35,7 @@ func Text(c *cli.CLI, all []Health, now time.Time) (string, error) {
 		return nothing, nil
 	}
 	sortByHealth(all)
-	err := s.table(&table, all, now)
+	err := s.table(&table, all, nil, now)
 	return table.String() + details.String(), err
 }
 
@@ -67,8 +67,8 @@ func (o *status) printAll(screen io.Writer, all []Health) error {
 	return o.print(screen, list)
 }
 
-// table is a line for each.
-func (o *status) table(screen io.Writer, all []Health, now time.Time) error {
+// table is a line for each. What is not known is first: nobody may miss that it is not there.
+func (o *status) table(screen io.Writer, all []Health, missing []unlisted, now time.Time) error {
 	w := printers.GetNewTabWriter(screen)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) }
 	where := func(namespace string) string {
@@ -78,6 +78,9 @@ func (o *status) table(screen io.Writer, all []Health, now time.Time) error {
 		return ""
 	}
 	row(where("NAMESPACE")+"OBJECT", o.Colour(cli.Plain, "STATE"), "SINCE", "WHY")
+	for _, m := range missing {
+		row(where("")+m.resource, o.Colour(cli.Yellow, "Unknown"), "", m.why)
+	}
 	for _, h := range all {
 		why := h.message
 		if h.IsWell {

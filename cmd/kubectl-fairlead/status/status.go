@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +22,10 @@ Without a name it is a line for each object, those that are not Ready first. Wit
 screen about that object: also what is beside it, such as an etcdcluster's backups, certificates and
 PodDisruptionBudget, and what its servers say. What you may not read of that is named, and left out.
 
-The exit code is 0 if all are Ready, 2 if one is not, and 1 if that is unknown.`
+A kind that cannot be listed, such as one that you may not list, is a line of its own that says
+why; with -o it is on standard error. Kinds that the cluster does not have are left out.
+
+The exit code is 0 if all are Ready, 2 if one is not, and 1 if that is unknown of some or of all.`
 
 // status is `kubectl fairlead status`.
 type status struct {
@@ -60,7 +60,7 @@ func (o *status) run(ctx context.Context, args []string) error {
 	}
 	for hasSeen := false; ; hasSeen = true {
 		var screen bytes.Buffer
-		isWell, err := o.look(ctx, &screen, args)
+		code, err := o.look(ctx, &screen, args)
 		switch {
 		case err != nil && hasSeen && ctx.Err() == nil: // the API server may be away for a while
 			screen.Reset()
@@ -74,8 +74,8 @@ func (o *status) run(ctx context.Context, args []string) error {
 			return err
 		}
 		if !o.watch {
-			if !isWell {
-				return cli.ExitError(2)
+			if code != 0 {
+				return cli.ExitError(code)
 			}
 			return nil
 		}
@@ -87,15 +87,15 @@ func (o *status) run(ctx context.Context, args []string) error {
 	}
 }
 
-// look writes a screen, and says whether all is well.
-func (o *status) look(ctx context.Context, screen io.Writer, args []string) (bool, error) {
+// look writes a screen, and returns the exit code that says whether all is well.
+func (o *status) look(ctx context.Context, screen io.Writer, args []string) (code int, err error) {
 	now, err := o.Here()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	k, namespace, err := o.Client()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if o.allNamespaces {
 		namespace = ""
@@ -105,53 +105,46 @@ func (o *status) look(ctx context.Context, screen io.Writer, args []string) (boo
 	}
 	kind, name, err := cli.ObjectCalled(args[0])
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if namespace == "" {
-		return false, fmt.Errorf("%s: name one object, without -A", args[0])
+		return 0, fmt.Errorf("%s: name one object, without -A", args[0])
 	}
 	one, err := kind.Get(ctx, k, client.ObjectKey{Namespace: namespace, Name: name})
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	h := Of(kind, one)
+	code = codeOf([]Health{h}, nil)
 	if *o.printing.OutputFormat != "" {
-		return h.IsWell, o.print(screen, one)
+		return code, o.print(screen, one)
 	}
 	beside, err := newBeside(o.CLI, k, now)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return h.IsWell, o.detail(screen, h, beside.of(ctx, one), now)
+	return code, o.detail(screen, h, beside.of(ctx, one), now)
 }
 
-// overview is a line for each object. Kinds that the cluster does not have are left out.
-func (o *status) overview(ctx context.Context, k client.Client, screen io.Writer, namespace string, now time.Time) (bool, error) {
-	var all []Health
-	var errs []error
-	for _, kind := range cli.Kinds() {
-		err := k.List(ctx, kind.List, client.InNamespace(namespace))
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		errs = append(errs, err)
-		_ = meta.EachListItem(kind.List, func(item runtime.Object) error {
-			all = append(all, Of(kind, item.(client.Object)))
-			return nil
-		})
-	}
-	if err := errors.Join(errs...); err != nil {
-		return false, err
+// overview is a line for each object, and one for each kind that could not be listed.
+func (o *status) overview(ctx context.Context, k client.Client, screen io.Writer, namespace string, now time.Time) (code int, err error) {
+	all, missing, err := list(ctx, k, namespace)
+	if err != nil {
+		return 0, err
 	}
 	sortByHealth(all)
-	if *o.printing.OutputFormat != "" {
-		return len(all) == 0 || all[0].IsWell, o.printAll(screen, all)
-	}
-	if len(all) == 0 {
+	code = codeOf(all, missing)
+	switch {
+	case *o.printing.OutputFormat != "":
+		for _, m := range missing {
+			_, _ = fmt.Fprintf(o.ErrOut, "error: %s: %s\n", m.resource, m.why)
+		}
+		return code, o.printAll(screen, all)
+	case len(all)+len(missing) == 0:
 		_, err := io.WriteString(screen, nothing)
-		return true, err
+		return code, err
 	}
-	return all[0].IsWell, o.table(screen, all, now)
+	return code, o.table(screen, all, missing, now)
 }
 
 // completeObjects completes the one object that the command takes.

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -93,6 +94,65 @@ func TestStatus(t *testing.T) {
 		if got := r.Call("__complete", "status", begun); got.Out != want {
 			t.Errorf("completion of %q: %q, want %q", begun, got.Out, want)
 		}
+	}
+}
+
+// TestStatusOfSomeKinds: what may not be listed, or is not there, keeps nothing else from being shown.
+func TestStatusOfSomeKinds(t *testing.T) {
+	r := newRig(t)
+	at := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	at.Spec.Schedule, at.Spec.Command = "2040-01-02T08:00:00Z", new("date")
+	r.Stored(at, func() {
+		at.Status.Phase, at.Status.Conditions = atv1alpha1.Pending, rig.Ready("True", "Scheduled", "It waits")
+	})
+	nothing := func(http.ResponseWriter, *http.Request) bool { return false }
+	flat := func(got rig.Called) rig.Called {
+		return rig.Called{Code: got.Code, Out: strings.Join(strings.Fields(got.Out), " "), ErrOut: got.ErrOut}
+	}
+	const why = "not shown: you have no permission to list etcdbackups.etcd.database.coreos.com in "
+	server := r.Between("/etcdbackups$", nothing)
+	got := flat(r.Through(server, "status"))
+	if got.Code != 1 || !strings.Contains(got.Out, "OBJECT STATE SINCE WHY etcdbackups Unknown "+why+"namespace "+r.Namespace+" at/hello Scheduled") {
+		t.Errorf("one kind is forbidden: %+v", got)
+	}
+	got = flat(r.Through(server, "status", "-A"))
+	if got.Code == 0 || !strings.Contains(got.Out, "etcdbackups Unknown "+why+"all namespaces") || !strings.Contains(got.Out, r.Namespace+" at/hello Scheduled") {
+		t.Errorf("one kind is forbidden, of all namespaces: %+v", got)
+	}
+	if got := r.Through(server, "status", "-o", "name"); got != (rig.Called{Code: 1, Out: "at.at.example.com/hello\n", ErrOut: "error: etcdbackups: " + why + "namespace " + r.Namespace + "\n"}) {
+		t.Errorf("one kind is forbidden, with -o name: %+v", got)
+	}
+	if got := flat(r.Through(r.Between("/ats$", nothing), "status")); got.Code != 1 || strings.Contains(got.Out, "There is nothing") || !strings.Contains(got.Out, "ats Unknown not shown") {
+		t.Errorf("the kind that has objects is forbidden: %+v", got)
+	}
+	if got := r.Through(r.Between("/(etcd.*|memcacheds|webservers|ats)$", nothing), "status"); got.Code != 1 || got.Out != "" || !strings.Contains(got.ErrOut, "you may not") {
+		t.Errorf("all kinds are forbidden: %+v", got)
+	}
+	broken := func(w http.ResponseWriter, q *http.Request) bool {
+		isIt := strings.HasSuffix(q.URL.Path, "/webservers")
+		if isIt {
+			http.Error(w, "a fault", http.StatusInternalServerError)
+		}
+		return isIt
+	}
+	if got := flat(r.Through(r.Between("", broken), "status")); got.Code != 1 || !strings.Contains(got.Out, "webservers Unknown an error on the server") || !strings.Contains(got.Out, "at/hello Scheduled") {
+		t.Errorf("one kind cannot be read: %+v", got)
+	}
+	absent := func(w http.ResponseWriter, q *http.Request) bool {
+		isIt := strings.HasSuffix(q.URL.Path, "/memcacheds")
+		if isIt {
+			http.NotFound(w, q) // as the API server does without the CRD
+		}
+		return isIt
+	}
+	if got := flat(r.Through(r.Between("", absent), "status")); got.Code != 0 || strings.Contains(got.Out, "memcached") || !strings.Contains(got.Out, "at/hello Scheduled") {
+		t.Errorf("one kind has no CRD: %+v", got)
+	}
+
+	r.Stored(&cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}, func() {})
+	got = flat(r.Through(server, "status"))
+	if got.Code != 2 || !strings.Contains(got.Out, "etcdbackups Unknown") || !strings.Contains(got.Out, "memcached/cache NotSeen") {
+		t.Errorf("one kind is forbidden, and an object is not well: %+v", got)
 	}
 }
 
