@@ -228,7 +228,7 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 		other = true // its pods are not in the cache
 	}
 	kind, why := effect(mc, seen, t, other)
-	if announced != nil && (kind != v1alpha1.Cold || announced.Kind == v1alpha1.Cold) {
+	if announced != nil && !isWorse(kind, announced.Kind) {
 		return &v1alpha1.UpgradeStatus{Revision: t.revision, Kind: announced.Kind, Updated: updated, Message: announced.Message}
 	}
 	return &v1alpha1.UpgradeStatus{
@@ -252,40 +252,6 @@ func workload(mc *v1alpha1.Memcached, seen observation) (client.Object, bool) {
 	return nil, false
 }
 
-// effect is what a change does to the cache, and the words for it. The list is
-// the specification.
-func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool) (v1alpha1.UpgradeKind, string) {
-	const oneByOne = "the servers are replaced one after the other, and each starts with an empty cache"
-	from, to := "", versionOf(t.server().Image)
-	if to == "" {
-		to = pulledVersion(seen.pulls, t.server().Image)
-	}
-	restarts, grows := false, false
-	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp == nil && !isUpdated(&pod, t) && restartsServer(&pod, t) {
-			restarts, from = true, versionOf(requestedImage(&pod, serverContainer))
-		}
-		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
-	}
-	switch {
-	case other:
-		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
-	case !restarts && onlyByHand(seen, t):
-		return v1alpha1.Untouched, "memcached is not restarted"
-	case !isWarm(mc) && onlyByHand(seen, t):
-		return v1alpha1.Cold, "the servers of which the image was changed by hand are restarted one after the other, and each starts with an empty cache"
-	case !isStable(mc), !canChangeInPlace(seen, t):
-		return v1alpha1.Cold, oneByOne
-	case !restarts && grows:
-		return v1alpha1.Untouched, "the servers get more memory while they run"
-	case !restarts:
-		return v1alpha1.Untouched, "memcached is not restarted"
-	case !keepsCache(from, to):
-		return v1alpha1.Cold, fmt.Sprintf("the servers are restarted one after the other, and each starts with an empty cache, because memcached %s cannot read what one of 1.6.25 or newer has left", to)
-	}
-	return v1alpha1.Warm, "the servers are restarted one after the other, each with its cache"
-}
-
 // isUpdated says whether a pod is as the template has it, or is about to be.
 func isUpdated(pod *corev1.Pod, t podTemplate) bool {
 	return pod.Annotations[revisionAnnotation] == t.revision && !isByHand(pod, t)
@@ -303,15 +269,6 @@ func canChangeInPlace(seen observation, t podTemplate) bool {
 		}
 	}
 	return true
-}
-
-// restartsServer says whether the change restarts memcached.
-func restartsServer(pod *corev1.Pod, t podTemplate) bool {
-	return requestedImage(pod, serverContainer) != t.server().Image || changesSettings(pod, t)
-}
-
-func changesSettings(pod *corev1.Pod, t podTemplate) bool {
-	return pod.Annotations[settingsAnnotation] != t.Annotations[settingsAnnotation]
 }
 
 // uselessCopies are the copies of Secrets that are not named any more, once no

@@ -5,7 +5,8 @@
 // # The promise
 //
 //   - A change that empties caches is announced first: it is in status.upgrade, and
-//     in an event, before the first server is touched.
+//     in an event, before the first server is touched. What it does to each server is
+//     decided from what that one has (effect.go).
 //   - A warm change restarts each server in its pod, with its address and its
 //     items, one at a time, and only when nothing is left to wait for: the
 //     image is on its node, and all other servers are there.

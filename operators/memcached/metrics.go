@@ -71,8 +71,8 @@ func resultOf(before, after *v1alpha1.Memcached) string {
 		return resultDone
 	case is == nil || is.Revision != was.Revision:
 		return resultSuperseded
-	case is.Kind != was.Kind:
-		return resultTurnedCold // nothing becomes any other kind
+	case is.Kind != was.Kind && is.Kind == v1alpha1.Cold:
+		return resultTurnedCold
 	}
 	return ""
 }
@@ -94,7 +94,7 @@ type figure struct {
 	warmSince time.Time
 }
 
-func figureOf(mc *v1alpha1.Memcached) figure {
+func figureOf(mc *v1alpha1.Memcached, seen observation) figure {
 	st := &mc.Status
 	f := figure{ready: st.ReadyReplicas, notReady: max(st.Replicas, *mc.Spec.Size) - st.ReadyReplicas}
 	if st.Upgrade == nil {
@@ -102,7 +102,9 @@ func figureOf(mc *v1alpha1.Memcached) figure {
 	}
 	switch ready := meta.FindStatusCondition(st.Conditions, status.Ready); {
 	case st.Upgrade.Kind == v1alpha1.Cold:
-		f.atStake = max(0, st.Replicas-st.Upgrade.Updated)
+		if t, err := nextTemplate(mc, seen); err == nil { // an error is in status
+			f.atStake = yetToLose(mc, seen, t)
+		}
 	case st.Upgrade.Kind == v1alpha1.Warm && ready != nil && ready.Status != metav1.ConditionTrue:
 		f.warmSince = ready.LastTransitionTime.Time
 	}

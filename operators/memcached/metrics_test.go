@@ -139,7 +139,7 @@ func TestFigures(t *testing.T) {
 	} {
 		board := metrics.NewBoard(sum, serversByState, atStake, longestChange)
 		for name, mc := range tc.pools {
-			board.Note(types.NamespacedName{Namespace: "shop", Name: name}, figureOf(mc))
+			board.Note(types.NamespacedName{Namespace: "shop", Name: name}, figureOf(mc, somethingSeen()))
 		}
 		if diff := cmp.Diff(tc.want, series.Of(t, board)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -81,7 +81,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 	},
 	Conditions: func(mc *v1alpha1.Memcached) *[]metav1.Condition { return &mc.Status.Conditions },
 	Announce:   announce,
-	Note:       func(mc *v1alpha1.Memcached, _ observation) { figures.Note(key(mc), figureOf(mc)) },
+	Note:       func(mc *v1alpha1.Memcached, seen observation) { figures.Note(key(mc), figureOf(mc, seen)) },
 	Words: map[string]string{
 		"spec.replicas": "size",
 		"spec.template.spec.containers[" + serverContainer + "].image": "image",

@@ -18,8 +18,11 @@ type Preview struct {
 	Upgrade *v1alpha1.UpgradeStatus
 	// Servers are the pods of the servers that are there, by name.
 	Servers []corev1.Pod
-	// Changed are the names of those that the change is made to, in the order of the names.
-	Changed []string
+	// Changed are the names of those that the change is made to, in the order of the names, and
+	// Restarted the names of those that restart in their pods.
+	Changed, Restarted []string
+	// Kept are the names of those that are changed and keep their items.
+	Kept []string
 }
 
 // PreviewOf is the preview for a Memcached as it would be after a change. It is decided by the code that
@@ -40,10 +43,16 @@ func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, res
 		return Preview{}, err
 	}
 	p := Preview{Upgrade: plannedUpgrade(mc, seen, t), Servers: seen.pods}
-	for _, pod := range seen.pods {
-		if p.Upgrade != nil && pod.DeletionTimestamp == nil && !isUpdated(&pod, t) {
-			p.Changed = append(p.Changed, pod.Name)
+	if p.Upgrade == nil {
+		return p, nil
+	}
+	inPlace := goesInPlace(mc, seen, t)
+	for _, pod := range toChange(seen, t) {
+		p.Changed = append(p.Changed, pod.Name)
+		if inPlace && restartsServer(pod, t) {
+			p.Restarted = append(p.Restarted, pod.Name)
 		}
 	}
+	p.Kept = kept(mc, seen, t)
 	return p, nil
 }

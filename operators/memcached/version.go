@@ -22,10 +22,11 @@ func versionOf(image string) string {
 	return strings.TrimPrefix(name[i+1:], "v")
 }
 
-// pulledVersion is what memcached itself said when the image was pulled.
-func pulledVersion(pulls []corev1.Pod, image string) string {
+// pulledVersion is what memcached itself said when the image was pulled on a node, or on
+// any if that is empty: a tag may have been another image when another node pulled it.
+func pulledVersion(pulls []corev1.Pod, image, node string) string {
 	for _, pod := range pulls {
-		if end := endOfPull(&pod); requestedImage(&pod, pullContainer) == image && end != nil {
+		if end := endOfPull(&pod); requestedImage(&pod, pullContainer) == image && end != nil && (node == "" || pod.Spec.NodeName == node) {
 			if words := strings.Fields(end.Message); len(words) == 2 && words[0] == "memcached" {
 				return words[1]
 			}

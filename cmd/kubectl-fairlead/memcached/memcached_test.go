@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+	operator "example.com/fairlead/operators/memcached"
 )
 
 // TestRing counts, key by key, what other numbers of servers move.
@@ -68,6 +72,38 @@ func TestServersThatGo(t *testing.T) {
 		going, which := leaving(of(11, tc.identity), of(tc.size, tc.identity), pool)
 		if going != tc.going || !slices.Equal(which, tc.which) {
 			t.Errorf("%s: %d go, %v; want %d, %v", name, going, which, tc.going, tc.which)
+		}
+	}
+}
+
+// TestPlanOfEach: what a change does may differ from server to server.
+func TestPlanOfEach(t *testing.T) {
+	pool := []server{{name: "pool-0", items: 1}, {name: "pool-1", items: 10}, {name: "pool-2", items: 100}, {name: "pool-3", items: 1000}, {name: "pool-4", items: 10000}}
+	mc := &cachev1alpha1.Memcached{Spec: cachev1alpha1.MemcachedSpec{Size: new(int32(5)), Identity: cachev1alpha1.StableIdentity}}
+	cold := &cachev1alpha1.UpgradeStatus{Kind: cachev1alpha1.Cold, Message: "why"}
+	for name, tc := range map[string]struct {
+		would operator.Preview
+		want  string
+	}{
+		"in place": {
+			operator.Preview{Upgrade: cold, Changed: []string{"pool-0", "pool-1", "pool-2", "pool-3"}, Restarted: []string{"pool-0", "pool-1"}, Kept: []string{"pool-1", "pool-2", "pool-3"}},
+			"change     Cold: why\n  pool-0   restarts in its pod, and starts empty; 1 items\n  pool-1   restarts in its pod, and keeps its items; 10 items\n" +
+				"  pool-2   is changed while it runs; 100 items\n  pool-3   is changed while it runs; 1000 items\n  pool-4   stays as it is; 10000 items\nat stake   1 of 11111 items\n",
+		},
+		"replaced": {
+			operator.Preview{Upgrade: cold, Changed: []string{"pool-3", "pool-4"}},
+			"change     Cold: why\n  pool-0   stays as it is; 1 items\n  pool-1   stays as it is; 10 items\n  pool-2   stays as it is; 100 items\n" +
+				"  pool-3   is replaced, and starts empty; 1000 items\n  pool-4   is replaced, and starts empty; 10000 items\nat stake   11000 of 11111 items\n",
+		},
+	} {
+		var out strings.Builder
+		o := &change{CLI: &cli.CLI{}}
+		o.Out = &out
+		if err := o.printPlan(mc, mc, tc.would, pool); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

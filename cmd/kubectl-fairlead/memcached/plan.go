@@ -160,18 +160,22 @@ func (o *change) printPlan(now, then *cachev1alpha1.Memcached, would operator.Pr
 	going, which := leaving(now, then, pool)
 	for _, s := range pool {
 		fate := "stays as it is"
-		isChanged := slices.Contains(would.Changed, s.name)
+		isChanged, restarts, keeps := slices.Contains(would.Changed, s.name), slices.Contains(would.Restarted, s.name), slices.Contains(would.Kept, s.name)
 		switch {
 		case slices.Contains(which, s.name):
 			fate = "goes, with its items"
 			lost += s.items
-		case isChanged && would.Upgrade.Kind == cachev1alpha1.Cold:
+		case !isChanged:
+		case restarts && keeps:
+			fate = "restarts in its pod, and keeps its items"
+		case keeps:
+			fate = "is changed while it runs"
+		case restarts:
+			fate = "restarts in its pod, and starts empty"
+			lost += s.items
+		default:
 			fate = "is replaced, and starts empty"
 			lost += s.items
-		case isChanged && would.Upgrade.Kind == cachev1alpha1.Warm:
-			fate = "restarts in its pod, and keeps its items"
-		case isChanged:
-			fate = "is changed while it runs"
 		}
 		all += s.items
 		items := strconv.FormatInt(s.items, 10) + " items"
