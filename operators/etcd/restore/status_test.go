@@ -80,6 +80,8 @@ func TestSummarize(t *testing.T) {
 			`ClusterPaused: EtcdCluster "example" is paused`},
 		"paused, switching": {aRestore(), aCluster(both(restoring(v1beta2.RestoreSwitching, ""), unavailable)), v1beta2.RestoreSwitching, status.Stalled,
 			`ClusterPaused: EtcdCluster "example" is switched to member "example-seed1", which serves revision 7. The EtcdCluster is paused: its members are stopped, and nothing serves until`},
+		"paused, verifying": {aRestore(), aCluster(both(restoring(v1beta2.RestoreVerifying, ""), unavailable)), v1beta2.RestoreVerifying, status.Stalled,
+			`ClusterPaused: Member "example-seed1" of EtcdCluster "example" reads and checks the backup; the cluster goes on as it is. The EtcdCluster is paused: nothing of it is changed until`},
 		"another is under way": {aRestore(), aCluster(func(ec *v1beta2.EtcdCluster) { ec.Status.Restoring = &v1beta2.Restoring{ID: "other", Name: "theirs"} }),
 			v1beta2.RestoreWaiting, status.Reconciling, `AnotherRestore: Waiting for EtcdRestore "theirs"`},
 		"the answer to a loss is under way": {aRestore(), aCluster(func(ec *v1beta2.EtcdCluster) { ec.Status.Restoring = &v1beta2.Restoring{ID: "other"} }),
