@@ -19,6 +19,9 @@ const (
 	// memoryAnnotation is the memory for items, in mebibytes, of servers that
 	// can be given more while they run. The shell reads it, too.
 	memoryAnnotation = "memcached-operator/memory"
+	// limitAnnotation is the memory of the container, in mebibytes, of servers that can
+	// be allowed more connections while they run. Pods of 0.0.2 have none.
+	limitAnnotation = "memcached-operator/memory-limit"
 )
 
 // imageAnnotation has the image that was requested for a container, whose name follows: admission may have made

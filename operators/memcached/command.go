@@ -43,9 +43,7 @@ func arguments(mc *v1alpha1.Memcached) []string {
 	return append(args, mc.Spec.ExtraArgs...)
 }
 
-func mebibytes(mc *v1alpha1.Memcached) string {
-	return strconv.FormatInt(mc.Spec.Memory.Value()>>20, 10)
-}
+func mebibytes(mc *v1alpha1.Memcached) string { return inMebibytes(mc.Spec.Memory) }
 
 // growsLive says whether a server can be given more memory while it runs. With a
 // memory file memcached cannot, and a Deployment's pods are all of one template.

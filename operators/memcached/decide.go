@@ -35,6 +35,8 @@ type plan struct {
 	problem *status.Problem
 	waits   string
 	overdue bool
+	// note is what else a user is to know of servers that are ready.
+	note string
 	// wakeAfter is when to look again, if nothing happens; 0 for never.
 	wakeAfter time.Duration
 }
@@ -77,14 +79,15 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	next.serving = servingIdentity(mc, seen, t)
 	next.Do(loop.Apply{Object: loop.The[*corev1.Service](seen.children), Want: service(mc, next.serving)})
 
+	next.problem, next.note = lowLimit(mc, t), ignoredLimit(mc, t)
+	isHeld := seen.inputs.missing || next.problem != nil // what is there stays as it is
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
 	if isStable(mc) {
 		old, other = s, d
 	}
 	switch mayApply := announced || next.upgrade == nil || isStable(mc) && isOwned(s, mc); {
-	case seen.inputs.missing || !mayApply:
-		// What is there stays as it is.
+	case isHeld || !mayApply:
 	case isStable(mc):
 		config, err := statefulSet(mc, t, partition(next.upgrade, announced, seen, t))
 		if err != nil {
@@ -98,13 +101,13 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 		}
 		next.Do(loop.Apply{Object: old, Want: config})
 	}
-	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !seen.inputs.missing {
+	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !isHeld {
 		next.Remove(other, loop.NotRequested)
 	}
 	for _, c := range uselessCopies(mc, seen) {
 		next.Remove(c, loop.NotRequested)
 	}
-	if !seen.inputs.missing {
+	if !isHeld {
 		inPlace(mc, seen, t, next)
 	}
 	switch b := seen.budget(); {

@@ -68,6 +68,10 @@
 //
 // # Memory
 //
+// The limit of a container follows from memory and maxConnections (memory.go), unless the
+// user's template has one. A warm server that is allowed more connections is resized before
+// it is restarted.
+//
 // Without a memory file, stable servers get more memory while they run: the container is
 // resized, and after that, an annotation makes the loop in the container send
 // cache_memlimit. Nothing that Kubernetes reports says whether memcached took it, so it

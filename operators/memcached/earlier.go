@@ -22,8 +22,9 @@ type rendering struct {
 	secretName func(*v1alpha1.Memcached, string) string
 	// isOf002 is true for 0.0.2 and before: its loop leaves a zombie at each
 	// command, fails with a password that ends in a colon, and repeats a command
-	// every second; the kubelet does not know a container's last words; and pods
-	// are scheduled to nodes of any operating system.
+	// every second; the kubelet does not know a container's last words; pods are
+	// scheduled to nodes of any operating system; and the memory of the container does
+	// not depend on maxConnections, nor on what the user's template says.
 	isOf002 bool
 }
 

@@ -16,6 +16,8 @@ import (
 type Preview struct {
 	// Upgrade is what status.upgrade would say first; nil if no server is changed.
 	Upgrade *v1alpha1.UpgradeStatus
+	// Problem is why the operator would not make the change; empty if it would.
+	Problem string
 	// Servers are the pods of the servers that are there, by name.
 	Servers []corev1.Pod
 	// Changed are the names of those that the change is made to, in the order of the names, and
@@ -43,6 +45,9 @@ func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, res
 		return Preview{}, err
 	}
 	p := Preview{Upgrade: plannedUpgrade(mc, seen, t), Servers: seen.pods}
+	if low := lowLimit(mc, t); low != nil {
+		p.Problem = low.Message
+	}
 	if p.Upgrade == nil {
 		return p, nil
 	}

@@ -13,21 +13,26 @@ import (
 )
 
 // This file is about memory that grows while a server runs: the container gets more
-// first, then memcached gets a new limit.
+// first, then memcached gets a new limit, of items or, restarted in place, of connections.
 
 // canGrow says whether a pod can get from the memory that it has to that of the
-// template while it runs.
+// template while it runs. A container that has more than it needs keeps it.
 func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {
-	has, to := pod.Annotations[memoryAnnotation], t.Annotations[memoryAnnotation]
-	if has == to {
-		return true
+	if !needsMemory(pod, t, memoryAnnotation) && !needsMemory(pod, t, limitAnnotation) {
+		return pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation]
 	}
-	from, err := strconv.Atoi(has)
+	return seen.resizes && !isRefused(pod, t)
+}
+
+// needsMemory says whether the template has more memory than a pod, as an annotation of
+// both says.
+func needsMemory(pod *corev1.Pod, t podTemplate, annotation string) bool {
+	has, err := strconv.Atoi(pod.Annotations[annotation])
 	if err != nil {
 		return false
 	}
-	wanted, err := strconv.Atoi(to)
-	return err == nil && wanted > from && seen.resizes && !isRefused(pod, t)
+	wanted, err := strconv.Atoi(t.Annotations[annotation])
+	return err == nil && wanted > has
 }
 
 // isRefused says whether the node has no room for a larger pod: the API server
@@ -48,7 +53,7 @@ func isPending(pod *corev1.Pod, reason string) bool {
 
 // hasRoom says whether the container of a server has the memory that the template has.
 func hasRoom(pod *corev1.Pod, t podTemplate) bool {
-	if pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation] {
+	if !needsMemory(pod, t, memoryAnnotation) && !needsMemory(pod, t, limitAnnotation) {
 		return true
 	}
 	want := t.server().Resources.Limits[corev1.ResourceMemory]
@@ -68,7 +73,7 @@ func requestedMemory(pod *corev1.Pod) *resource.Quantity {
 // grow requests the memory that the container of a server lacks, or waits for it.
 func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
 	if want := t.server().Resources.Limits[corev1.ResourceMemory]; requestedMemory(pod).Cmp(want) < 0 {
-		p.resize = &resize{pod, want}
+		p.resize = &resize{pod, want, t.server().Resources.Requests[corev1.ResourceMemory]}
 		return
 	}
 	p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
@@ -79,18 +84,19 @@ func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
 
 // resize is a server, and the memory that its container is to have.
 type resize struct {
-	pod    *corev1.Pod
-	memory resource.Quantity
+	pod             *corev1.Pod
+	memory, request resource.Quantity
 }
 
 // patch is of the subresource. It is refused when the pod has changed since it was seen.
 func (r resize) patch() loop.Patch {
 	size := r.memory.String()
-	memory := map[string]any{"memory": size}
 	return loop.Patch{
 		Object: r.pod, Part: "resize", Subresource: "resize", Why: "server gets more memory: " + size, IfSame: true,
 		Spec: map[string]any{"containers": []any{map[string]any{
-			"name": serverContainer, "resources": map[string]any{"limits": memory, "requests": memory},
+			"name": serverContainer, "resources": map[string]any{
+				"limits": map[string]any{"memory": size}, "requests": map[string]any{"memory": r.request.String()},
+			},
 		}}},
 		Otherwise: annotate(r.pod, "refused", refusedAnnotation, size),
 	}

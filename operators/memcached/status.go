@@ -29,6 +29,7 @@ const (
 	reasonUnavailable = "ServersNotReady"
 	reasonEvicted     = "ServerEvicted"
 	reasonNotTaken    = "MemoryNotTaken"
+	reasonLowLimit    = "MemoryLimitTooLow"
 	reasonServing     = "Serving"
 	reasonNoServers   = "NoServerReady"
 	reasonStopped     = "ScaledToZero"
@@ -71,7 +72,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	if p := firstProblem(mc, seen, next, &st, failure); p != nil {
 		conditions.MarkProblem(p)
 	} else {
-		conditions.MarkReady(reasonReady, readyMessage(mc, seen))
+		conditions.MarkReady(reasonReady, readyMessage(mc, seen)+next.note)
 	}
 	switch {
 	case st.ReadyReplicas > 0:

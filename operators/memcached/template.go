@@ -38,6 +38,7 @@ const (
 // podTemplate is what a pod is to be, and what that means for one that is there.
 type podTemplate struct {
 	corev1.PodTemplateSpec
+	rendering
 	revision string
 }
 
@@ -57,7 +58,7 @@ func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
 
 // templateWith is the template as one version of the operator renders it.
 func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
-	t := podTemplate{PodTemplateSpec: podtemplate.From(mc.Spec.PodTemplate, labels(mc))}
+	t := podTemplate{PodTemplateSpec: podtemplate.From(mc.Spec.PodTemplate, labels(mc)), rendering: r}
 	t.Labels[identityLabel] = string(mc.Spec.Identity)
 	spec := &t.Spec
 	server := podtemplate.Main(spec, serverContainer)
@@ -83,7 +84,7 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	}
 	secure(spec)
 
-	replace, err := replaceHash(mc, t.PodTemplateSpec)
+	replace, err := replaceHash(mc, t.PodTemplateSpec, r)
 	if err != nil {
 		return t, err
 	}
@@ -92,6 +93,9 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 		threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
 		t.Annotations[threadsAnnotation], t.Annotations[connectionsAnnotation] = threads, connections
 		t.Annotations[settingsAnnotation] = names.Hash(threads + "/" + connections)
+	}
+	if growsWithConnections(mc, r) {
+		t.Annotations[limitAnnotation] = inMebibytes(neededMemory(mc, r))
 	}
 	if growsLive(mc) {
 		t.Annotations[memoryAnnotation] = mebibytes(mc)
@@ -112,8 +116,8 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 
 // replaceHash is the hash of what cannot be changed in a running pod: all but
 // the settings, the image of the exporter and, as the case may be, the image of
-// the server or its memory.
-func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (string, error) {
+// the server or its memory, unless the user's template says how much.
+func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec, r rendering) (string, error) {
 	fixed := *template.DeepCopy()
 	if isWarm(mc) {
 		podtemplate.Container(&fixed.Spec, serverContainer).Image = ""
@@ -121,10 +125,12 @@ func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec) (strin
 	if mc.Spec.Metrics != nil {
 		podtemplate.Container(&fixed.Spec, exporterContainer).Image = ""
 	}
-	if growsLive(mc) {
+	if own := ownMemory(mc, r); (growsLive(mc) || growsWithConnections(mc, r)) && own.Limits == nil {
 		resources := podtemplate.Container(&fixed.Spec, serverContainer).Resources
 		delete(resources.Limits, corev1.ResourceMemory)
-		delete(resources.Requests, corev1.ResourceMemory)
+		if own.Requests == nil {
+			delete(resources.Requests, corev1.ResourceMemory)
+		}
 	}
 	return hashTemplate(fixed)
 }
@@ -158,7 +164,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 			PeriodSeconds: 1,
 		}
 	}
-	setMemory(server, mc.Spec.Memory)
+	setMemory(server, mc, r)
 
 	args := arguments(mc)
 	if script := startScript(mc, r); script != "" {
@@ -211,22 +217,6 @@ func setEnv(server *corev1.Container, name string, from *corev1.ObjectFieldSelec
 
 func annotation(name string) *corev1.ObjectFieldSelector {
 	return &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + name + "']"}
-}
-
-// setMemory makes the container's memory follow from the cache's: a quarter
-// more for what memcached keeps besides, and some for connections. The memory
-// file of a warm server counts as its container's.
-func setMemory(server *corev1.Container, cache resource.Quantity) {
-	const mebi = 1 << 20
-	bytes := cache.Value() + cache.Value()/4 + 64*mebi
-	limit := *resource.NewQuantity((bytes+mebi-1)/mebi*mebi, resource.BinarySI)
-	if server.Resources.Limits == nil {
-		server.Resources.Limits = corev1.ResourceList{}
-	}
-	if server.Resources.Requests == nil {
-		server.Resources.Requests = corev1.ResourceList{}
-	}
-	server.Resources.Limits[corev1.ResourceMemory], server.Resources.Requests[corev1.ResourceMemory] = limit, limit
 }
 
 func mount(spec *corev1.PodSpec, server *corev1.Container, name, path string, source corev1.VolumeSource) {

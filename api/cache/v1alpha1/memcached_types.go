@@ -142,10 +142,10 @@ type MemcachedSpec struct {
 	// memory holds fewer items if they all have about the same size, because
 	// memcached divides all of it among item sizes when it starts: with items of
 	// 850 bytes, 64Mi holds 28,860 with Warm and 71,040 with Cold. The memory
-	// limit of the container is a quarter more, plus 64Mi. With identity Stable
-	// and upgrade Cold, servers get more memory while they run, if the cluster can
-	// resize pods. Every other change of memory is cold (see upgrade). Defaults to
-	// 64Mi.
+	// limit of the container is a quarter more, plus 64Mi, plus what many
+	// connections take (see maxConnections). With identity Stable and upgrade Cold,
+	// servers get more memory while they run, if the cluster can resize pods. Every
+	// other change of memory is cold (see upgrade). Defaults to 64Mi.
 	// +optional
 	// +kubebuilder:default="64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('8Mi')) >= 0",message="must be at least 8Mi"
@@ -154,8 +154,10 @@ type MemcachedSpec struct {
 	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
 
 	// maxConnections is how many clients can connect to each server (memcached
-	// -c), from 64 to 1000000. With upgrade Warm, a change keeps the cache.
-	// Defaults to 1024.
+	// -c), from 64 to 1000000. Each one above 1024 adds 8Ki to the memory limit of
+	// the container, 32Ki with tls. With upgrade Warm, a change keeps the cache; if
+	// it needs a higher limit, the container gets that while it runs, and where the
+	// cluster cannot resize pods, the change is cold. Defaults to 1024.
 	// +optional
 	// +kubebuilder:default=1024
 	// +kubebuilder:validation:Minimum=64
@@ -231,8 +233,10 @@ type MemcachedSpec struct {
 
 	// podTemplate sets everything else about the pods. The container named
 	// memcached is the server, and the one named exporter that of metrics. A
-	// security context set here replaces the operator's. A change is cold (see
-	// upgrade).
+	// security context set here replaces the operator's, and so do memory limit and
+	// request of the container memcached. If that limit is lower than the operator's
+	// (see memory), the condition Ready says what is needed, and the servers stay as
+	// they are. A change is cold (see upgrade).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="must be Always or left out: a server is to run on"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`

@@ -95,6 +95,7 @@ func TestPlanOfEach(t *testing.T) {
 			"change     Cold: why\n  pool-0   stays as it is; 1 items\n  pool-1   stays as it is; 10 items\n  pool-2   stays as it is; 100 items\n" +
 				"  pool-3   is replaced, and starts empty; 1000 items\n  pool-4   is replaced, and starts empty; 10000 items\nat stake   11000 of 11111 items\n",
 		},
+		"it would not be made": {operator.Preview{Upgrade: cold, Problem: "what is wrong"}, "change  none: what is wrong\n"},
 	} {
 		var out strings.Builder
 		o := &change{CLI: &cli.CLI{}}

@@ -148,6 +148,10 @@ func (o *change) read(mc *cachev1alpha1.Memcached) error {
 
 // printPlan says what would happen.
 func (o *change) printPlan(now, then *cachev1alpha1.Memcached, would operator.Preview, pool []server) error {
+	if would.Problem != "" {
+		_, err := fmt.Fprintf(o.Out, "change  %s: %s\n", o.Colour(cli.Red, "none"), would.Problem)
+		return err
+	}
 	var p cli.Page
 	if u := would.Upgrade; u == nil {
 		p.Add("change", "no server is changed")
