@@ -14,7 +14,7 @@ const portName = "memcached"
 
 // arguments are memcached's. Kubernetes puts the values of $(…) in at each
 // start of the container.
-func arguments(mc *v1alpha1.Memcached) []string {
+func arguments(mc *v1alpha1.Memcached, r rendering) []string {
 	threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
 	if isWarm(mc) {
 		threads, connections = "$(THREADS)", "$(MAX_CONNECTIONS)"
@@ -35,7 +35,7 @@ func arguments(mc *v1alpha1.Memcached) []string {
 	}
 	if mc.Spec.TLS != nil {
 		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key",
-			"-l", fmt.Sprintf("$(POD_IP),127.0.0.1,notls:127.0.0.1:%d", localPort(mc)))
+			"-l", fmt.Sprintf("%s,notls:127.0.0.1:%d", r.listens(), localPort(mc)))
 	}
 	if isWarm(mc) {
 		args = append(args, "-e", cachePath+"/memory")

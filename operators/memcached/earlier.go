@@ -23,8 +23,9 @@ type rendering struct {
 	// isOf002 is true for 0.0.2 and before: its loop leaves a zombie at each
 	// command, fails with a password that ends in a colon, and repeats a command
 	// every second; the kubelet does not know a container's last words; pods are
-	// scheduled to nodes of any operating system; and the memory of the container does
-	// not depend on maxConnections, nor on what the user's template says.
+	// scheduled to nodes of any operating system; the memory of the container does not
+	// depend on maxConnections, nor on what the user's template says; and with TLS a
+	// server answers at the pod's first address only.
 	isOf002 bool
 }
 
@@ -72,6 +73,15 @@ func isInUse(mc *v1alpha1.Memcached, seen observation, t podTemplate) bool {
 func endedBy002(pod *corev1.Pod) (time.Time, bool) {
 	ended, ok := timeIn(pod, endedAnnotation)
 	return ended, ok && pod.Annotations[changedAnnotation] == ""
+}
+
+// listens are the addresses at which memcached takes encrypted connections: all, of any
+// family, as it does without TLS.
+func (r rendering) listens() string {
+	if r.isOf002 {
+		return "$(POD_IP),127.0.0.1"
+	}
+	return "*"
 }
 
 // asOf002 makes a loop that of 0.0.2.

@@ -166,7 +166,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	}
 	setMemory(server, mc, r)
 
-	args := arguments(mc)
+	args := arguments(mc, r)
 	if script := startScript(mc, r); script != "" {
 		server.Command = []string{"/bin/sh", "-c", script, "memcached"}
 		server.Args = args
@@ -178,7 +178,7 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 			Secret: &corev1.SecretVolumeSource{SecretName: r.secretName(mc, role.name), DefaultMode: new(int32(0o440))},
 		})
 	}
-	if mc.Spec.TLS != nil {
+	if mc.Spec.TLS != nil && r.isOf002 {
 		setEnv(server, "POD_IP", &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"})
 	}
 	if growsLive(mc) {
