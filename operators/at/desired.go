@@ -61,6 +61,7 @@ func desiredPod(at *atv1alpha1.At, gvk schema.GroupVersionKind, podName string, 
 	if at.Spec.ServiceAccountName != "" {
 		spec.ServiceAccountName = at.Spec.ServiceAccountName
 	}
+	podtemplate.NameAccount(spec)
 	podtemplate.WithoutToken(spec)
 	setCommand(spec, &at.Spec)
 	runOnce(spec.Containers)

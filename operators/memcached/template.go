@@ -65,6 +65,9 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(int64(stopSeconds))
 	}
+	if !r.isOf002 {
+		podtemplate.NameAccount(spec)
+	}
 	podtemplate.WithoutToken(spec)
 	if spec.TopologySpreadConstraints == nil {
 		others := &metav1.LabelSelector{MatchLabels: selector(mc)}

@@ -116,6 +116,9 @@ func desiredTemplate(ws *webv1.WebServer, in inputs) (podTemplate, error) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(drain + stopSeconds)
 	}
+	if in.as == today {
+		podtemplate.NameAccount(spec)
+	}
 	podtemplate.WithoutToken(spec)
 	setServer(server, ws, drain)
 	mount(spec, server, ws, in)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/run"
 )
@@ -114,9 +115,7 @@ func isReplaced(ws *webv1.WebServer, user corev1.Volume, want *corev1.PodTemplat
 // withoutPullDefault leaves out the pull policy that the API server gives a container
 // which has none.
 func withoutPullDefault(c *corev1.Container) {
-	_, tag, hasTag := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":")
-	latest := !strings.Contains(c.Image, "@") && (!hasTag || tag == "latest")
-	if latest == (c.ImagePullPolicy == corev1.PullAlways) {
+	if c.ImagePullPolicy == pods.DefaultPullPolicy(c.Image) {
 		c.ImagePullPolicy = ""
 	}
 }

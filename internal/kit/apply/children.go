@@ -110,6 +110,9 @@ func (a Children) Apply(ctx context.Context, owner, seen client.Object, want run
 		return Outcome{}, err
 	}
 	wanted := child.DeepCopy()
+	if err := a.sayCopied(seen, child, changes); err != nil {
+		return Outcome{}, err
+	}
 	child.SetUID(seen.GetUID())
 	child.SetResourceVersion(seen.GetResourceVersion())
 	outcome := Outcome{Object: seen, Applied: true, TakenBack: lostMarks(a.Manager, owner, seen)}

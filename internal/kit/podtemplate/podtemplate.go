@@ -4,6 +4,7 @@
 package podtemplate
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,12 @@ func Container(spec *corev1.PodSpec, name string) *corev1.Container {
 		}
 	}
 	return &corev1.Container{}
+}
+
+// NameAccount has the service account under the name that counts, also where the user gave it under the deprecated one.
+func NameAccount(spec *corev1.PodSpec) {
+	spec.ServiceAccountName = cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = ""
 }
 
 // WithoutToken keeps the token of the default service account out of the pod. Who

@@ -165,6 +165,8 @@ func checkTemplate(selector *metav1.LabelSelector, template *corev1.PodTemplateS
 // defaultTemplate has the defaults of a template of pods.
 func defaultTemplate(template *corev1.PodTemplateSpec) {
 	defaultPod(&template.Spec)
+	or(&template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount)
+	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
 	for i := range template.Spec.Volumes {
 		v := &template.Spec.Volumes[i]
 		for _, mode := range modes(v) {
