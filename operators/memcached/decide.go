@@ -94,6 +94,13 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 			return next, err
 		}
 		next.Do(loop.Apply{Object: old, Want: config})
+	case isForeign(d, mc):
+		replace, err := firstTemplate(mc, d, t)
+		if err != nil {
+			return next, err
+		}
+		next.Again = true
+		next.Do(replace)
 	default:
 		config, err := deployment(mc, t)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,6 +18,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
+	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podtemplate"
 )
@@ -51,6 +53,21 @@ func deployment(mc *v1alpha1.Memcached, t podTemplate) (*appsv1ac.DeploymentAppl
 					WithMaxSurge(intstr.FromInt32(1)).
 					WithMaxUnavailable(intstr.FromInt32(0)))).
 			WithTemplate(template)), nil
+}
+
+// isForeign says whether a Deployment has the template of another operator, which made it under this very Memcached.
+func isForeign(d *appsv1.Deployment, mc *v1alpha1.Memcached) bool {
+	return isOwned(d, mc) && d.Annotations[revisionAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
+}
+
+// firstTemplate gives such a Deployment its first template of this operator's, and the labels by which it is found again.
+func firstTemplate(mc *v1alpha1.Memcached, d *appsv1.Deployment, t podTemplate) (loop.Patch, error) {
+	data, err := json.Marshal(t.PodTemplateSpec)
+	if err != nil {
+		return loop.Patch{}, fmt.Errorf("encode the pod template: %w", err)
+	}
+	return loop.ReplaceTemplate(d, managedBy, string(data), nil,
+		map[string]any{"labels": labels(mc), "annotations": workloadAnnotations(mc, t)})
 }
 
 // statefulSet is the StatefulSet of a pool with stable identities. Pods are

@@ -71,7 +71,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 	Writes: []string{
 		"apply Deployment", "apply StatefulSet", "apply Service", "apply PodDisruptionBudget", "apply Secret",
 		"delete Deployment", "delete StatefulSet", "delete Secret", "delete PodDisruptionBudget", "create Pod", "delete Pod",
-		"patch Deployment/adopt", "patch Pod/labels", "patch Pod/secrets", "patch Pod/resize", "patch Pod/refused", "patch Pod/change",
+		"patch Deployment/adopt", "patch Deployment/template", "patch Pod/labels", "patch Pod/secrets", "patch Pod/resize", "patch Pod/refused", "patch Pod/change",
 		"status Memcached",
 	},
 	Decide: decide,

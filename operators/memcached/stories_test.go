@@ -37,7 +37,7 @@ type restarts interface {
 
 // stories are those of servers that are restarted like this.
 func stories(rs restarts) []testkit.Scenario {
-	all := []testkit.Scenario{growsAndChanges(), upgradesWarm(rs), upgradesCold(), getsMemory(rs), changesIdentity(), losesLabelsAndRoom(), rotatesUsers(), takesOver()}
+	all := []testkit.Scenario{growsAndChanges(), upgradesWarm(rs), upgradesCold(), getsMemory(rs), changesIdentity(), losesLabelsAndRoom(), rotatesUsers(), takesOver(), takesOverAsItIs()}
 	for i := range all {
 		arrange := all[i].Arrange
 		all[i].Arrange = func(ctx context.Context, r *testkit.Run) error {
@@ -354,16 +354,41 @@ func rotatesUsers() testkit.Scenario {
 // takesOver is the story of the tutorial's Deployment and stable servers.
 func takesOver() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "takes-over", Pods: behaves, Arrange: isForeign(stable),
+		Name: "takes-over", Pods: behaves, Arrange: isForeignDeployment(stable),
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 		Check:   nothingLeft(0, 1, 0),
 		Timeout: time.Minute,
 	}
 }
 
-// isForeign arranges for a Memcached with the tutorial's Deployment. Until there is
+// takesOverAsItIs is the story of the tutorial's Deployment and servers of the identity that it has: it stays, and nothing
+// of its pods that is not wanted.
+func takesOverAsItIs() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "takes-over-as-it-is", Pods: behaves, Arrange: isForeignDeployment(),
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			d, err := read(ctx, r, "cache", &appsv1.Deployment{})
+			if err != nil {
+				return err
+			}
+			if aliases := d.Spec.Template.Spec.HostAliases; len(aliases) > 0 {
+				return fmt.Errorf("the pods still have the aliases %v", aliases)
+			}
+			for _, entry := range d.ManagedFields {
+				if entry.Manager != managedBy && entry.Subresource == "" && strings.Contains(string(entry.FieldsV1.GetRawBytes()), "f:containers") {
+					return fmt.Errorf("containers are still those of %s: %s", entry.Manager, entry.FieldsV1.GetRawBytes())
+				}
+			}
+			return nothingLeft(1, 0, 0)(ctx, r)
+		},
+		Timeout: time.Minute,
+	}
+}
+
+// isForeignDeployment arranges for a Memcached with the tutorial's Deployment. Until there is
 // a Secret, the operator makes no servers of its own.
-func isForeign(options ...mcOption) func(context.Context, *testkit.Run) error {
+func isForeignDeployment(options ...mcOption) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		mc := story(r, append(options, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who", Key: "users"} })...)
 		if err := r.Client.Create(ctx, mc); err != nil {
@@ -385,6 +410,7 @@ func tutorialDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
 		}},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects}, Spec: corev1.PodSpec{
+				HostAliases:     []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a.example.com"}}},
 				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 				Containers: []corev1.Container{{
 					Name: "memcached", Image: "memcached:1.4.36-alpine", Command: []string{"memcached", "-m=64", "-o", "modern", "-v"},

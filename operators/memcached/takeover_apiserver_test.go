@@ -34,7 +34,7 @@ func TestTakeOver(t *testing.T) {
 // stable servers are there, and that is announced first.
 func TestTakeOverStable(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.Must(isForeign(stable)(ctx, s.R))
+	s.Must(isForeignDeployment(stable)(ctx, s.R))
 	s.settled("memcached:1.6.18", 1)
 	s.Eventually(func() error { return nothingLeft(0, 1, 0)(ctx, s.R) })
 	s.Eventually(func() error {

@@ -225,35 +225,6 @@ func staysUnnamed(ws *webv1.WebServer, s *corev1.Service) bool {
 	return adoptsService(ws) && ws.Spec.TLS == nil && len(s.Spec.Ports) == 1 && s.Spec.Ports[0].Name == ""
 }
 
-// replaceTemplate gives an adopted Deployment its first template of the operator's. A
-// server-side apply would leave what others have set, such as a container of another
-// name.
-func replaceTemplate(d *appsv1.Deployment, chosen choice) (loop.Write, error) {
-	var template map[string]any
-	if err := json.Unmarshal([]byte(chosen.template.json), &template); err != nil {
-		return nil, fmt.Errorf("read the pod template: %w", err)
-	}
-	metadata, _ := template["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	annotations[revisionAnnotation] = chosen.template.revision
-	metadata["annotations"] = annotations
-	template["metadata"], template["$patch"] = metadata, "replace"
-	return loop.Patch{
-		Object: d, Part: "template", IfCurrent: true, IfSame: true,
-		Metadata: map[string]any{"annotations": map[string]string{
-			templateAnnotation: chosen.template.json, goodAnnotation: chosen.lastGood.revision,
-		}},
-		Spec: map[string]any{"template": template},
-		Why:  "the adopted Deployment gets its first template of the WebServer's",
-	}, nil
-}
-
 // adoptionRefused reports that spec.adopt cannot be carried out.
 func adoptionRefused(next *plan) *status.Problem {
 	if len(next.refusals) == 0 {

@@ -4,6 +4,8 @@ package webserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,10 +13,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/fairlead/api/web/v1"
+	"example.com/fairlead/internal/testkit"
 )
 
 // TestAdoptByHand: what kubectl create deployment and kubectl expose have made is refused as long as the spec does not
@@ -68,6 +72,53 @@ func TestAdoptByHand(t *testing.T) {
 	s.Must(err)
 	if p := service.Spec.Ports; len(p) != 1 || p[0].Name != "" || p[0].TargetPort.String() != httpName {
 		t.Errorf("the Service has ports %+v", p)
+	}
+	s.Must(s.Counter.Silence(ctx, 2*time.Second))
+}
+
+// TestAdoptedFieldsGo: what the former owners of a Deployment have set, each for itself, goes when the spec leaves it out.
+func TestAdoptedFieldsGo(t *testing.T) {
+	s, ctx := newStage(t), context.Background()
+	d := createdByHand(s.R.Namespace)
+	d.Spec.RevisionHistoryLimit = new(int32(3))
+	pod := &d.Spec.Template
+	pod.Annotations = map[string]string{"team": "blue"}
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a.example.com"}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "theirs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	s.Must(s.Create(ctx, d, client.FieldOwner("kubectl-client-side-apply")))
+	s.Must(s.Patch(ctx, d, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"template":{"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}}}}`)), client.FieldOwner("kubectl-edit")))
+	s.Must(s.Create(ctx, exposedByHand(s.R.Namespace)))
+	s.Must(s.Create(ctx, story(s.R, adopting, func(ws *webv1.WebServer) {
+		ws.Spec.PodTemplate = &corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"team": "blue"}},
+			Spec: corev1.PodSpec{
+				HostAliases: pod.Spec.HostAliases, Volumes: pod.Spec.Volumes,
+				Tolerations: []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}},
+			},
+		}
+	})))
+	s.Settled(func(ctx context.Context, r *testkit.Run) error {
+		ws, err := current(ctx, r)
+		if err == nil && !meta.IsStatusConditionTrue(ws.Status.Conditions, webv1.ConditionAdopted) {
+			err = fmt.Errorf("not adopted: %+v", ws.Status.Conditions)
+		}
+		return errors.Join(err, isReady(reasonReady, "nginx:1")(ctx, r))
+	})
+	s.patch(`{"spec":{"image":"nginx:2"}}`)
+	s.settled(reasonReady, "nginx:2")
+	s.patch(`{"spec":{"podTemplate":null}}`)
+	s.settled(reasonReady, "nginx:2")
+
+	d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
+	s.Must(err)
+	now := d.Spec.Template
+	if now.Annotations["team"] != "" || len(now.Spec.HostAliases)+len(now.Spec.Tolerations) > 0 || now.Spec.Volumes[0].Name == "theirs" {
+		t.Errorf("the former owners' template is left: annotations %v, aliases %v, tolerations %v, volumes %v",
+			now.Annotations, now.Spec.HostAliases, now.Spec.Tolerations, now.Spec.Volumes)
+	}
+	if *d.Spec.RevisionHistoryLimit == 3 {
+		t.Error("the former owner's revisionHistoryLimit is left")
 	}
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }

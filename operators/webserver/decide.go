@@ -101,8 +101,8 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 			return next, err
 		}
 		var write loop.Write = loop.Apply{Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
-		if ws.Spec.Adopt != nil && isForeign(seen.deployment()) && !next.chosen.adopted {
-			if write, err = replaceTemplate(seen.deployment(), next.chosen); err != nil {
+		if isForeign(seen.deployment()) && !next.chosen.adopted {
+			if write, err = firstTemplate(seen.deployment(), next.chosen); err != nil {
 				return next, err
 			}
 			next.Again = true // status is about the Deployment as it is then
@@ -130,6 +130,13 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		next.Wake(seen.now.Add(optionalPoll))
 	}
 	return next, nil
+}
+
+// firstTemplate gives a Deployment that another operator or a user made its first template of this operator's.
+func firstTemplate(d *appsv1.Deployment, chosen choice) (loop.Patch, error) {
+	return loop.ReplaceTemplate(d, managedBy, chosen.template.json,
+		map[string]string{revisionAnnotation: chosen.template.revision},
+		map[string]any{"annotations": map[string]string{templateAnnotation: chosen.template.json, goodAnnotation: chosen.lastGood.revision}})
 }
 
 // changesTemplate says whether a Deployment that is there gets another template. An operator

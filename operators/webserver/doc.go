@@ -55,7 +55,8 @@
 // say so (adopt.go): one write of metadata for each object, on condition that it is as it was seen, once nothing
 // would be lost with the next change (undescribed.go). From then on it is as with another
 // operator's: the template stays until the spec changes. The first template after that
-// replaces all of the old one, whoever has set it.
+// replaces all of the old one, whoever has set it, and makes it the operator's
+// (loop.ReplaceTemplate).
 //
 // # Ports
 //

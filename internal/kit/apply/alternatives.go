@@ -2,11 +2,9 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -69,63 +67,12 @@ func (a Children) isValid(ctx context.Context, child *unstructured.Unstructured)
 	return apierrors.IsAlreadyExists(a.Client.Create(ctx, alone, client.DryRunAll, client.FieldOwner(a.Manager)))
 }
 
-// seizePatch makes the fields of spec that others have set the manager's own.
-// It is empty when there are none.
+// seizePatch makes the fields of spec that others have set the manager's own, but for the metadata of a pod template. It
+// is empty when there are none.
 func seizePatch(seen client.Object, manager string) ([]byte, error) {
-	const seized = "seized"
-	obj := seen.DeepCopyObject().(client.Object)
-	var entries []metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == manager || entry.Subresource != "" || entry.FieldsV1 == nil {
-			entries = append(entries, entry)
-			continue
-		}
-		ofSpec, rest, err := splitFields(entry.FieldsV1.GetRawBytes())
-		if err != nil {
-			return nil, err
-		}
-		if ofSpec != nil {
-			taken := entry
-			taken.Manager, taken.Operation, taken.FieldsV1 = seized, metav1.ManagedFieldsOperationUpdate, metav1.NewFieldsV1(string(ofSpec))
-			entries = append(entries, taken)
-		}
-		if rest != nil {
-			entry.FieldsV1 = metav1.NewFieldsV1(string(rest))
-			entries = append(entries, entry)
-		}
+	obj, err := withSeized(seen, manager, "f:template", "f:metadata")
+	if err != nil {
+		return nil, err
 	}
-	obj.SetManagedFields(entries)
 	return csaupgrade.UpgradeManagedFieldsPatch(obj, sets.New(seized), manager)
-}
-
-// splitFields parts the fields of spec, but for the metadata of a pod template,
-// from all others. Either is nil if it has none.
-func splitFields(raw []byte) (ofSpec, rest []byte, err error) {
-	var all map[string]any
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, nil, err
-	}
-	spec, ok := all["f:spec"].(map[string]any)
-	if !ok {
-		return nil, raw, nil
-	}
-	delete(all, "f:spec")
-	if template, ok := spec["f:template"].(map[string]any); ok {
-		if metadata, ok := template["f:metadata"]; ok {
-			all["f:spec"] = map[string]any{"f:template": map[string]any{"f:metadata": metadata}}
-			delete(template, "f:metadata")
-		}
-		if len(template) == 0 {
-			delete(spec, "f:template")
-		}
-	}
-	if len(spec) > 0 {
-		if ofSpec, err = json.Marshal(map[string]any{"f:spec": spec}); err != nil {
-			return nil, nil, err
-		}
-	}
-	if len(all) > 0 {
-		rest, err = json.Marshal(all)
-	}
-	return ofSpec, rest, err
 }
