@@ -120,3 +120,42 @@ func TestAlertsKnowReasons(t *testing.T) {
 		}
 	}
 }
+
+// leftAlone are reasons that no alert is about: what a user has chosen, and what has times of its own, in
+// FairleadEtcdBackupTooOld and spec.backupPolicy.timeoutInSecond, or an alert of another kind.
+var leftAlone = map[string][]string{
+	"EtcdCluster": {"Paused", "RestoreFailed"}, // FairleadEtcdRestoreFailed
+	"EtcdBackup":  {"Paused", "Waiting", "Saving", "Proving", "Pruning"},
+}
+
+// TestNoReasonIsLeftOut: a reason that one alert about a kind leaves out is one that another looks for, so that an object
+// that is stuck has an alert whatever it is stuck in.
+func TestNoReasonIsLeftOut(t *testing.T) {
+	selector := regexp.MustCompile(`fairlead_object_problem\{([^}]*)\}`)
+	kind, out, in := regexp.MustCompile(`kind="(\w+)"`), regexp.MustCompile(`reason![=~]"([^"]*)"`), regexp.MustCompile(`reason=~?"([^"]*)"`)
+	for file, rules := range alerts(t) {
+		covered := map[string][]string{}
+		for k, reasons := range leftAlone {
+			covered[k] = slices.Clone(reasons)
+		}
+		of := func(a alert, matcher *regexp.Regexp, do func(kind, reason string)) {
+			for _, s := range selector.FindAllStringSubmatch(a.Expr, -1) {
+				for _, match := range matcher.FindAllStringSubmatch(s[1], -1) {
+					for reason := range strings.SplitSeq(match[1], "|") {
+						do(kind.FindStringSubmatch(s[1])[1], reason)
+					}
+				}
+			}
+		}
+		for _, a := range rules {
+			of(a, in, func(kind, reason string) { covered[kind] = append(covered[kind], reason) })
+		}
+		for _, a := range rules {
+			of(a, out, func(kind, reason string) {
+				if !slices.Contains(covered[kind], reason) {
+					t.Errorf("%s: %s leaves out the reason %s of %s, and no other alert looks for it", file, a.Alert, reason, kind)
+				}
+			})
+		}
+	}
+}

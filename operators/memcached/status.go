@@ -139,13 +139,14 @@ func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *status.Pro
 	if next.waits != "" {
 		message += "; " + next.waits
 	}
-	if t := problemOf(mc, seen); t != "" {
-		message += "; " + t
+	reason, words := problemOf(mc, seen)
+	if words != "" {
+		message += "; " + words
 	}
 	if next.overdue {
-		return &status.Problem{Reason: reasonOverdue, Message: message, Retriable: true}
+		reason = reasonOverdue
 	}
-	return &status.Problem{Reason: reasonUpgrading, Message: message, Retriable: true}
+	return &status.Problem{Reason: cmp.Or(reason, reasonUpgrading), Message: message, Retriable: true}
 }
 
 // unavailable reports what keeps the servers from being as requested.
@@ -154,15 +155,10 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	if st.Replicas == size && st.ReadyReplicas == size {
 		return nil
 	}
-	p := &status.Problem{Reason: reasonUnavailable, Message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), Retriable: true}
-	if t := problemOf(mc, seen); t != "" {
-		p.Message += ": " + t
-		switch t {
-		case pods.OnSilentNodes(seen.pods...):
-			p.Reason = pods.NodeNotResponding
-		case evicted(seen):
-			p.Reason = reasonEvicted
-		}
+	reason, words := problemOf(mc, seen)
+	p := &status.Problem{Reason: cmp.Or(reason, reasonUnavailable), Message: fmt.Sprintf("%d of %d servers are ready", st.ReadyReplicas, size), Retriable: true}
+	if words != "" {
+		p.Message += ": " + words
 	} else if name := unreached(seen); name != "" {
 		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
 	}
@@ -187,36 +183,39 @@ func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
 		len(seen.missing) > 0 && untilReported(seen) <= 0
 }
 
-// problemOf is what keeps the first pod with a problem from serving, or from being made,
-// in words that do not change with every try.
-func problemOf(mc *v1alpha1.Memcached, seen observation) string {
+// problemOf is what keeps the first pod with a problem from serving, or from being made: a reason, and words that do not
+// change with every try. It has no reason if it ends by itself, as part of a change.
+func problemOf(mc *v1alpha1.Memcached, seen observation) (reason, words string) {
 	for _, condition := range seen.deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return "pods cannot be created: " + status.Shortened(condition.Message)
+			return reasonUnavailable, "pods cannot be created: " + status.Shortened(condition.Message)
 		}
 	}
 	for _, pod := range seen.pods {
 		for _, c := range pods.Statuses(&pod) {
 			switch reason, words := pods.CannotStart(&pod, c); {
 			case reason == pods.NoImage: // which is that of all pods
-				return words
+				return reasonUnavailable, words
 			case reason != "":
-				return fmt.Sprintf("pod %q: %s", pod.Name, words)
+				return reasonUnavailable, fmt.Sprintf("pod %q: %s", pod.Name, words)
 			case c.State.Waiting != nil && c.State.Waiting.Reason == pods.CrashLoopBackOff:
-				return fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
+				return "", fmt.Sprintf("Kubernetes holds back the next start of container %q of %s", c.Name, pod.Name)
 			}
 		}
 		if words := pods.Unschedulable(&pod); words != "" {
-			return fmt.Sprintf("pod %q %s", pod.Name, words)
+			return reasonUnavailable, fmt.Sprintf("pod %q %s", pod.Name, words)
 		}
 	}
-	if words := cmp.Or(pods.OnSilentNodes(seen.pods...), evicted(seen)); words != "" {
-		return words
+	if words := pods.OnSilentNodes(seen.pods...); words != "" {
+		return pods.NodeNotResponding, words
+	}
+	if words := evicted(seen); words != "" {
+		return reasonEvicted, words
 	}
 	if lacksPods(mc, seen) {
-		return fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
+		return reasonUnavailable, fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
 	}
-	return ""
+	return "", ""
 }
 
 // evicted says which server is leaving because the cluster ends it, and what that costs.

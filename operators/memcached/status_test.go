@@ -43,6 +43,15 @@ func TestReady(t *testing.T) {
 	}
 	recreated := func(pod *corev1.Pod) { pod.UID = "new" }
 	leadsToOthers := func(seen *observation) { seen.reached = services.Targets{"": true} }
+	heldBack := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+	}
+	homeless := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no room"})
+	}
+	cold := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Cold, Message: "image from a to b: one by one", Updated: 1}}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	badUsers := func(seen *observation) {
 		seen.inputs.problem = &status.Problem{Reason: reasonBadSecret, Message: "too many users"}
@@ -65,11 +74,20 @@ func TestReady(t *testing.T) {
 		"one is not ready":  {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, unready)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
 		"one is evicted": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, evicts)), reason: "ServerEvicted", busy: true,
 			message: `2 of 3 servers are ready: server cache-2 is leaving node "n" (EvictionByEvictionAPI), and its items are lost; those of the other servers stay`},
-		"one was deleted":       {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, ends)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
-		"one is not in DNS":     {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, recreated), leadsToOthers), reason: "ServersNotReady", busy: true, message: `2 of 3 servers are ready: Service "cache" does not lead to cache-2 yet`},
-		"one cannot start":      {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
-		"one too many":          {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
-		"upgrading":             {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
+		"one was deleted":   {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, ends)), reason: "ServersNotReady", busy: true, message: "2 of 3 servers are ready"},
+		"one is not in DNS": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, recreated), leadsToOthers), reason: "ServersNotReady", busy: true, message: `2 of 3 servers are ready: Service "cache" does not lead to cache-2 yet`},
+		"one cannot start":  {mc: mc, seen: somethingSeen(aServer(mc, 0, stuck)), reason: "ServersNotReady", busy: true, message: `0 of 3 servers are ready: the image "memcached:1.6.38" cannot be pulled`},
+		"one too many":      {mc: aPool(warm, size(2)), seen: somethingSeen(all...), reason: "ServersNotReady", busy: true, message: "3 of 2 servers are ready"},
+		"upgrading":         {mc: mc, seen: somethingSeen(all...), next: upgrade, reason: "Upgrading", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 is restarting"},
+		"a cold change":     {mc: mc, seen: somethingSeen(all...), next: cold, reason: "Upgrading", busy: true, message: "Cold: image from a to b: one by one. 1 updated"},
+		"to no image": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, stuck)), next: cold, reason: "ServersNotReady", busy: true,
+			message: `Cold: image from a to b: one by one. 1 updated; the image "memcached:1.6.38" cannot be pulled`},
+		"to no node": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, homeless)), next: cold, reason: "ServersNotReady", busy: true,
+			message: `Cold: image from a to b: one by one. 1 updated; pod "cache-2" cannot be scheduled: no room`},
+		"of one that is evicted": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1), aServer(mc, 2, evicts)), next: upgrade, reason: "ServerEvicted", busy: true,
+			message: `Warm: image from a to b: warm. 1 updated; server cache-1 is restarting; server cache-2 is leaving node "n" (EvictionByEvictionAPI), and its items are lost; those of the other servers stay`},
+		"a start is held back": {mc: mc, seen: somethingSeen(aServer(mc, 0), aServer(mc, 1, heldBack), aServer(mc, 2)), next: upgrade, reason: "Upgrading", busy: true,
+			message: `Warm: image from a to b: warm. 1 updated; server cache-1 is restarting; Kubernetes holds back the next start of container "memcached" of cache-1`},
 		"a restart is overdue":  {mc: mc, seen: somethingSeen(all...), next: hangs, reason: "RestartOverdue", busy: true, message: "Warm: image from a to b: warm. 1 updated; server cache-1 was to restart at 11:00:00"},
 		"a pull fails":          {mc: mc, seen: somethingSeen(all...), next: pullFails, reason: "ImagePullFailed", busy: true, message: "image b cannot be pulled on node n"},
 		"bad users":             {mc: mc, seen: somethingSeen(append(all, badUsers)...), next: upgrade, reason: "InvalidSecret", message: "too many users"},
