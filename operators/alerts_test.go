@@ -2,6 +2,7 @@ package operators
 
 import (
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,9 +13,10 @@ import (
 
 // alert is a rule in a file that Prometheus loads.
 type alert struct {
-	Alert, Expr string
-	Labels      map[string]string
-	Annotations map[string]string
+	Alert, Expr   string
+	KeepFiringFor string `json:"keep_firing_for"`
+	Labels        map[string]string
+	Annotations   map[string]string
 }
 
 // alerts are those of all operators, by file.
@@ -121,6 +123,23 @@ func TestAlertsKnowReasons(t *testing.T) {
 	}
 }
 
+// TestAlertsOutliveALeader: what only the leader exposes is gone for a moment when another one takes over. What every
+// replica exposes needs no patience.
+func TestAlertsOutliveALeader(t *testing.T) {
+	ofLeader := regexp.MustCompile(`fairlead_\w+`)
+	for file, rules := range alerts(t) {
+		for _, a := range rules {
+			want := ""
+			if name := ofLeader.FindString(a.Expr); name != "" && name != "fairlead_writes_total" {
+				want = "5m"
+			}
+			if a.KeepFiringFor != want {
+				t.Errorf("%s: keep_firing_for of %s is %q, want %q", file, a.Alert, a.KeepFiringFor, want)
+			}
+		}
+	}
+}
+
 // leftAlone are reasons that no alert is about: what a user has chosen, and what has times of its own, in
 // FairleadEtcdBackupTooOld and spec.backupPolicy.timeoutInSecond, or an alert of another kind.
 var leftAlone = map[string][]string{
@@ -156,6 +175,38 @@ func TestNoReasonIsLeftOut(t *testing.T) {
 					t.Errorf("%s: %s leaves out the reason %s of %s, and no other alert looks for it", file, a.Alert, reason, kind)
 				}
 			})
+		}
+	}
+}
+
+// TestMetricsKeepTheirNamespace: also where Prometheus takes the target's, and renames that of the object.
+func TestMetricsKeepTheirNamespace(t *testing.T) {
+	files, err := filepath.Glob("*/config/prometheus/servicemonitor.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no ServiceMonitors: %v", err)
+	}
+	type relabeling struct {
+		SourceLabels               []string
+		Regex, TargetLabel, Action string
+	}
+	want := []relabeling{
+		{SourceLabels: []string{"exported_namespace"}, Regex: "(.+)", TargetLabel: "namespace"},
+		{Regex: "exported_namespace", Action: "labeldrop"},
+	}
+	for _, file := range files {
+		var monitor struct {
+			Spec struct {
+				Endpoints []struct {
+					HonorLabels       bool
+					MetricRelabelings []relabeling
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(readFile(t, file)), &monitor); err != nil || len(monitor.Spec.Endpoints) != 1 {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if one := monitor.Spec.Endpoints[0]; !one.HonorLabels || !reflect.DeepEqual(one.MetricRelabelings, want) {
+			t.Errorf("%s: %+v", file, one)
 		}
 	}
 }

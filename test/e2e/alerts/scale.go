@@ -35,8 +35,10 @@ func Scale(rules []byte) ([]byte, error) {
 		for _, rule := range rules {
 			rule := rule.(map[string]any)
 			rule["expr"] = scaleExpr(fmt.Sprint(rule["expr"]))
-			if pending, ok := rule["for"].(string); ok {
-				rule["for"] = duration.ReplaceAllString(pending, "${1}s")
+			for _, field := range []string{"for", "keep_firing_for"} {
+				if text, ok := rule[field].(string); ok {
+					rule[field] = duration.ReplaceAllString(text, "${1}s")
+				}
 			}
 		}
 	}

@@ -43,7 +43,10 @@ func TestScaleLeavesNoTime(t *testing.T) {
 		}
 		var parsed struct {
 			Groups []struct {
-				Rules []struct{ Alert, Expr, For string }
+				Rules []struct {
+					Alert, Expr, For string
+					KeepFiringFor    string `json:"keep_firing_for"`
+				}
 			}
 		}
 		if err := yaml.Unmarshal(scaled, &parsed); err != nil || len(parsed.Groups) == 0 {
@@ -51,7 +54,7 @@ func TestScaleLeavesNoTime(t *testing.T) {
 		}
 		for _, group := range parsed.Groups {
 			for _, rule := range group.Rules {
-				for _, n := range number.FindAllString(rule.For+" "+text.ReplaceAllString(rule.Expr, ""), -1) {
+				for _, n := range number.FindAllString(rule.For+" "+rule.KeepFiringFor+" "+text.ReplaceAllString(rule.Expr, ""), -1) {
 					value, err := strconv.ParseFloat(regexp.MustCompile(`s$`).ReplaceAllString(n, ""), 64)
 					if err != nil || value >= 60 {
 						t.Errorf("%s: %s has %s left: for %q, %s", file, rule.Alert, n, rule.For, rule.Expr)
