@@ -60,6 +60,7 @@ func (r *release) chart(operator string) (files, string, error) {
 		}
 		source[put.file] = file{mode: 0o644, content: []byte(strings.ReplaceAll(text, put.where, put.what))}
 	}
+	source["files/values.yaml"] = source["values.yaml"] // for the templates, by themselves Helm does not show it to them
 	readme := "# " + texts.DisplayName + "\n\n" + strings.TrimSpace(texts.Description) + "\n"
 	source["README.md"] = file{mode: 0o644, content: []byte(readme)}
 

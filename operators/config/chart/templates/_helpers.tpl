@@ -27,3 +27,23 @@ the root, and the path of one of the operator's files, files/<operator>/... */ -
 {{- $root := index . 0 -}}
 {{ $root.Chart.Name }}{{ if eq (include "operator" $root) "all" }}-{{ index (splitList "/" (index . 1)) 1 }}{{ end }}
 {{- end }}
+
+{{- /* Gives values that are not there their default: with --reuse-values they are those of the release before, which may
+not have known some. It comes first in each template that reads values. */ -}}
+{{- define "defaults" -}}
+{{- include "complete" (list .Values (.Files.Get "files/values.yaml" | fromYaml)) }}
+{{- end }}
+
+{{- /* Its argument is a list: values, and their defaults. What is within resources or labels is the user's choice, and so
+is what is missing there. */ -}}
+{{- define "complete" -}}
+{{- $values := index . 0 }}
+{{- range $name, $default := index . 1 }}
+{{- $value := index $values $name }}
+{{- if kindIs "invalid" $value }}
+{{- $_ := set $values $name $default }}
+{{- else if and (kindIs "map" $default) (not (has $name (list "resources" "labels"))) }}
+{{- include "complete" (list $value $default) }}
+{{- end }}
+{{- end }}
+{{- end }}
