@@ -12,7 +12,10 @@ import (
 
 // The colours of a terminal, by their codes.
 const (
-	Red, Green, Yellow, Plain = 31, 32, 33, 39
+	Red    = 31
+	Green  = 32
+	Yellow = 33
+	Plain  = 39
 )
 
 // Colour is text in a colour of a terminal. Codes are equally long, so that columns stay in line.
