@@ -65,7 +65,8 @@ func sayAccount(want, have map[string]any, owns owners, changesPods bool) {
 	}
 	both := owns.inPod()
 	isOwn := both.byManager("serviceAccountName") || both.byManager("serviceAccount")
-	if name == "" && (both.byOthers("serviceAccountName") || !isOwn && !changesPods) {
+	isOthers := both.byOthers("serviceAccountName") || both.byOthers("serviceAccount")
+	if name == "" && (isOthers || !isOwn && !changesPods) {
 		return
 	}
 	want["serviceAccountName"], want["serviceAccount"] = name, name

@@ -74,6 +74,7 @@ func alternatives(t *testing.T) (all []removal) {
 		{`{volumes: [{name: v, image: {reference: "a:1"}}]}`, "{volumes: [{name: v, image: {reference: a}}]}"},
 		{`{initContainers: [{name: i, image: "i:1"}]}`, "{initContainers: [{name: i, image: i}]}"},
 		{`{initContainers: [{name: i, image: "i:1"}]}`, `{initContainers: [{name: i, image: "i@sha256:` + strings.Repeat("0", 64) + `"}]}`},
+		{`{initContainers: [{name: i, image: "i:1"}]}`, `{initContainers: [{name: i, image: "i:latest@sha256:` + strings.Repeat("0", 64) + `"}]}`},
 		{`{initContainers: [{name: i, image: "i:latest"}]}`, `{initContainers: [{name: i, image: "i:latest", imagePullPolicy: Never}]}`},
 		{"{}", "{hostNetwork: true}"},
 	} {
