@@ -54,6 +54,9 @@ func setMemory(server *corev1.Container, mc *v1alpha1.Memcached, r rendering) {
 	if own.Requests != nil {
 		request = own.Requests[corev1.ResourceMemory]
 	}
+	if own.Limits == nil && request.Cmp(limit) > 0 {
+		limit = request // or the API server would refuse the pod
+	}
 	if server.Resources.Limits == nil {
 		server.Resources.Limits = corev1.ResourceList{}
 	}

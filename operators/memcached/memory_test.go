@@ -48,6 +48,7 @@ func TestMemoryOfContainers(t *testing.T) {
 		"a limit of one's own":         {[]mcOption{own("1Gi", "")}, "1Gi", "1Gi", "144Mi"},
 		"a limit and a request":        {[]mcOption{own("1Gi", "200Mi")}, "1Gi", "200Mi", "144Mi"},
 		"a request":                    {[]mcOption{own("", "100Mi")}, "144Mi", "100Mi", "144Mi"},
+		"a request of more":            {[]mcOption{own("", "256Mi")}, "256Mi", "256Mi", "144Mi"},
 		"a limit that is just as much": {[]mcOption{own("144Mi", "")}, "144Mi", "144Mi", "144Mi"},
 	} {
 		mc := aPool(tc.options...)
