@@ -279,7 +279,7 @@ ipv6-walkthroughs:
 	$(MAKE) --no-print-directory walkthroughs NETWORK='--family ipv6 --domain example.internal'
 
 # The images that they use.
-GUIDE_IMAGES = memcached:1.6.18,memcached:1.6.38,nginx:1.22.1,nginx:1.26.3,quay.io/coreos/etcd:v3.6.16
+GUIDE_IMAGES = memcached:1.6.18,memcached:1.6.38,memcached:1.6.45,nginx:1.22.1,nginx:1.26.3,quay.io/coreos/etcd:v3.6.16
 
 .PHONY: localcluster-test
 localcluster-test: assets ## The local cluster's own tests
@@ -313,7 +313,7 @@ install-test: build build-dist ## Install, upgrade and uninstall in every way, o
 	go build -C tools/helm3 -o $(BIN)/helm3 tool
 	go build -C tools/krew -o $(BIN)/ sigs.k8s.io/krew/cmd/krew
 	go build -C tools/olm -tags containers_image_openpgp -ldflags '-s -w' -o $(BIN)/olm/ tool ./...
-	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 30m ./test/e2e/install/
+	$(LOCALCLUSTER) run --images all -- go test -tags e2e -count 1 -timeout 60m ./test/e2e/install/
 
 # The releases that README.md names.
 KUBERNETES ?= v1.31.0 v1.36.3 v1.37.2
@@ -373,7 +373,7 @@ undeploy: ## Remove what deploy installed, and with the CRDs all objects of thei
 # The Go that builds what is published, which the go command fetches: another patch release has other bytes, and a library
 # with other vulnerabilities.
 RELEASE_GO ?= go1.26.11
-release build-installer charts docker-build docker-push bundle bundle-push catalog-build catalog-push plugins vex vulncheck sign verify-release: \
+release build-installer charts docker-build docker-push bundle bundle-push catalog-build catalog-push charts-push plugins vex vulncheck sign verify-release: \
 	export GOTOOLCHAIN = $(RELEASE_GO)
 
 .PHONY: release
@@ -414,6 +414,10 @@ catalog-build: build-dist ## The OLM catalog of all versions, and its image
 .PHONY: catalog-push
 catalog-push: build-dist ## Publish the catalog's image
 	$(DIST) push catalog
+
+.PHONY: charts-push
+charts-push: build-dist ## Publish the charts, at oci://$IMAGE_TAG_BASE/charts
+	$(DIST) push charts
 
 # Where its archives will be downloaded from, unless it is https://fairlead.example.com/releases/v$(VERSION).
 PLUGIN_URL ?=

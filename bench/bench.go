@@ -32,6 +32,7 @@ type options struct {
 	rounds, burst, idle, scale, fleet, etcds, database int
 	manager, agent, localcluster, versitygw, s3pipe    string
 	charts                                             string
+	overwrite                                          time.Duration
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.

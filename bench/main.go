@@ -51,6 +51,7 @@ var measures = []measure{
 	{"etcd-repair", etcdOperator, etcdImages, repairMembers},
 	{"etcd-kills", etcdOperator, etcdImages, killMembers},
 	{"etcd-upgrade", etcdOperator, etcdImages, upgradeMembers},
+	{"etcd-history", etcdOperator, etcdImages, overwriteKey},
 	{"etcd-backup", etcdOperator, etcdImages, backUpEtcd},
 	{"etcd-restore", etcdOperator, etcdImages, restoreEtcd},
 	{"etcd-idle", etcdOperator, etcdImages, restingEtcds},
@@ -87,6 +88,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
 	flag.IntVar(&options.etcds, "etcds", 100, "how many EtcdClusters there are in the measures etcd-idle and etcd-waiting")
 	flag.IntVar(&options.database, "database", 1024, "how large the database is, in MiB, in the measures etcd-backup and etcd-restore")
+	flag.DurationVar(&options.overwrite, "overwrite", 10*time.Minute, "for how long a key is overwritten in the measure etcd-history")
 	flag.StringVar(&options.charts, "charts", "", "the `folder` for what make plots draws, if any")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
 	flag.StringVar(&options.agent, "agent", "bin/fairlead-etcd-agent", "the `program` in the pods of backups")

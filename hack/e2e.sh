@@ -52,7 +52,7 @@ packages=$(for operator in $operators; do echo "./test/e2e/$operator"; done)
 [[ $operators != *etcd* ]] || packages+=" ./test/e2e/moving"
 # run FLAG...: they mostly wait, so there are as many packages at a time as there are processors.
 # shellcheck disable=SC2086 # $packages is a list
-run() { go test -tags e2e -count 1 -timeout 40m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
+run() { go test -tags e2e -count 1 -timeout 60m -v "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
 failed=0
 case ${RUN:-} in
 ^TestSerial* | ^TestAlone*) run -p 1 -parallel 1 -run "$RUN" || failed=1 ;;

@@ -56,6 +56,62 @@ func TestIndexOfDocs(t *testing.T) {
 	}
 }
 
+// TestEventsAreListed: every event that has a reason of its own is in the table of them.
+func TestEventsAreListed(t *testing.T) {
+	_, table, _ := strings.Cut(readFile(t, "../docs/troubleshooting.md"), "\n## Events\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	own, found := regexp.MustCompile(`Event\{.*?Reason: "([^"]+)"|(?m)^\tevent\w+ += "([^"]+)"$`), 0
+	for _, pattern := range []string{"*/*.go", "*/*/*.go", "../internal/kit/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, match := range own.FindAllStringSubmatch(readFile(t, file), -1) {
+				name := match[1] + match[2]
+				if found++; !strings.Contains(table, "`"+name+"`") {
+					t.Errorf("%s: the events in docs/troubleshooting.md have no %s", file, name)
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d are found, which cannot be all", found)
+	}
+}
+
+// TestLabelsAreListed: every label and annotation with a prefix of the operators' own is on the page about them.
+func TestLabelsAreListed(t *testing.T) {
+	page, found := readFile(t, "../docs/labels.md"), 0
+	prefixed := regexp.MustCompile(`(?m)(prefix \+ ")([a-z-]+)"$|"((?:(?:memcached|webserver)-operator|at\.example\.com|etcd\.database\.coreos\.com)/[a-z-]+)"$`)
+	for _, pattern := range []string{"../api/*/*/*.go", "*/*.go", "*/*/*.go", "../internal/kit/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, match := range prefixed.FindAllStringSubmatch(readFile(t, file), -1) {
+				name := match[3]
+				if match[1] != "" {
+					name = "etcd.database.coreos.com/" + match[2]
+				}
+				if found++; !strings.Contains(page, name) {
+					t.Errorf("docs/labels.md has no %s, of %s", name, file)
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d are found, which cannot be all", found)
+	}
+}
+
 // TestLinksOfGuides: each leads to a file that is there, and to a heading in it.
 func TestLinksOfGuides(t *testing.T) {
 	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {

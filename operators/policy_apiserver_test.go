@@ -32,7 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.Options{CRDs: []string{"at/config/crd", "etcd/config/crd", "testdata"}})
+	testkit.Main(m, testkit.Options{CRDs: []string{"at/config/crd", "etcd/config/crd", "memcached/config/crd", "webserver/config/crd", "testdata"}})
 }
 
 // attempt is a request as an operator's service account, which has all rights.

@@ -19,7 +19,9 @@ import (
 	"example.com/fairlead/cmd/kubectl-fairlead/at"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
 	"example.com/fairlead/cmd/kubectl-fairlead/etcd"
+	"example.com/fairlead/cmd/kubectl-fairlead/managers"
 	"example.com/fairlead/cmd/kubectl-fairlead/memcached"
+	"example.com/fairlead/cmd/kubectl-fairlead/object"
 	"example.com/fairlead/cmd/kubectl-fairlead/pause"
 	"example.com/fairlead/cmd/kubectl-fairlead/report"
 	"example.com/fairlead/cmd/kubectl-fairlead/status"
@@ -55,5 +57,6 @@ func fairlead(c *cli.CLI) *cobra.Command {
 	runAt.Use = strings.Replace(runAt.Use, "kubectl-at", "at", 1)
 	runAt.Annotations = nil
 	return cli.Root(runAt, status.Command(c), pause.Command(c), pause.ResumeCommand(c), report.Command(c),
-		web.Command(c), etcd.Command(c), memcached.Command(c))
+		web.Command(c), etcd.Command(c), memcached.Command(c), managers.VersionCommand(c), managers.CheckCommand(c),
+		object.LogsCommand(c), object.TreeCommand(c))
 }

@@ -13,19 +13,20 @@ import (
 	_ "example.com/fairlead/operators/webserver"
 )
 
+// head begins the page; its code is in single quotes.
 const head = `<!-- Made by hack/metrics from the code: change it there. -->
 # Metrics
 
-A manager serves these over HTTPS, to whoever may read them ([the manager](manager.md)). Counters and histograms have a
-zero from the start, so that the first time is an increase; they begin anew with the process. What objects are is known
-to the leader only: the other replicas have no series of it. controller-runtime's own metrics are there too:
-` + "`controller_runtime_reconcile_errors_total`, `workqueue_depth`, `rest_client_requests_total`," + `
-` + "`leader_election_master_status`" + ` and others.
+Each replica of a manager serves these metrics over HTTPS, to every client that [has the
+permission](manager.md#metrics). Counters and histograms start at zero, so that the first occurrence is an increase;
+they restart with the process. Only the leader knows the state of the objects: the other replicas have no series of it.
+The metrics of controller-runtime are served too: 'controller_runtime_reconcile_errors_total', 'workqueue_depth',
+'rest_client_requests_total', 'leader_election_master_status' and others.
 
-**Only trouble has a name.** An object that is well has no series of its own, so that a large fleet costs nothing. One
-that is not Ready is in ` + "`fairlead_object_problem`; a metric with the labels `namespace` and `name`" + ` has one series,
-of the object that is worst off. A scrape with 10,000 objects, of which 1,000 are in trouble, takes a few milliseconds
-(` + "`go test -bench Scrape ./internal/kit/metrics`" + `).
+**Only objects with a problem have series of their own**, so that a large fleet costs nothing. An object that is not
+Ready has a series in 'fairlead_object_problem'. A metric with the labels 'namespace' and 'name' has one series, of the
+worst object. A scrape with 10,000 objects, of which 1,000 have a problem, takes a few milliseconds ('go test -bench
+Scrape ./internal/kit/metrics').
 
 `
 
@@ -48,7 +49,7 @@ func main() {
 			}
 		}
 	}
-	fmt.Print(head)
+	fmt.Print(strings.ReplaceAll(head, "'", "`"))
 	last := len(sections) - 1
 	for i := range sections {
 		s := sections[(i+last)%len(sections)] // what all have comes first

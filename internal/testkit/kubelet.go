@@ -40,7 +40,9 @@ type Kubelet struct {
 	pods   map[types.UID]*podCare
 	starts []Start
 	logs   map[string]string // by pod name
-	wg     sync.WaitGroup
+	// refusals are how many pods of a name were refused.
+	refusals map[string]int
+	wg       sync.WaitGroup
 }
 
 // Start is an entry of the ledger: the containers of this pod were started.
@@ -74,7 +76,7 @@ func StartKubelet(ctx context.Context, cfg *rest.Config, namespace string, behav
 	if behave == nil {
 		behave = usual
 	}
-	k := &Kubelet{client: c, namespace: namespace, behave: behave, pods: map[types.UID]*podCare{}, logs: map[string]string{}}
+	k := &Kubelet{client: c, namespace: namespace, behave: behave, pods: map[types.UID]*podCare{}, logs: map[string]string{}, refusals: map[string]int{}}
 	k.wg.Go(func() { k.watch(ctx) })
 	return k, nil
 }
@@ -170,6 +172,9 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	}
 
 	switch {
+	case k.refuses(pod, o):
+		report(refused, o, p)
+		return end, true
 	case o.Waiting != "":
 		report(waiting, o, p)
 		return end, true
@@ -209,6 +214,17 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 		report(stopped, o, p)
 	}
 	return end, true
+}
+
+// refuses says whether the node refuses a pod that has arrived.
+func (k *Kubelet) refuses(pod *corev1.Pod, o Outcome) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o.Refused == "" || k.refusals[pod.Name] >= o.Refusals {
+		return false
+	}
+	k.refusals[pod.Name]++
+	return true
 }
 
 // until waits until the pod is as wanted. It is not if the time is up first,

@@ -17,6 +17,12 @@ type Outcome struct {
 	// example ImagePullBackOff.
 	Waiting string
 
+	// Refused is why the node refuses the pod when it arrives, for example OutOfcpu:
+	// no container is ever started. It refuses that many pods of a name, and takes
+	// the next one.
+	Refused  string
+	Refusals int
+
 	// Forever keeps the containers running until the pod is deleted. Otherwise
 	// they end RunsFor after they started.
 	Forever bool
@@ -60,7 +66,8 @@ func Stuck(reason string) Outcome { return Outcome{Waiting: reason} }
 type stage int
 
 const (
-	waiting stage = iota
+	refused stage = iota // on arrival
+	waiting
 	running
 	ended   // except for the containers that outlive the others
 	stopped // all of them, by the pod's deadline
@@ -75,6 +82,9 @@ type past struct {
 // podStatus is the status that a kubelet would report for a pod of which this
 // is the outcome: pure, like the kubelet's own.
 func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1.Time) corev1.PodStatus {
+	if at == refused {
+		return corev1.PodStatus{Phase: corev1.PodFailed, Reason: o.Refused, Message: "Pod was rejected: " + o.Message, StartTime: &started}
+	}
 	s := corev1.PodStatus{
 		Phase:     corev1.PodPending,
 		StartTime: &started,
@@ -162,6 +172,7 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 	isRunning := at == running
 	s.Started = &isRunning
 	switch at {
+	case refused: // which has no containers
 	case waiting:
 		reason := o.Waiting
 		if reason == "" {

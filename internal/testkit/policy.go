@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -25,8 +26,8 @@ type Policy struct {
 	Name string
 	// Templates says that it is for Deployments and StatefulSets, not for pods.
 	Templates bool
-	// Created says that it is for new objects only.
-	Created bool
+	// Created says that it is for new objects only, Updated that it is for those that are there already.
+	Created, Updated bool
 	// Change is the fields that are set, or Patch the JSON patch that is applied; with neither, what Allow says has
 	// to hold.
 	Change, Patch, Allow string
@@ -53,6 +54,10 @@ var Mirror = Policy{Name: "mirror", Change: `Object{spec: Object.spec{containers
 var LimitedTemplates = Policy{Name: "limited-templates", Templates: true, Change: `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
 	containers: object.spec.template.spec.containers.map(c, Object.spec.template.spec.containers{
 		name: c.name, resources: Object.spec.template.spec.containers.resources{limits: {"cpu": "2"}}})}}}}`}
+
+// AddsEnv has a variable added to pods whenever they are changed, of which Kubernetes refuses all that does not keep it.
+var AddsEnv = Policy{Name: "adds-env", Updated: true, Patch: `[JSONPatch{op: "add", path: "/spec/containers/0/env",
+	value: [Object.spec.containers.env{name: "ADDED", value: "yes"}]}]`}
 
 const proxy = `Object.spec.containers{name: "` + Proxy + `", image: "proxy:1",
 	securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, runAsNonRoot: true,
@@ -137,6 +142,9 @@ func (p Policy) objects() []client.Object {
 	if p.Created {
 		rule.Operations = rule.Operations[:1]
 	}
+	if p.Updated {
+		rule.Operations = rule.Operations[1:]
+	}
 	if p.Templates {
 		rule.APIGroups, rule.Resources = []string{"apps"}, []string{"deployments", "statefulsets"}
 	}
@@ -185,7 +193,7 @@ func (s *APIServer) admitted(ctx context.Context, namespace string, p Policy) (s
 	if p.Templates {
 		obj = deployment
 	}
-	err := s.client.Create(ctx, obj, client.DryRunAll)
+	err := s.tryOut(ctx, obj, p)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		return "refused", nil
 	}
@@ -198,6 +206,21 @@ func (s *APIServer) admitted(ctx context.Context, namespace string, p Policy) (s
 	}
 	made, err := json.Marshal([]any{pod.Labels, pod.Spec, deployment.Labels, deployment.Spec})
 	return string(made), err
+}
+
+// tryOut creates an object, or changes one, without a trace.
+func (s *APIServer) tryOut(ctx context.Context, obj client.Object, p Policy) error {
+	pod, isPod := obj.(*corev1.Pod)
+	if !p.Updated || !isPod {
+		return s.client.Create(ctx, obj, client.DryRunAll)
+	}
+	pod.Name, pod.Spec.SchedulingGates = "tried-"+p.Name, []corev1.PodSchedulingGate{{Name: "testkit.example.com/tried"}} // no kubelet's
+	if err := s.client.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"changed"}}}`))
+	return errors.Join(s.client.Patch(ctx, pod, label, client.DryRunAll),
+		client.IgnoreNotFound(s.client.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0))))
 }
 
 // Under plays scenarios with nothing going wrong, each under every policy that clusters have, as subtests named

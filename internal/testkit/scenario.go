@@ -52,7 +52,10 @@ type Scenario struct {
 	// has variants that are not played, and meddling that does not happen in a simulation,
 	// each with the reason why.
 	EachLate bool
-	Without  map[string]string
+	// Repeats is for a story in which the operator tries the same again and again: how often
+	// depends on how fast the cluster is, and is not compared.
+	Repeats bool
+	Without map[string]string
 
 	// Timeout is how long a run may take until it is settled; 30 s if 0.
 	Timeout time.Duration

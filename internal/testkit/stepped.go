@@ -61,7 +61,7 @@ func NewSteppedKubelet(nodes Nodes, behave func(*corev1.Pod) Outcome) *SteppedKu
 	if behave == nil {
 		behave = usual
 	}
-	return &SteppedKubelet{Kubelet: &Kubelet{behave: behave, logs: map[string]string{}}, nodes: nodes, cares: map[types.UID]*steps{}}
+	return &SteppedKubelet{Kubelet: &Kubelet{behave: behave, logs: map[string]string{}, refusals: map[string]int{}}, nodes: nodes, cares: map[types.UID]*steps{}}
 }
 
 // Name is for the story.
@@ -147,6 +147,10 @@ func (k *SteppedKubelet) step(pod *corev1.Pod) {
 		o := k.behave(pod.DeepCopy())
 		care.outcome, care.started = o, now
 		switch {
+		case k.refuses(pod, o):
+			care.at = over
+			k.tell(pod, care, refused, o)
+			return
 		case o.Waiting != "":
 			care.at = over
 			k.tell(pod, care, waiting, o)

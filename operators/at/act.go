@@ -37,7 +37,9 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		}})
 	case discard:
 		why := "the At was changed after it was made"
-		if next.news.reason != "" {
+		if at.Status.PendingSince != nil {
+			why = "its node has refused it"
+		} else if next.news.reason != "" {
 			why = "it must not run: " + next.news.reason
 		}
 		next.Do(loop.Delete{Object: next.pod, Why: why})
@@ -97,8 +99,10 @@ func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1
 	}
 	c.Wrote(open)
 	log.FromContext(ctx).Info("scheduling gate removed", "pod", pod.Name)
-	if at.Status.Attempts == 1 && at.Status.ScheduledTime != nil {
-		lateness.WithLabelValues(o.group.gvk.Group).Observe(max(0, now.Sub(at.Status.ScheduledTime.Time).Seconds()))
+	if at.Status.Attempts == 1 && at.Status.PendingSince == nil && at.Status.ScheduledTime != nil {
+		late := max(0, now.Sub(at.Status.ScheduledTime.Time))
+		lateness.WithLabelValues(o.group.gvk.Group).Observe(late.Seconds())
+		o.latest.note(late)
 	}
 	return nil
 }

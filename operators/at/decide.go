@@ -23,6 +23,10 @@ const (
 	// that doubles, within these bounds.
 	firstRefusal, longestRefusal = 5 * time.Second, time.Minute
 
+	// firstWait is how long an attempt whose pod its node has refused waits at least until it
+	// is made again. It waits as long as it has waited in all, up to longestBackoff.
+	firstWait = time.Second
+
 	// problem is how long a claimed pod may take to start its command before
 	// status says what it waits for. Most reasons pass by themselves sooner.
 	problem = 10 * time.Second
@@ -33,10 +37,13 @@ const (
 	// waits for its gate, and then from time to time.
 	hiddenGated, hiddenPoll = time.Second, 10 * time.Second
 
-	// killGrace is how long the kubelet gets to end a pod that is past its
-	// active deadline before the result is written without it, and one that was
-	// deleted before that is reported.
+	// killGrace is how long the kubelet gets to end a pod that has not started and is past
+	// its active deadline before the result is written without it, and one that was deleted
+	// before that is reported.
 	killGrace = 45 * time.Second
+	// reportGrace is how long it gets to report that it has ended a command, after the
+	// grace period of the pod.
+	reportGrace = 15 * time.Second
 
 	// shortestDeadline is the least active deadline, in seconds, that the API server
 	// takes. A pod gets it when its remaining containers are to stop.
@@ -94,6 +101,8 @@ type news struct {
 	reason, message string
 	result          *result
 	nextAttempt     time.Time
+	// isRefused is true when the node has refused the pod of the attempt, which is made again.
+	isRefused bool
 }
 
 // decide finds the next step for an At. It is the specification of the operator: all that
@@ -109,6 +118,9 @@ func decide(at *atv1alpha1.At, seen observation) step {
 		// Another operator may be about to claim it, and its cache of pods be too late to
 		// show that it is gone. Status decides, as it does about a claim.
 		next.action = reject
+		if at.Status.Attempts > 0 || next.news.result != nil {
+			next.news = news{} // said with the deletion: afterwards no pod of this name is looked for
+		}
 	case next.action == claim && isRejected:
 		next.action, next.news = discard, news{}
 	}
@@ -170,16 +182,23 @@ func start(at *atv1alpha1.At, seen observation) step {
 	first := at.Status.Attempts == 0
 	switch {
 	case err != nil:
-		return unclaimed(seen, news{phase: atv1alpha1.Pending, reason: reasonInvalid, message: err.Error()}, time.Time{})
+		return unclaimed(seen, news{phase: phaseSoFar(at), reason: reasonInvalid, message: err.Error()}, time.Time{})
 	case isTooLate(deadline, seen.now, first):
 		if first {
-			return unclaimed(seen, missed(at, deadline, notStarted(at, deadline)), time.Time{})
+			return unclaimed(seen, missed(at, seen, deadline, notStarted(at, deadline)), time.Time{})
 		}
 		return unclaimed(seen, tooLong(at), time.Time{})
 	case at.Spec.Suspend && first:
 		return unclaimed(seen, news{phase: atv1alpha1.Pending, reason: reasonSuspended, message: "Suspended: it starts at its time, or at once if that has passed, when suspend is false"}, deadline)
 	}
 	wakes := earliest{deadline}
+	if at.Status.PendingSince != nil && at.Spec.PendingDeadlineSeconds != nil {
+		limit := pendingDeadline(at, nil)
+		if !seen.now.Before(limit) {
+			return unclaimed(seen, refusedTooLong(at, seen), time.Time{})
+		}
+		wakes.add(limit)
+	}
 	// The last attempt's command is not to run beside the next one's.
 	if action := cleanUp(seen.last); action != hold {
 		return step{action: action, pod: seen.last, wakeAt: wakes.time}
@@ -222,17 +241,21 @@ func isTooLate(deadline, now time.Time, first bool) bool {
 // window is when the next attempt may start: not before due, and not after
 // deadline, if there is one.
 func window(at *atv1alpha1.At) (due, deadline time.Time, err error) {
+	next := at.Status.NextAttemptTime
 	if at.Status.Attempts > 0 {
 		if at.Spec.ActiveDeadlineSeconds != nil {
 			deadline = activeDeadline(at)
 		}
-		return at.Status.NextAttemptTime.Time, deadline, nil
+		return next.Time, deadline, nil
 	}
-	if due, err = instant(&at.Spec); err != nil {
+	if due, err = scheduledTime(at); err != nil {
 		return due, deadline, err
 	}
 	if at.Spec.StartingDeadlineSeconds != nil {
 		deadline = due.Add(seconds(*at.Spec.StartingDeadlineSeconds))
+	}
+	if next != nil && next.After(due) { // its node has refused the first attempt's pod
+		due = next.Time
 	}
 	return due, deadline, nil
 }
@@ -245,6 +268,8 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		return step{news: outcome(at, seen, result{
 			reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
 		})}
+	case hasNotStarted(pod, seen):
+		return step{news: refused(at, seen)}
 	case ended(pod) && !isEnding(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
 	case isWithdrawn(pod):
@@ -254,10 +279,21 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	}
 
 	var wakes earliest
+	isStopping := false
 	if at.Spec.ActiveDeadlineSeconds != nil {
-		limit := killDeadline(at, pod)
-		if !seen.now.Before(limit) {
-			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})}
+		deadline, limit := runDeadline(at, pod), killDeadline(at, pod)
+		switch {
+		case !seen.now.Before(limit):
+			return step{news: outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at) + notReported(pod), final: true})}
+		case !started(pod):
+		case seen.now.Before(deadline):
+			wakes.add(deadline)
+		case stopsTooLate(pod, deadline):
+			return step{action: stop, pod: pod, wakeAt: limit}
+		case seen.now.Before(deadline.Add(problem)):
+			wakes.add(deadline.Add(problem))
+		default:
+			isStopping = true
 		}
 		wakes.add(limit)
 	}
@@ -269,6 +305,9 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 			return step{wakeAt: wakes.time, news: notEnded(pod)}
 		}
 		wakes.add(d.Add(killGrace))
+	}
+	if isStopping {
+		return step{wakeAt: wakes.time, news: stopping(at, pod)}
 	}
 	if started(pod) {
 		return step{wakeAt: wakes.time, news: running}
@@ -320,12 +359,17 @@ func cleanUp(pod *corev1.Pod) action {
 		return hold
 	case !started(pod) && !ended(pod):
 		return abandon
-	case pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == shortestDeadline:
-		return hold // stopped already
+	case isStopped(pod):
+		return hold
 	case sidecarsRun(pod), !ended(pod):
 		return stop
 	}
 	return hold
+}
+
+// isStopped says whether the kubelet was requested to end a pod's remaining containers.
+func isStopped(pod *corev1.Pod) bool {
+	return pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == shortestDeadline
 }
 
 // outcome is what the end of an attempt leads to: the end of the run, or
@@ -342,6 +386,24 @@ func outcome(at *atv1alpha1.At, seen observation, r result) news {
 	}
 	next := seen.now.Add(backoff(at.Status.Attempts))
 	return news{phase: atv1alpha1.Running, reason: r.reason, message: r.message, result: &r, nextAttempt: next}
+}
+
+// refused is what follows when a node has refused the pod of an attempt: it was none, and is
+// made again, whatever backoffLimit says.
+func refused(at *atv1alpha1.At, seen observation) news {
+	wait := firstWait
+	if at.Status.PendingSince != nil { // not the first one
+		wait = min(max(seen.now.Sub(at.Status.PendingSince.Time), firstWait), longestBackoff)
+	}
+	return news{phase: atv1alpha1.Running, reason: reasonNodeRefused, message: nodeRefuses(seen.pod), nextAttempt: seen.now.Add(wait), isRefused: true}
+}
+
+// refusedTooLong is the end of an attempt that nodes have refused until its deadline. It
+// counts, as one that has waited on a node.
+func refusedTooLong(at *atv1alpha1.At, seen observation) news {
+	counted := at.DeepCopy()
+	counted.Status.Attempts++
+	return outcome(counted, seen, pendingTooLong(at, at.Status.Reason, at.Status.Problem))
 }
 
 // backoff is the wait after that many failed attempts.

@@ -32,6 +32,9 @@ func TestDecide(t *testing.T) {
 		s.Schedule, s.StartingDeadlineSeconds = "9999-12-31T23:59:59Z", new(int64(1<<62))
 	})
 
+	windowed := spec(func(s *atv1alpha1.AtSpec) { s.WindowSeconds = 600 })
+	inWindow := noon.Add(88439 * time.Millisecond) // of the UID of anAt
+
 	cases := map[string]struct {
 		at             *atv1alpha1.At
 		pod, last      *corev1.Pod
@@ -44,6 +47,26 @@ func TestDecide(t *testing.T) {
 		"early: sleep until the time comes": {
 			at: anAt(), now: noon.Add(-time.Nanosecond),
 			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"at the beginning of its window: sleep until its moment": {
+			at: anAt(windowed), now: noon,
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: inWindow},
+		},
+		"at its moment of the window: create the pod": {
+			at: anAt(windowed), now: inWindow,
+			want: outline{action: create},
+		},
+		"at the deadline, which counts from its moment of the window: create the pod": {
+			at: anAt(windowed, within(time.Second)), now: inWindow.Add(time.Second),
+			want: outline{action: create, wakeAt: inWindow.Add(time.Second)},
+		},
+		"after that deadline: missed": {
+			at: anAt(windowed, within(time.Second)), now: inWindow.Add(time.Second + 1),
+			want: outline{phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"claimed, and after that deadline: withdraw": {
+			at: anAt(windowed, within(time.Second), claimedAt(inWindow)), pod: aPod(), now: inWindow.Add(time.Second + 1),
+			want: outline{action: withdraw, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
 		},
 		"on time: create the pod": {
 			at: anAt(), now: noon,
@@ -163,6 +186,74 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon), retried), pod: aPod(onNode, podFailed("Evicted")), now: noon,
 			want: outline{phase: atv1alpha1.Running, reason: "Evicted", next: noon.Add(10 * time.Second)},
 		},
+		"refused by its node on arrival, no attempts left: it is made again": {
+			at: anAt(claimedAt(noon)), pod: aPod(refusedAt(noon)), now: noon.Add(500 * time.Millisecond),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeRefused", next: noon.Add(1500 * time.Millisecond)},
+		},
+		"refused again: it waits as long as it has waited": {
+			at:  anAt(claimedAt(noon.Add(7*time.Second)), func(at *atv1alpha1.At) { at.Status.PendingSince = micro(noon) }),
+			pod: aPod(refusedAt(noon.Add(7 * time.Second))), now: noon.Add(8 * time.Second),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeRefused", next: noon.Add(16 * time.Second)},
+		},
+		"refused for hours: it does not wait longer than other attempts": {
+			at:  anAt(claimedAt(noon.Add(7*time.Hour)), func(at *atv1alpha1.At) { at.Status.PendingSince = micro(noon) }),
+			pod: aPod(refusedAt(noon.Add(7 * time.Hour))), now: noon.Add(7 * time.Hour),
+			want: outline{phase: atv1alpha1.Running, reason: "NodeRefused", next: noon.Add(7*time.Hour + 6*time.Minute)},
+		},
+		"refused by a kubelet that was restarted while it ran: it may have succeeded": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(refusedAt(noon)), now: noon.Add(arrivalTime),
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"refused by a node whose clock is set forward: it may have succeeded": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(refusedAt(noon.Add(time.Minute))), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"refused, and deleted: it may have succeeded": {
+			at: anAt(claimedAt(noon), retried), pod: aPod(refusedAt(noon), deletedAt(noon)), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"pushed aside before it started, no attempts left: it is made again": {
+			at:  anAt(claimedAt(noon)),
+			pod: aPod(waitingFor("ContainerCreating"), podFailed("Preempting"), disrupted("TerminationByKubelet", noon)), now: noon,
+			want: outline{phase: atv1alpha1.Running, reason: "NodeRefused", next: noon.Add(time.Second)},
+		},
+		"pushed aside while it ran: that was the attempt": {
+			at: anAt(claimedAt(noon)), pod: aPod(exited(137, "Error"), podFailed("Preempting"), disrupted("TerminationByKubelet", noon)), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "TerminationByKubelet"},
+		},
+		"to be made again: delete the pod that was refused": {
+			at: anAt(refusedSince(noon, noon.Add(time.Second))), pod: aPod(refusedAt(noon)), now: noon,
+			want: outline{action: discard, wakeAt: noon.Add(time.Second)},
+		},
+		"to be made again, and the refused pod is there: delete it": {
+			at: anAt(refusedSince(noon, noon.Add(time.Second))), pod: aPod(refusedAt(noon)), now: noon.Add(time.Minute),
+			want: outline{action: discard},
+		},
+		"to be made again, and the refused pod is gone: create the next one": {
+			at: anAt(refusedSince(noon, noon.Add(time.Second))), now: noon.Add(time.Second),
+			want: outline{action: create},
+		},
+		"to be made again: wake for the deadlines": {
+			at: anAt(refusedSince(noon, noon.Add(2*time.Minute)), within(time.Minute), pendingFor), now: noon.Add(time.Second),
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
+		"to be made again after the starting deadline: missed": {
+			at: anAt(refusedSince(noon, noon.Add(time.Hour)), within(time.Minute)), now: noon.Add(time.Minute + 1),
+			want: outline{phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"to be made again after the pending deadline: failed": {
+			at: anAt(refusedSince(noon, noon.Add(time.Hour)), pendingFor), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "PendingDeadlineExceeded"},
+		},
+		"to be made again after the pending deadline, attempts left: the next one": {
+			at: anAt(refusedSince(noon, noon.Add(time.Hour)), pendingFor, retried), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "PendingDeadlineExceeded", next: noon.Add(time.Minute + 10*time.Second)},
+		},
+		"made again: the pending deadline counts from the first time": {
+			at:  anAt(claimedAt(noon.Add(30*time.Second)), pendingFor, func(at *atv1alpha1.At) { at.Status.PendingSince = micro(noon) }),
+			pod: aPod(ungated), now: noon.Add(31 * time.Second),
+			want: outline{wakeAt: noon.Add(time.Minute)},
+		},
 		"withdrawn: the reason is the mark's, whatever the clock says by now": {
 			at: anAt(claimedAt(noon), within(time.Minute)), pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
 			want: outline{phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
@@ -228,12 +319,36 @@ func TestDecide(t *testing.T) {
 			pod: aPod(exited(137, "Error"), func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), now: noon.Add(time.Minute),
 			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
 		},
+		"a deadline, and it runs: wake for it": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon, 60)), now: noon.Add(time.Second),
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(time.Minute)},
+		},
 		"active deadline passed on a node: the kubelet has time to end it": {
-			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning), now: noon.Add(time.Minute),
-			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(time.Minute + killGrace)},
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon, 60)), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(time.Minute + problem)},
+		},
+		"active deadline passed, and the pod came to its node late: stop it": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon.Add(30*time.Second), 60)), now: noon.Add(time.Minute),
+			want: outline{action: stop, wakeAt: noon.Add(time.Minute + killGrace)},
+		},
+		"active deadline passed, and the pod that came late is stopped: it has time to end": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon.Add(30*time.Second), 1)), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Running, reason: "Running", wakeAt: noon.Add(time.Minute + problem)},
+		},
+		"active deadline passed, and the command takes its time to end: say so": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon, 60), graceOf(300)), now: noon.Add(time.Minute + problem),
+			want: outline{phase: atv1alpha1.Running, reason: "Stopping", wakeAt: noon.Add(6*time.Minute + 15*time.Second)},
+		},
+		"active deadline and grace period passed, and the kubelet is silent: failed": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, startedOnNode(noon, 60), graceOf(300)), now: noon.Add(6*time.Minute + 15*time.Second),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
 		},
 		"active deadline passed and the kubelet is silent: failed": {
 			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning), now: noon.Add(time.Minute + killGrace),
+			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
+		},
+		"active deadline passed on a node, and the command has not started: the kubelet has time to end it": {
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(onNode, graceOf(300)), now: noon.Add(time.Minute + killGrace),
 			want: outline{phase: atv1alpha1.Failed, reason: "DeadlineExceeded"},
 		},
 		"active deadline passed without a node: failed": {
@@ -253,7 +368,7 @@ func TestDecide(t *testing.T) {
 			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding"},
 		},
 		"its node is silent: a deadline still counts": {
-			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, onSilentNode), now: noon.Add(time.Minute),
+			at: anAt(claimedAt(noon), activeFor), pod: aPod(podRunning, onSilentNode, startedOnNode(noon, 60)), now: noon.Add(time.Minute + problem),
 			want: outline{phase: atv1alpha1.Running, reason: "NodeNotResponding", wakeAt: noon.Add(time.Minute + killGrace)},
 		},
 		"its node is silent, and the command ended before: that is the result": {

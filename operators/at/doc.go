@@ -52,8 +52,11 @@
 // stored, the attempt FAILED with reason ResultUnknown, and no other attempt follows,
 // because it may have succeeded. The same holds for a command that ends with exit code 0
 // after its pod was deleted: whether it did its work or was stopped, it does not run
-// again. Neither stale caches nor two leaders change any of this, because the API server
-// decides both the claim and the gate.
+// again. The exception is a pod that its node refused on arrival, or pushed aside before
+// the command started (hasNotStarted): status takes the claim back, with the pod as a
+// discarded one, and the attempt is made again, as another pod of that name. It was no
+// attempt, so backoffLimit does not count it. Neither stale caches nor two leaders change
+// any of this, because the API server decides both the claim and the gate.
 //
 // # Marks
 //

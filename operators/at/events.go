@@ -27,7 +27,7 @@ func announce(ctx context.Context, group string, before, after *atv1alpha1.AtSta
 	switch {
 	case after.Phase == atv1alpha1.Missed:
 		event.Action = "Miss"
-	case after.Phase == atv1alpha1.Failed, after.NextAttemptTime != nil:
+	case after.Phase == atv1alpha1.Failed, after.NextAttemptTime != nil, after.Reason == reasonStopping:
 		event.Action = "Run"
 	case after.Phase == atv1alpha1.Done:
 		event.Type, event.Action = corev1.EventTypeNormal, "Run"

@@ -60,6 +60,15 @@ func finishedAt(phase atv1alpha1.Phase, end time.Time) atOption {
 	}
 }
 
+// refusedSince is the status after a node has refused the first attempt's pod.
+func refusedSince(since, next time.Time) atOption {
+	return func(at *atv1alpha1.At) {
+		at.Status.Phase, at.Status.Reason, at.Status.Problem = atv1alpha1.Running, "NodeRefused", "it is full"
+		at.Status.DiscardedPodUID = "pod-uid"
+		at.Status.PendingSince, at.Status.NextAttemptTime = &metav1.MicroTime{Time: since}, &metav1.Time{Time: next}
+	}
+}
+
 type podOption func(*corev1.Pod)
 
 // aPod is the gated pod of the first attempt, created at noon.
@@ -107,6 +116,11 @@ func startedOnNode(at time.Time, deadline int64) podOption {
 	}
 }
 
+// graceOf is a pod whose command may take that long to end.
+func graceOf(seconds int64) podOption {
+	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
 // deletedAt is a pod that was deleted then, with a grace period of 30 s.
 func deletedAt(at time.Time) podOption {
 	return func(pod *corev1.Pod) {
@@ -131,6 +145,15 @@ func disrupted(reason string, at time.Time) podOption {
 
 func podFailed(reason string) podOption {
 	return func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason }
+}
+
+// refusedAt is a pod that its node has refused, and that had arrived there then.
+func refusedAt(arrived time.Time) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", StartTime: &metav1.Time{Time: arrived},
+			Message: "Pod was rejected: Node didn't have enough resource: cpu, requested: 100, used: 950, capacity: 1000"}
+	}
 }
 
 func sidecarRuns(pod *corev1.Pod) {

@@ -48,23 +48,22 @@ func tail(ctx context.Context, logs podLogs, pod *corev1.Pod, n int64) (string, 
 // does not return it. The result then goes without.
 const outputPatience = 30 * time.Second
 
-// withheld are the outputs that could not be read, by At: since when the one of which pod.
-// The time since the end of the command does not count: no operator may have been there.
-type withheld struct {
-	memo.Map[types.NamespacedName, refusal]
+// sightings are when this process first saw something of the pod of an At.
+type sightings struct {
+	memo.Map[types.NamespacedName, sighting]
 }
 
-type refusal struct {
+type sighting struct {
 	pod  types.UID
 	time time.Time
 }
 
-// isOver says, about a pod whose output could not be read just now, whether to do without.
-func (w *withheld) isOver(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) bool {
-	first, ok := w.Get(key(at))
+// since is when it first saw of a pod what it sees now.
+func (s *sightings) since(at *atv1alpha1.At, pod *corev1.Pod, now time.Time) time.Time {
+	first, ok := s.Get(key(at))
 	if !ok || first.pod != pod.UID {
-		first = refusal{pod.UID, now}
-		w.Set(key(at), first)
+		first = sighting{pod.UID, now}
+		s.Set(key(at), first)
 	}
-	return !now.Before(first.time.Add(outputPatience))
+	return first.time
 }

@@ -1,6 +1,8 @@
 package at
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +22,34 @@ var (
 	due = metrics.Gauge("fairlead_at_due",
 		"Ats whose time has come and that have not begun to run.", "group")
 	longestDue = metrics.Gauge("fairlead_at_due_timestamp_seconds",
-		"The time for which the At is scheduled that has waited longest beyond it.", "namespace", "name")
+		"The time for which the At of a group is scheduled that has waited longest beyond it.", "group", "namespace", "name")
 )
+
+// latest are the latenesses of the latest runs of this process, the oldest of which is replaced.
+type latest struct {
+	mu    sync.Mutex
+	late  [64]time.Duration
+	count int
+}
+
+func (l *latest) note(late time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late[l.count%len(l.late)] = late
+	l.count++
+}
+
+// usual is the median, so that a few runs that waited for an operator do not decide.
+func (l *latest) usual() time.Duration {
+	l.mu.Lock()
+	known := slices.Clone(l.late[:min(l.count, len(l.late))])
+	l.mu.Unlock()
+	if len(known) == 0 {
+		return 0
+	}
+	slices.Sort(known)
+	return known[len(known)/2]
+}
 
 // figures are those of all Ats.
 var figures = metrics.NewBoard(sum, ats, due, longestDue)
@@ -41,7 +69,8 @@ type figure struct {
 
 func figureOf(at *atv1alpha1.At) figure {
 	f := figure{phase: at.Status.Phase}
-	if f.phase == atv1alpha1.Pending && !at.Spec.Suspend && at.Status.Attempts == 0 && at.Status.ScheduledTime != nil {
+	waits := f.phase == atv1alpha1.Pending || at.Status.PendingSince != nil
+	if waits && !at.Spec.Suspend && at.Status.Attempts == 0 && at.Status.ScheduledTime != nil {
 		f.at = at.Status.ScheduledTime.Time
 	}
 	return f
@@ -52,13 +81,16 @@ func sum(all map[figureKey]figure, say metrics.Say) {
 		group string
 		phase atv1alpha1.Phase
 	}
-	counts, late, worst, now := map[series]int{}, map[string]int{}, metrics.Worst{}, time.Now()
+	counts, late, worst, now := map[series]int{}, map[string]int{}, map[string]*metrics.Worst{}, time.Now()
 	for key, f := range all {
 		late[key.group] += 0
 		counts[series{key.group, f.phase}]++
 		if !f.at.IsZero() && f.at.Before(now) {
 			late[key.group]++
-			worst.Note(key.NamespacedName, float64(f.at.UnixMicro())/1e6)
+			if worst[key.group] == nil {
+				worst[key.group] = &metrics.Worst{}
+			}
+			worst[key.group].Note(key.NamespacedName, float64(f.at.UnixMicro())/1e6)
 		}
 	}
 	for s, count := range counts {
@@ -67,7 +99,11 @@ func sum(all map[figureKey]figure, say metrics.Say) {
 	for group, count := range late {
 		say(due, float64(count), group)
 	}
-	worst.Say(say, longestDue)
+	for group, w := range worst {
+		w.Say(func(f *metrics.Family, value float64, labels ...string) {
+			say(f, value, append([]string{group}, labels...)...)
+		}, longestDue)
+	}
 }
 
 // finalPhases are the phases of an At that has finished.

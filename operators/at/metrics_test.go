@@ -32,17 +32,36 @@ func TestFigures(t *testing.T) {
 	note("again", scheduled(longPast.Add(-time.Hour)), func(a *atv1alpha1.At) { a.Status.Attempts = 1 })
 	note("runs", scheduled(longPast.Add(-time.Hour)), func(a *atv1alpha1.At) { a.Status.Phase = atv1alpha1.Running })
 	note("new")
+	board.Note(figureKey{"cnat.programming-kubernetes.info", types.NamespacedName{Namespace: "default", Name: "other"}}, figureOf(anAt(scheduled(past))))
 
 	got := series.Of(t, board)
 	for _, want := range []string{
 		`fairlead_ats{group="at.example.com",phase="PENDING"} 6`,
 		`fairlead_ats{group="at.example.com",phase="RUNNING"} 1`,
 		`fairlead_at_due{group="at.example.com"} 2`,
-		fmt.Sprintf(`fairlead_at_due_timestamp_seconds{name="longest",namespace="default"} %s`,
+		fmt.Sprintf(`fairlead_at_due_timestamp_seconds{group="at.example.com",name="longest",namespace="default"} %s`,
 			strconv.FormatFloat(float64(longPast.UnixMicro())/1e6, 'g', -1, 64)),
+		fmt.Sprintf(`fairlead_at_due_timestamp_seconds{group="cnat.programming-kubernetes.info",name="other",namespace="default"} %s`,
+			strconv.FormatFloat(float64(past.UnixMicro())/1e6, 'g', -1, 64)),
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %s in %q", want, got)
 		}
+	}
+}
+
+// TestUsualLateness: it is that of the latest runs, whatever single ones were like.
+func TestUsualLateness(t *testing.T) {
+	var l latest
+	if got := l.usual(); got != 0 {
+		t.Errorf("without a run: %s", got)
+	}
+	l.note(time.Hour)
+	for range 200 {
+		l.note(time.Second)
+	}
+	l.note(time.Hour)
+	if got := l.usual(); got != time.Second {
+		t.Errorf("%s, want 1 s", got)
 	}
 }

@@ -27,6 +27,8 @@ type observation struct {
 	last *corev1.Pod
 	// blocked is true when pod belongs to a deleted At of the same name.
 	blocked bool
+	// hasNodeSince is since when this process sees pod with a node; zero if it has none.
+	hasNodeSince time.Time
 	// output is the end of the command's output, where it is kept and the
 	// command has ended.
 	output string
@@ -35,6 +37,8 @@ type observation struct {
 	// hidden is true when the cache does not show a pod, and never will as it is: it has
 	// no events.
 	hidden bool
+	// usualLateness is how late the latest runs were allowed to run; zero if that is not known.
+	usualLateness time.Duration
 }
 
 // observer reads what the next step depends on.
@@ -45,8 +49,13 @@ type observer struct {
 	// them again soon.
 	takenBack *pauses
 	known     *known
-	withheld  *withheld
-	now       func() time.Time
+	// withheld is since when an output cannot be read. The time since the end of the command does
+	// not count: no operator may have been there.
+	withheld *sightings
+	// arrivals is since when a pod has a node.
+	arrivals *sightings
+	latest   *latest
+	now      func() time.Time
 }
 
 // forget drops what is kept in memory about an At that is gone.
@@ -54,10 +63,11 @@ func (o *observer) forget(at types.NamespacedName) {
 	o.takenBack.Forget(at)
 	o.known.Forget(at)
 	o.withheld.Forget(at)
+	o.arrivals.Forget(at)
 }
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.At) (observation, error) {
-	seen := observation{now: o.now().Round(0), takenBackUntil: o.takenBack.until(at)}
+	seen := observation{now: o.now().Round(0), takenBackUntil: o.takenBack.until(at), usualLateness: o.latest.usual()}
 
 	podKey := types.NamespacedName{Namespace: at.Namespace, Name: o.group.podName(at, at.Status.Attempts+1)}
 	claimed := isClaimed(at)
@@ -114,9 +124,12 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 		seen.pod, seen.blocked = pod, true
 	}
 	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !pods.IsOver(seen.pod)
+	if claimed && seen.pod != nil && seen.pod.Spec.NodeName != "" {
+		seen.hasNodeSince = o.arrivals.since(at, seen.pod, seen.now)
+	}
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {
 		seen.output, err = tail(ctx, o.logs, seen.pod, int64(at.Spec.OutputBytes))
-		if err != nil && !o.withheld.isOver(at, seen.pod, seen.now) {
+		if err != nil && seen.now.Sub(o.withheld.since(at, seen.pod, seen.now)) < outputPatience {
 			return seen, err
 		}
 	}

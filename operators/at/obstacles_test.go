@@ -41,8 +41,11 @@ func TestObstacles(t *testing.T) {
 				continue // the command is started once: how it ends is the result
 			}
 			pod := aPod(onNode)
-			says := put(pod, commandContainer)
-			cell(what, tc.claimed, observation{now: later, pod: pod}, nil, says)
+			says, now := put(pod, commandContainer), later
+			if what == obstacles.Unprepared {
+				now = noon.Add(slowStart) // a node takes its time
+			}
+			cell(what, tc.claimed, observation{now: now, pod: pod}, nil, says)
 		}
 		if tc.before != nil {
 			cell("a quota", tc.before, observation{now: later}, obstacles.ErrQuota, []string{obstacles.QuotaSays})

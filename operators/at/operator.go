@@ -107,7 +107,7 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 // newKind makes what a manager runs.
 func (g group) newKind(parts run.Parts) (loop.Kind[client.Object, observation, *step], error) {
 	kind := g.kind()
-	o := &observer{group: g, logs: parts.Logs, takenBack: &pauses{}, known: &known{}, withheld: &withheld{}, now: parts.Now}
+	o := &observer{group: g, logs: parts.Logs, takenBack: &pauses{}, known: &known{}, withheld: &sightings{}, arrivals: &sightings{}, latest: &latest{}, now: parts.Now}
 	kind.Observe = func(ctx context.Context, r *loop.Reader, obj client.Object) (observation, error) {
 		return o.observe(ctx, r, g.view(obj))
 	}

@@ -37,9 +37,17 @@ func started(pod *corev1.Pod) bool {
 	return state.Running != nil || state.Terminated != nil
 }
 
+// gracePeriod is how long a command may take to end when it has got a signal to stop.
+func gracePeriod(pod *corev1.Pod) time.Duration {
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		return seconds(*grace)
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
 // endOf is when the command ended, or otherwise if the pod does not say.
 func endOf(pod *corev1.Pod, otherwise time.Time) time.Time {
-	if end := terminated(pod); end != nil && !end.FinishedAt.IsZero() {
+	if end := terminated(pod); end != nil && end.FinishedAt.Unix() > 0 {
 		return end.FinishedAt.Time
 	}
 	return otherwise
@@ -74,7 +82,11 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 	if pod.Spec.NodeName == "" {
 		return reasonStarting, "The pod waits for the scheduler to choose a node"
 	}
-	return reasonStarting, fmt.Sprintf("Node %q is preparing the pod: kubectl describe pod %s shows its events", pod.Spec.NodeName, pod.Name)
+	what := "the pod"
+	if mounts := pods.Mounts(pod); len(mounts) > 0 && pods.IsUnprepared(pod) {
+		what += ", which mounts " + pods.Listed(mounts, ", ")
+	}
+	return reasonStarting, fmt.Sprintf("Node %q is preparing %s: kubectl describe pod %s shows its events", pod.Spec.NodeName, what, pod.Name)
 }
 
 // pendingTooLong is the result of an attempt that could not start in time.

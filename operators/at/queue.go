@@ -3,6 +3,7 @@ package at
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +66,11 @@ func podEvents(gvk schema.GroupVersionKind) handler.EventHandler {
 			wake(e.Object, claimPriority, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.ObjectNew, followUpPriority, q)
+			priority := followUpPriority
+			if pod, ok := e.ObjectNew.(*corev1.Pod); ok && isRejection(pod) {
+				priority = duePriority // only what is seen soon is known not to have run
+			}
+			wake(e.ObjectNew, priority, q)
 			if len(e.ObjectNew.GetOwnerReferences()) < len(e.ObjectOld.GetOwnerReferences()) {
 				wake(e.ObjectOld, followUpPriority, q) // whose it was
 			}

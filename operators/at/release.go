@@ -57,7 +57,7 @@ func tooLate(at *atv1alpha1.At, seen observation, reason string) news {
 	deadline, hasDeadline := startingDeadline(at)
 	switch {
 	case reason == reasonMissed && hasDeadline:
-		return missed(at, deadline, notReleased(at))
+		return missed(at, seen, deadline, notReleased(at))
 	case reason == reasonDeadline && at.Spec.ActiveDeadlineSeconds != nil:
 		return outcome(at, seen, result{reason: reasonDeadline, message: deadlineMessage(at), final: true})
 	case reason == reasonPendingDeadline && at.Spec.PendingDeadlineSeconds != nil:
@@ -69,34 +69,59 @@ func tooLate(at *atv1alpha1.At, seen observation, reason string) news {
 
 // startingDeadline is until when a first attempt may be released, if it has one.
 func startingDeadline(at *atv1alpha1.At) (deadline time.Time, ok bool) {
-	due, err := instant(&at.Spec)
+	due, err := scheduledTime(at)
 	if err != nil || at.Spec.StartingDeadlineSeconds == nil {
 		return time.Time{}, false
 	}
 	return due.Add(seconds(*at.Spec.StartingDeadlineSeconds)), true
 }
 
-// killDeadline is until when the pod of a run that has a deadline has to be ended. On a
-// node the kubelet ends it, and says how.
-func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
-	deadline := activeDeadline(at)
+// runDeadline is when a run that has a deadline has taken too long: counted from when it
+// was allowed to run.
+func runDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
 	if released := releasedAt(pod); at.Status.Attempts == 1 && released.After(at.Status.StartTime.Time) {
-		deadline = released.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
+		return released.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
 	}
-	if pod.Spec.NodeName != "" {
+	return activeDeadline(at)
+}
+
+// killDeadline is until when the pod of a run that has a deadline has to be ended. On a
+// node the kubelet ends it, and says how: with a signal, and by force at the end of its
+// grace period.
+func killDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	deadline := runDeadline(at, pod)
+	switch {
+	case started(pod):
+		return deadline.Add(gracePeriod(pod)).Add(reportGrace)
+	case pod.Spec.NodeName != "":
 		return deadline.Add(killGrace)
 	}
 	return deadline
 }
 
-// pendingDeadline is until when the command of a claimed pod has to start: counted
-// from the claim of the first attempt, which may have been long after its pod was
-// made, and from the creation of a further attempt's pod, of which Kubernetes
-// stores the second that had begun.
+// stopsTooLate says whether the kubelet's own deadline, which counts from the arrival of the
+// pod on its node, is noticeably later than the run's: the pod has waited for a node. Its
+// shortest deadline then makes the kubelet stop it now.
+func stopsTooLate(pod *corev1.Pod, deadline time.Time) bool {
+	own := podDeadline(pod)
+	return !isStopped(pod) && pod.DeletionTimestamp.IsZero() && (own.IsZero() || own.After(deadline.Add(problem)))
+}
+
+// pendingDeadline is until when the command of an attempt has to start.
 func pendingDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
-	from := pod.CreationTimestamp.Add(time.Second)
-	if at.Status.Attempts == 1 {
-		from = at.Status.StartTime.Time
+	return pendingSince(at, pod).Add(seconds(*at.Spec.PendingDeadlineSeconds))
+}
+
+// pendingSince is since when an attempt waits to start: counted from the claim of the first
+// attempt, which may have been long after its pod was made, and from the creation of a
+// further attempt's pod, of which Kubernetes stores the second that had begun. If a node has
+// refused the attempt's pod, that was the first of them, which status has.
+func pendingSince(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
+	switch {
+	case at.Status.PendingSince != nil:
+		return at.Status.PendingSince.Time
+	case at.Status.Attempts == 1:
+		return at.Status.StartTime.Time
 	}
-	return from.Add(seconds(*at.Spec.PendingDeadlineSeconds))
+	return pod.CreationTimestamp.Add(time.Second)
 }

@@ -31,13 +31,11 @@ type result struct {
 func resultOf(pod *corev1.Pod, output string) result {
 	r := result{output: output, finished: endOf(pod, time.Time{})}
 	end := terminated(pod)
-	// The kubelet's word for a container that it does not find: its exit code
-	// is made up.
-	lost := end != nil && end.Reason == "ContainerStatusUnknown"
+	lost := isMadeUp(end)
 	if end != nil && !lost {
 		r.exitCode = &end.ExitCode
 	}
-	success := end != nil && end.ExitCode == 0
+	success := end != nil && end.ExitCode == 0 && !lost
 	disruption, podReason := disruptionOf(pod), podReasonOf(pod)
 	switch {
 	case pod.Status.Reason == reasonDeadline && goesOnAt(pod, podDeadline(pod)):
@@ -50,14 +48,17 @@ func resultOf(pod *corev1.Pod, output string) result {
 	case success:
 		r.succeeded = true
 		r.reason, r.message = reasonCompleted, "The command ended with exit code 0"
-	case podReason != "": // Evicted, OutOfcpu, NodeLost
+	case isRejection(pod):
+		r.final = true
+		r.reason, r.message = reasonUnknown, nodeRefuses(pod)+": whether the command had started before is not known"
+	case podReason != "": // Evicted, NodeLost
 		r.reason, r.message = camelCase(podReason), "The pod was ended from outside: "+pod.Status.Message
 	case end == nil && started(pod):
 		r.reason, r.message = reasonUnknown, "The pod failed while the command ran: how it ended is not known"
 	case end == nil:
 		r.reason, r.message = reasonPodFailed, "The pod failed before its command started: "+initFailure(pod)
 	case lost:
-		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether it ran, and how it ended, is not known"
+		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether the command ran, and how it ended, is not known"
 	case end.Reason == "OOMKilled":
 		r.reason, r.message = "OOMKilled", "The command was killed because it used more memory than resources.limits.memory allows"
 	case end.Reason == "StartError", end.Reason == "ContainerCannotRun":
@@ -74,6 +75,65 @@ func resultOf(pod *corev1.Pod, output string) result {
 	return r
 }
 
+// isMadeUp says whether the node reports an end of the command that it has not seen. Kubelet
+// and runtime write exit codes of their own then: 137 for a container that the kubelet does
+// not find, and 255 for one whose process was gone when the runtime came back, as after a
+// restart of the node. Both have a reason that says so. An older runtime has no time of such
+// an end, which is 1970 in Kubernetes. No runtime makes up a success.
+func isMadeUp(end *corev1.ContainerStateTerminated) bool {
+	if end == nil {
+		return false
+	}
+	switch end.Reason {
+	case "ContainerStatusUnknown", "Unknown":
+		return true
+	case "", "Error":
+		return end.ExitCode != 0 && end.FinishedAt.Unix() <= 0
+	}
+	return false
+}
+
+const (
+	// arrivalTime is how long after its arrival on a node a pod may be seen as refused on arrival.
+	// A kubelet cannot have started its command, ended, and started again by then.
+	arrivalTime = 5 * time.Second
+	// bindingTime is how long after it got its node. A kubelet whose first reports were lost, and
+	// that was restarted, tells a later arrival.
+	bindingTime = 10 * time.Second
+)
+
+// hasNotStarted says whether a pod is over and its command has certainly never started.
+//
+// A kubelet that has no room for a pod, for example, rejects it when it arrives, with its
+// status.startTime. One that was restarted checks its running pods again, rejects with the
+// same words, and clears what it had reported of their containers; the start time is that of
+// long ago then. And a critical pod may push aside one that has not started.
+func hasNotStarted(pod *corev1.Pod, seen observation) bool {
+	switch {
+	case pod.Status.Phase != corev1.PodFailed || !pod.DeletionTimestamp.IsZero():
+		return false
+	case isRejection(pod):
+		arrived := pod.Status.StartTime
+		return arrived != nil && len(pods.Statuses(pod)) == 0 && seen.now.Sub(arrived.Time).Abs() < arrivalTime &&
+			(seen.hasNodeSince.IsZero() || seen.now.Sub(seen.hasNodeSince) < bindingTime)
+	case pod.Status.Reason == "Preempting":
+		command := pods.Status(pod, commandContainer)
+		return command.State.Waiting != nil && command.ContainerID == "" && command.LastTerminationState.Terminated == nil
+	}
+	return false
+}
+
+// isRejection says whether a pod is over because the kubelet has rejected it.
+func isRejection(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed && strings.HasPrefix(pod.Status.Message, "Pod was rejected: ")
+}
+
+// nodeRefuses is what there is to say of a pod that its node has refused.
+func nodeRefuses(pod *corev1.Pod) string {
+	why := strings.TrimPrefix(pod.Status.Message, "Pod was rejected: ")
+	return status.Shortened(fmt.Sprintf("Node %q has refused the pod: %s: %s", pod.Spec.NodeName, pod.Status.Reason, strings.TrimSuffix(strings.TrimSpace(why), ".")))
+}
+
 // mayHaveRun says whether the command of a pod that reports no end of it may have run: it
 // had started, or the node that would report it is gone.
 func mayHaveRun(pod *corev1.Pod) bool {
@@ -85,7 +145,7 @@ func mayHaveRun(pod *corev1.Pod) bool {
 // times have whole seconds.
 func goesOnAt(pod *corev1.Pod, instant time.Time) bool {
 	end := terminated(pod)
-	return end == nil || end.FinishedAt.IsZero() || instant.IsZero() || !end.FinishedAt.Time.Before(instant.Truncate(time.Second))
+	return end == nil || end.FinishedAt.Unix() <= 0 || instant.IsZero() || !end.FinishedAt.Time.Before(instant.Truncate(time.Second))
 }
 
 // podDeadline is when the kubelet ends a pod, zero if the pod does not say.

@@ -7,7 +7,15 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// endedAt is an end that the node reports with this time.
+func endedAt(end time.Time) podOption {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.Time{Time: end}
+	}
+}
 
 // TestResultOf is about commands that end with exit code 0, which they may because they
 // got a signal to stop. They end at noon and a minute.
@@ -36,11 +44,17 @@ func TestResultOf(t *testing.T) {
 			aPod(exited(1, "Error"), startedOnNode(end.Add(-3*time.Second), 3), podFailed("DeadlineExceeded")), "DeadlineExceeded", true},
 		"failed before a deadline that a sidecar met": {
 			aPod(exited(1, "Error"), startedOnNode(end.Add(-3*time.Second), 9), podFailed("DeadlineExceeded")), "CommandFailed", false},
-		"failed before the pod was deleted": {aPod(exited(1, "Error"), deletedAt(end.Add(time.Second))), "CommandFailed", false},
-		"failed after the pod was deleted":  {aPod(exited(1, "Error"), deletedAt(end)), "PodDeleted", false},
-		"the node lost it":                  {aPod(exited(137, "ContainerStatusUnknown")), "ResultUnknown", true},
-		"failed while it ran, and no word":  {aPod(podRunning, podFailed("")), "ResultUnknown", true},
-		"failed before it started":          {aPod(onNode, podFailed("")), "PodFailed", false},
+		"failed before the pod was deleted":  {aPod(exited(1, "Error"), deletedAt(end.Add(time.Second))), "CommandFailed", false},
+		"failed after the pod was deleted":   {aPod(exited(1, "Error"), deletedAt(end)), "PodDeleted", false},
+		"the node lost it":                   {aPod(exited(137, "ContainerStatusUnknown")), "ResultUnknown", true},
+		"the runtime lost it":                {aPod(exited(255, "Unknown")), "ResultUnknown", true},
+		"an end without a time":              {aPod(exited(255, "Error"), endedAt(time.Time{})), "ResultUnknown", true},
+		"an end in 1970":                     {aPod(exited(255, "Error"), endedAt(time.Unix(0, 0))), "ResultUnknown", true},
+		"its own exit code 255":              {aPod(exited(255, "Error")), "CommandFailed", false},
+		"it could not start, in 1970":        {aPod(exited(128, "StartError"), endedAt(time.Unix(0, 0))), "StartError", false},
+		"succeeded, by a node without times": {aPod(ok, endedAt(time.Time{})), "Completed", true},
+		"failed while it ran, and no word":   {aPod(podRunning, podFailed("")), "ResultUnknown", true},
+		"failed before it started":           {aPod(onNode, podFailed("")), "PodFailed", false},
 	}
 	for name, tc := range cases {
 		got := resultOf(tc.pod, "")
@@ -105,6 +119,21 @@ func TestWaitsFor(t *testing.T) {
 	} {
 		if reason, message := waitsFor(tc.pod); reason != tc.reason || message != tc.message {
 			t.Errorf("%s: %s, %s\nwant %s, %s", name, reason, message, tc.reason, tc.message)
+		}
+	}
+}
+
+// TestArrivals: a node's word that the pod has just arrived does not count for one that the operator has seen there for
+// longer, whatever pod the At had before.
+func TestArrivals(t *testing.T) {
+	var arrivals sightings
+	at, before := anAt(claimedAt(noon)), aPod(func(pod *corev1.Pod) { pod.UID = "before" })
+	arrivals.since(at, before, noon.Add(-time.Hour))
+	for after, want := range map[time.Duration]bool{0: true, bindingTime - 1: true, bindingTime: false} {
+		now := noon.Add(after)
+		pod := aPod(refusedAt(now))
+		if got := hasNotStarted(pod, observation{now: now, pod: pod, hasNodeSince: arrivals.since(at, pod, noon)}); got != want {
+			t.Errorf("refused %v after it got its node: %v, want %v", after, got, want)
 		}
 	}
 }

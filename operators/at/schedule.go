@@ -1,6 +1,8 @@
 package at
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"time"
@@ -40,4 +42,26 @@ func instant(spec *atv1alpha1.AtSpec) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("schedule %q in %s is after the year 9999 in UTC, the last one that a date-time can have", spec.Schedule, *spec.TimeZone)
 	}
 	return t, nil
+}
+
+// scheduledTime is when an At is due, in UTC: the moment that its schedule means, and with
+// windowSeconds a share of the window later.
+func scheduledTime(at *atv1alpha1.At) (time.Time, error) {
+	t, err := instant(&at.Spec)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return t.Add(share(at)), nil
+}
+
+// share is how far into its window an At is due: less than the window, in milliseconds. It
+// follows from the UID, so nothing has to be stored, and every operator finds the same. A
+// change of this function moves Ats that wait.
+func share(at *atv1alpha1.At) time.Duration {
+	window := uint64(max(0, at.Spec.WindowSeconds)) * 1000
+	if window == 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(at.UID))
+	return time.Duration(binary.BigEndian.Uint64(sum[:8])%window) * time.Millisecond
 }

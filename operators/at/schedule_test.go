@@ -1,8 +1,11 @@
 package at
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
@@ -77,5 +80,41 @@ func TestInstantRefusesWhatItCannotRead(t *testing.T) {
 		if at, err := instant(&spec); err == nil {
 			t.Errorf("instant(%+v) = %v, want an error", spec, at)
 		}
+	}
+}
+
+// TestScheduledTimeInWindow: a share of the window that stays what it is, is never early,
+// and spreads what is due together.
+func TestScheduledTimeInWindow(t *testing.T) {
+	const window, parts = 600, 10
+	var counts [parts]int
+	for i := range 1000 {
+		at := anAt(spec(func(s *atv1alpha1.AtSpec) { s.WindowSeconds = window }))
+		at.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+		got, err := scheduledTime(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := got.Sub(noon)
+		if late < 0 || late >= window*time.Second || late%time.Millisecond != 0 {
+			t.Fatalf("%s is due %s after the beginning of its window", at.UID, late)
+		}
+		counts[late/(window/parts*time.Second)]++
+	}
+	for part, n := range counts {
+		if n < 60 || n > 140 {
+			t.Errorf("%d of 1000 are due in part %d of the window: %v", n, part, counts)
+		}
+	}
+
+	// What waits must not be moved by another version of the operator.
+	at := anAt(spec(func(s *atv1alpha1.AtSpec) { s.WindowSeconds = window }))
+	at.UID = "6b1e9a0c-3a55-4d52-9a39-6a1c7b6a3f10"
+	if got, err := scheduledTime(at); err != nil || !got.Equal(noon.Add(596784*time.Millisecond)) {
+		t.Errorf("scheduledTime() = %s, %v", got.Format(time.RFC3339Nano), err)
+	}
+	at.Spec.WindowSeconds = 0
+	if got, err := scheduledTime(at); err != nil || !got.Equal(noon) {
+		t.Errorf("without a window: %s, %v", got, err)
 	}
 }

@@ -66,7 +66,7 @@ func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
 		if err != nil || ownerMark(at, atExample.gvk) != mark {
 			continue // it is gone
 		}
-		if due, err := instant(&at.Spec); err == nil && start.Time.Before(due) {
+		if due, err := scheduledTime(at); err == nil && start.Time.Before(due) {
 			return fmt.Errorf("pod %s was started at %s, and is due at %s", start.Pod.Name, start.Time, due)
 		}
 	}

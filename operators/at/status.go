@@ -3,6 +3,7 @@ package at
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,10 +26,12 @@ const (
 	reasonInvalid         = "InvalidSchedule"
 	reasonConflict        = "PodConflict"
 	reasonRefused         = "PodRefused"
+	reasonNodeRefused     = "NodeRefused"
 	reasonRunning         = "Running"
 	reasonStarting        = "Starting"
 	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
+	reasonStopping        = "Stopping"
 	reasonNodeSilent      = pods.NodeNotResponding
 	reasonUnschedulable   = "Unschedulable"
 	reasonCompleted       = "Completed"
@@ -58,31 +61,69 @@ func notEnded(pod *corev1.Pod) news {
 		pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339), pod.Spec.NodeName)}
 }
 
+// stopping is what there is to say of a run that is past its deadline, until its command
+// has ended.
+func stopping(at *atv1alpha1.At, pod *corev1.Pod) news {
+	return news{phase: atv1alpha1.Running, reason: reasonStopping, message: fmt.Sprintf(
+		"%s and is being stopped: its command gets a signal, and is killed if it has not ended %d s later (terminationGracePeriodSeconds of its pod)",
+		deadlineMessage(at), gracePeriod(pod)/time.Second)}
+}
+
+// notReported is added to the result of a command whose node has not reported its end.
+func notReported(pod *corev1.Pod) string {
+	if !started(pod) {
+		return ""
+	}
+	return fmt.Sprintf("; node %q has not reported that the command has ended", pod.Spec.NodeName)
+}
+
 // waiting is what there is to say before an attempt is due.
 func waiting(at *atv1alpha1.At, due time.Time) news {
-	if at.Status.Attempts > 0 {
-		return news{} // the failed attempt has said it
+	if at.Status.NextAttemptTime != nil {
+		return news{} // the failed or refused attempt has said it
 	}
 	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano) + ifCreatedAgain(at)}
 }
 
 // ifCreatedAgain warns of a tool that creates an At again which was deleted because its time to live was over: with
-// a starting deadline that is over by then, it does not run again.
+// a starting deadline that is over by then, it does not run again. It has another UID then, and may be due later in
+// its window.
 func ifCreatedAgain(at *atv1alpha1.At) string {
 	ttl, deadline := at.Spec.TTLSecondsAfterFinished, at.Spec.StartingDeadlineSeconds
-	if ttl == nil || deadline != nil && *deadline <= *ttl {
+	if ttl == nil {
 		return ""
 	}
-	return fmt.Sprintf(". It is deleted %d s after its end (ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: "+
-		"startingDeadlineSeconds of at most %d prevents that", *ttl, *ttl)
+	most := *ttl - int64(at.Spec.WindowSeconds)
+	if deadline != nil && *deadline <= most {
+		return ""
+	}
+	prevention := fmt.Sprintf("startingDeadlineSeconds of at most %d prevents that", most)
+	if most < 1 {
+		prevention = fmt.Sprintf("a ttlSecondsAfterFinished that is longer than windowSeconds (%d), with a startingDeadlineSeconds of at most the difference, prevents that",
+			at.Spec.WindowSeconds)
+	}
+	return fmt.Sprintf(". It is deleted %d s after its end (ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: %s", *ttl, prevention)
 }
 
-func missed(at *atv1alpha1.At, deadline time.Time, why string) news {
-	message := fmt.Sprintf("It did not start by %s, which is startingDeadlineSeconds (%d s) after its time", deadline.Format(time.RFC3339Nano), *at.Spec.StartingDeadlineSeconds)
-	if why != "" {
-		message += ": " + why
+// missed is the result of a run that could not start by its deadline. How late it was by
+// then, and whether runs usually start in so short a time here, says what a sensible
+// deadline is.
+func missed(at *atv1alpha1.At, seen observation, deadline time.Time, why string) news {
+	within := seconds(*at.Spec.StartingDeadlineSeconds)
+	message := fmt.Sprintf("It did not start by %s, which is startingDeadlineSeconds (%d s) after its time: %s. The operator found it so %s after its time",
+		deadline.Format(time.RFC3339Nano), *at.Spec.StartingDeadlineSeconds, why, lateBy(seen.now.Sub(deadline)+within))
+	if within < seen.usualLateness {
+		message += fmt.Sprintf(". The deadline is shorter than the usual lateness of the latest runs, which is %s", lateBy(seen.usualLateness))
 	}
 	return news{phase: atv1alpha1.Missed, reason: reasonMissed, message: status.Shortened(message)}
+}
+
+// lateBy is a lateness in words: to the millisecond if it is less than a minute.
+func lateBy(d time.Duration) string {
+	if d < time.Minute {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }
 
 // notReleased is why the gate of a claimed pod was not removed: it was refused, or
@@ -145,7 +186,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st.Phase = say.phase
 	st.Reason = say.reason
 	st.ObservedGeneration = at.Generation
-	if due, err := instant(&at.Spec); err == nil {
+	if due, err := scheduledTime(at); err == nil {
 		st.ScheduledTime = &metav1.MicroTime{Time: ceilMicro(due)}
 	} else {
 		st.ScheduledTime = nil
@@ -158,6 +199,18 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	}
 	if say.result != nil || say.reason != at.Status.Reason {
 		allowed(&st, seen.pod)
+	}
+	if say.result != nil && !isClaimed(at) { // its nodes have refused it until its deadline
+		st.Attempts++
+		if st.StartTime == nil { // the first attempt began when its first pod was claimed
+			st.StartTime = at.Status.PendingSince.DeepCopy()
+			st.Lateness = late(st.StartTime.Sub(st.ScheduledTime.Time))
+		}
+	}
+	if say.isRefused {
+		takeBackClaim(&st, at, seen)
+	} else if say.result != nil || st.Phase.Finished() {
+		st.PendingSince = nil
 	}
 	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but its gate was not removed
 		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
@@ -174,7 +227,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 		st.NextAttemptTime = at.Status.NextAttemptTime // still backing off
 	}
 	st.Problem = ""
-	if !st.Phase.Finished() && (say.reason == reasonRefused || say.reason == reasonConflict || say.reason == reasonInvalid) {
+	if !st.Phase.Finished() && slices.Contains([]string{reasonRefused, reasonConflict, reasonInvalid, reasonNodeRefused}, say.reason) {
 		st.Problem = say.message
 	}
 	setConditions(&st, at, say)
@@ -199,6 +252,18 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	if st.StartTime == nil {
 		st.StartTime = &metav1.MicroTime{Time: ceilMicro(seen.now.UTC())}
 		st.Lateness = late(st.StartTime.Sub(st.ScheduledTime.Time))
+	}
+}
+
+// takeBackClaim writes into status that an attempt was none: its pod is never claimed again,
+// and another one is made under its name.
+func takeBackClaim(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
+	st.PendingSince = &metav1.MicroTime{Time: ceilMicro(pendingSince(at, seen.pod).UTC())}
+	st.Attempts--
+	st.DiscardedPodUID = st.PodUID
+	st.PodName, st.PodUID = "", ""
+	if st.Attempts == 0 {
+		st.StartTime, st.Lateness = nil, nil
 	}
 }
 
@@ -244,6 +309,7 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 	}
 	if st.Phase.Finished() {
 		conditions.Set(atv1alpha1.ConditionComplete, st.Phase == atv1alpha1.Done, say.reason, message)
+		conditions.Set(atv1alpha1.ConditionFailed, st.Phase != atv1alpha1.Done, say.reason, message)
 	}
 	switch {
 	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:

@@ -2,6 +2,7 @@ package at
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,23 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z. It is deleted 60 s after its end " +
 				"(ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: startingDeadlineSeconds of at most 60 prevents that",
 		},
+		"scheduled in a window, and deleted later": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) {
+				s.WindowSeconds, s.TTLSecondsAfterFinished, s.StartingDeadlineSeconds = 600, new(int64(660)), new(int64(61))
+			})),
+			seen:  observation{now: noon.Add(-time.Hour)},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:01:28.439Z. It is deleted 660 s after its end " +
+				"(ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: startingDeadlineSeconds of at most 60 prevents that",
+		},
+		"scheduled in a window, and deleted within it": {
+			at: anAt(spec(func(s *atv1alpha1.AtSpec) {
+				s.WindowSeconds, s.TTLSecondsAfterFinished, s.StartingDeadlineSeconds = 600, new(int64(600)), new(int64(1))
+			})),
+			seen:  observation{now: noon.Add(-time.Hour)},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:01:28.439Z. It is deleted 600 s after its end " +
+				"(ttlSecondsAfterFinished), and runs again if a tool then creates it again, from Git for example: a ttlSecondsAfterFinished that is longer than " +
+				"windowSeconds (600), with a startingDeadlineSeconds of at most the difference, prevents that",
+		},
 		"scheduled, deleted later, and too late then": {
 			at: anAt(spec(func(s *atv1alpha1.AtSpec) {
 				s.TTLSecondsAfterFinished, s.StartingDeadlineSeconds = new(int64(60)), new(int64(60))
@@ -155,13 +173,13 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			}),
 			seen:  observation{now: noon.Add(time.Hour)},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be created: quota",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The pod cannot be created: quota. The operator found it so 1h0m0s after its time",
 		},
 		"claimed, and let run by nobody": {
 			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was there to remove the scheduling gate of its pod",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was there to remove the scheduling gate of its pod. The operator found it so 1h0m0s after its time",
 		},
 		"claimed, and not let run because it was refused": {
 			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
@@ -169,13 +187,13 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			}),
 			seen:  observation{now: noon.Add(time.Hour), pod: aPod()},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The scheduling gate of the pod cannot be removed: policy",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: The scheduling gate of the pod cannot be removed: policy. The operator found it so 1h0m0s after its time",
 		},
 		"missed because no operator ran": {
 			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
 			seen:  observation{now: noon.Add(time.Hour)},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was running, or it was too busy",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: no operator was running, or it was too busy. The operator found it so 1h0m0s after its time",
 		},
 		"missed because it was created too late": {
 			at: anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) }), func(at *atv1alpha1.At) {
@@ -183,7 +201,43 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			}),
 			seen:  observation{now: noon.Add(time.Hour)},
 			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
-			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: the At was created later than that, at 2026-01-02T12:01:00Z",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: the At was created later than that, at 2026-01-02T12:01:00Z. The operator found it so 1h0m0s after its time",
+		},
+		"missed because its deadline is shorter than runs usually need": {
+			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(1)) })),
+			seen:  observation{now: noon.Add(1234567 * time.Microsecond), usualLateness: 1100 * time.Millisecond},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:01Z, which is startingDeadlineSeconds (1 s) after its time: no operator was running, or it was too busy. " +
+				"The operator found it so 1.235s after its time. The deadline is shorter than the usual lateness of the latest runs, which is 1.1s",
+		},
+		"stopping": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })),
+			seen:  observation{now: noon.Add(time.Minute + problem), pod: aPod(podRunning, startedOnNode(noon, 60), graceOf(300))},
+			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "Stopping",
+			message: "The run took longer than activeDeadlineSeconds (60 s) and is being stopped: its command gets a signal, and is killed if it has not ended 300 s later (terminationGracePeriodSeconds of its pod)",
+		},
+		"not stopped by a silent kubelet": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })),
+			seen:  observation{now: noon.Add(time.Minute + killGrace), pod: aPod(podRunning, startedOnNode(noon, 60))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "DeadlineExceeded",
+			message: `The run took longer than activeDeadlineSeconds (60 s); node "node" has not reported that the command has ended`,
+		},
+		"refused by its node": {
+			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(refusedAt(noon))},
+			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "NodeRefused",
+			message: `Node "node" has refused the pod: OutOfcpu: Node didn't have enough resource: cpu, requested: 100, used: 950, capacity: 1000. Attempt 1 of 1 follows at 2026-01-02T12:00:01Z`,
+		},
+		"refused until it is too late": {
+			at:    anAt(refusedSince(noon, noon.Add(time.Minute)), spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(10)) })),
+			seen:  observation{now: noon.Add(11 * time.Second)},
+			phase: atv1alpha1.Missed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "StartingDeadlineExceeded",
+			message: "It did not start by 2026-01-02T12:00:10Z, which is startingDeadlineSeconds (10 s) after its time: it is full. The operator found it so 11s after its time",
+		},
+		"refused until its pending deadline": {
+			at:    anAt(refusedSince(noon, noon.Add(time.Hour)), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })),
+			seen:  observation{now: noon.Add(time.Minute)},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "PendingDeadlineExceeded",
+			message: "The command did not start within pendingDeadlineSeconds (60 s): NodeRefused: it is full",
 		},
 		"failed for the last time, with last words": {
 			at: anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 1 }), func(at *atv1alpha1.At) { at.Status.Attempts = 2 }),
@@ -211,7 +265,7 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 		"the node lost the container": {
 			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(137, "ContainerStatusUnknown"))},
 			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "ResultUnknown",
-			message: "The node has lost the command's container: whether it ran, and how it ended, is not known",
+			message: "The node has lost the command's container: whether the command ran, and how it ended, is not known",
 		},
 		"image missing until the pending deadline": {
 			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(60)) })),
@@ -245,9 +299,15 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			if complete := meta.IsStatusConditionTrue(got.Conditions, "Complete"); complete != (tc.phase == atv1alpha1.Done) {
 				t.Errorf("Complete = %v in phase %s", complete, got.Phase)
 			}
+			if failed := meta.IsStatusConditionTrue(got.Conditions, "Failed"); failed != (tc.phase == atv1alpha1.Failed || tc.phase == atv1alpha1.Missed) {
+				t.Errorf("Failed = %v in phase %s", failed, got.Phase)
+			}
+			if complete, failed := meta.FindStatusCondition(got.Conditions, "Complete"), meta.FindStatusCondition(got.Conditions, "Failed"); (complete == nil) != (failed == nil) {
+				t.Errorf("Complete = %+v, Failed = %+v: one without the other", complete, failed)
+			}
 			for _, condition := range got.Conditions {
-				if condition.Type != "Ready" && condition.Type != "Complete" && condition.Type != tc.extra {
-					t.Errorf("condition %s is there, want only %q besides Ready and Complete", condition.Type, tc.extra)
+				if !slices.Contains([]string{"Ready", "Complete", "Failed", tc.extra}, condition.Type) {
+					t.Errorf("condition %s is there, want only %q besides Ready, Complete and Failed", condition.Type, tc.extra)
 				}
 			}
 			if tc.extra != "" && !meta.IsStatusConditionTrue(got.Conditions, tc.extra) {
@@ -287,6 +347,55 @@ func TestStartTimeIsThatOfTheGate(t *testing.T) {
 	further := anAt(backingOff(noon), func(at *atv1alpha1.At) { at.Status.Attempts, at.Status.NextAttemptTime = 2, nil })
 	if got := summarize(further, ended, decide(further, ended), nil); !got.StartTime.Time.Equal(noon) {
 		t.Errorf("a further attempt: started %v, want the first one's start", got.StartTime)
+	}
+}
+
+// TestRefusedIsNoAttempt: status is as if the attempt had not been made, but for what says that it is made again.
+func TestRefusedIsNoAttempt(t *testing.T) {
+	at := anAt(claimedAt(noon), func(at *atv1alpha1.At) { at.Status.ScheduledTime, at.Status.Lateness = micro(noon), late(0) })
+	seen := observation{now: noon.Add(time.Second), pod: aPod(refusedAt(noon))}
+	got := summarize(at, seen, decide(at, seen), nil)
+	if got.Attempts != 0 || got.PodName != "" || got.PodUID != "" || got.StartTime != nil || got.Lateness != nil || got.CompletionTime != nil ||
+		got.DiscardedPodUID != "pod-uid" || !got.PendingSince.Time.Equal(noon) || !got.NextAttemptTime.Time.Equal(noon.Add(2*time.Second)) || got.Problem == "" {
+		t.Errorf("refused: %+v", got)
+	}
+	at.Status = got
+	seen = observation{now: noon.Add(2 * time.Second), pod: aPod(func(p *corev1.Pod) { p.UID = "another" })}
+	got = summarize(at, seen, decide(at, seen), nil)
+	if got.Attempts != 1 || got.PodName != "sample" || got.PodUID != "another" || !got.StartTime.Time.Equal(noon.Add(2*time.Second)) ||
+		got.Lateness.Duration != 2*time.Second || got.NextAttemptTime != nil || got.Problem != "" {
+		t.Errorf("made again: %+v", got)
+	}
+	at.Status = got
+	seen.pod = aPod(exited(0, "Completed"), func(p *corev1.Pod) { p.UID = "another" })
+	if got = summarize(at, seen, decide(at, seen), nil); got.Phase != atv1alpha1.Done || got.Attempts != 1 || got.PendingSince != nil {
+		t.Errorf("done: %+v", got)
+	}
+
+	at = anAt(refusedSince(noon, noon.Add(time.Hour)), spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds, s.BackoffLimit = new(int64(60)), 1 }))
+	seen = observation{now: noon.Add(time.Minute)}
+	if got = summarize(at, seen, decide(at, seen), nil); got.Attempts != 1 || got.PendingSince != nil || got.NextAttemptTime == nil || !got.StartTime.Time.Equal(noon) {
+		t.Errorf("refused until its deadline: %+v", got)
+	}
+	at.Spec.ActiveDeadlineSeconds, at.Status = new(int64(600)), got
+	if next := decide(at, observation{now: noon.Add(2 * time.Minute)}); next.action != create {
+		t.Errorf("the next attempt: %+v", next)
+	}
+}
+
+// TestRejectsBeforeTheEnd: the pod of a further attempt that was not claimed is deleted before a result is said, after
+// which no pod of its name is looked for.
+func TestRejectsBeforeTheEnd(t *testing.T) {
+	at := anAt(backingOff(noon), spec(func(s *atv1alpha1.AtSpec) { s.ActiveDeadlineSeconds, s.BackoffLimit = new(int64(1)), 1 }))
+	seen := observation{now: noon.Add(time.Hour), pod: aPod(func(p *corev1.Pod) { p.UID, p.Name = "second", "sample-2" })}
+	next := decide(at, seen)
+	got := summarize(at, seen, next, nil)
+	if next.action != reject || got.Phase != atv1alpha1.Running || got.DiscardedPodUID != "second" {
+		t.Fatalf("%v, %+v", next.action, got)
+	}
+	at.Status = got
+	if next = decide(at, seen); next.action != discard || summarize(at, seen, next, nil).Phase != atv1alpha1.Failed {
+		t.Errorf("%v, %+v", next.action, next.news)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func stories() []testkit.Scenario {
 	return []testkit.Scenario{
 		succeeds(), retries(), movedAfterItsPod(), editedAfterItsPod(), outlived(), neverStarts(), startsTheSecondTime(), againByName(), missesItsDeadline(), changedByOthers(),
-		outlastsItsDeadline(), losesItsMarks(), isForged(),
+		outlastsItsDeadline(), losesItsMarks(), isForged(), isForgotten(), isRefusedByItsNode(), isRefusedForGood(), isSpread(),
 	}
 }
 
@@ -42,6 +42,8 @@ func neverBack(before, now client.Object) error {
 		return fmt.Errorf("finished as %s, then became %s", was.Phase, is.Phase)
 	case is.Phase == atv1alpha1.Missed && is.Attempts == 0: // and perhaps claimed before that
 		return nil
+	case is.Attempts == was.Attempts-1 && is.DiscardedPodUID == was.PodUID && is.PodUID == "" && is.PendingSince != nil:
+		return nil // its node has refused the pod
 	case is.Attempts != was.Attempts && is.Attempts != was.Attempts+1:
 		return fmt.Errorf("attempts went from %d to %d", was.Attempts, is.Attempts)
 	case is.Attempts == was.Attempts && was.PodUID != is.PodUID:
@@ -143,7 +145,7 @@ func succeeds() testkit.Scenario {
 			if err != nil {
 				return err
 			}
-			scheduled, err := instant(&at.Spec)
+			scheduled, err := scheduledTime(at)
 			if err != nil {
 				return err
 			}
@@ -353,5 +355,38 @@ func missesItsDeadline() testkit.Scenario {
 		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.StartingDeadlineSeconds = new(int64(1)) })),
 		Settled:  settledAs(atv1alpha1.Missed, "StartingDeadlineExceeded"),
 		Check:    ranOnce(0),
+	}
+}
+
+// isSpread has a window, and is due at a moment of it that follows from its UID.
+func isSpread() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "is-spread",
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			return r.Client.Create(ctx, story(r, spec(func(s *atv1alpha1.AtSpec) {
+				// Long enough that the operator sees it wait, whatever the UID is.
+				s.Schedule, s.WindowSeconds = r.Now().Add(3*time.Second).UTC().Format(time.RFC3339Nano), 2
+			})))
+		},
+		Settled: settledAs(atv1alpha1.Done, "Completed"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			at, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			due, err := scheduledTime(at)
+			if err != nil {
+				return err
+			}
+			if got := at.Status.ScheduledTime; got == nil || !got.Time.Equal(ceilMicro(due)) {
+				return fmt.Errorf("scheduled for %v, want %v", got, due)
+			}
+			for _, start := range r.Kubelet.Starts() {
+				if start.Time.Before(due) {
+					return fmt.Errorf("started at %v, scheduled for %v", start.Time, due)
+				}
+			}
+			return ranOnce(1)(ctx, r)
+		},
 	}
 }

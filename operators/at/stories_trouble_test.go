@@ -79,3 +79,65 @@ func outlastsItsDeadline() testkit.Scenario {
 		Timeout: 2 * time.Minute,
 	}
 }
+
+// isForgotten has a command whose end the runtime has not seen: the exit code is not the
+// command's, which may have succeeded.
+func isForgotten() testkit.Scenario {
+	return testkit.Scenario{
+		Name:     "is-forgotten",
+		EachLate: true,
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{ExitCode: 255, Reason: "Unknown"} },
+		Arrange:  arranged(spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit = 3 })),
+		Settled:  settledAs(atv1alpha1.Failed, "ResultUnknown"),
+		Check:    ranOnce(1),
+	}
+}
+
+// orUnknown holds, too, when the operator was too late to see that the node has refused the pod on its arrival.
+func orUnknown(phase atv1alpha1.Phase, reason string) func(context.Context, *testkit.Run) error {
+	return func(ctx context.Context, r *testkit.Run) error {
+		if settledAs(atv1alpha1.Failed, "ResultUnknown")(ctx, r) == nil {
+			return nil
+		}
+		return settledAs(phase, reason)(ctx, r)
+	}
+}
+
+// isRefusedByItsNode has a node that refuses two pods: that is no attempt, and there is only one.
+func isRefusedByItsNode() testkit.Scenario {
+	return testkit.Scenario{
+		Name:     "is-refused-by-its-node",
+		EachLate: true,
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{Refused: "OutOfcpu", Refusals: 2} },
+		Arrange:  arranged(),
+		Settled:  orUnknown(atv1alpha1.Done, "Completed"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			at, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			if at.Status.Attempts != 1 || at.Status.PodName != "at" {
+				return fmt.Errorf("%d attempts, the last one as pod %q, want one as pod at", at.Status.Attempts, at.Status.PodName)
+			}
+			if at.Status.Phase == atv1alpha1.Failed {
+				return ranOnce(0)(ctx, r)
+			}
+			return ranOnce(1)(ctx, r)
+		},
+	}
+}
+
+// isRefusedForGood has a node that takes no pod until it is too late.
+func isRefusedForGood() testkit.Scenario {
+	return testkit.Scenario{
+		Name:     "is-refused-for-good",
+		EachLate: true,
+		Repeats:  true,
+		Pods:     func(*corev1.Pod) testkit.Outcome { return testkit.Outcome{Refused: "OutOfcpu", Refusals: 1000} },
+		Arrange: func(ctx context.Context, r *testkit.Run) error {
+			return r.Client.Create(ctx, story(r, spec(func(s *atv1alpha1.AtSpec) { s.PendingDeadlineSeconds = new(int64(3)) })))
+		},
+		Settled: orUnknown(atv1alpha1.Failed, "PendingDeadlineExceeded"),
+		Check:   ranOnce(0),
+	}
+}

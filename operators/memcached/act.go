@@ -10,7 +10,7 @@ import (
 
 // changePods adds to the plan what is done to pods once all else is as it should be.
 func changePods(seen observation, next *plan) error {
-	if seen.inputs.hash != "" && !seen.inputs.missing {
+	if seen.inputs.hash != "" && len(seen.inputs.missing) == 0 {
 		for i := range seen.pods {
 			if pod := &seen.pods[i]; pod.DeletionTimestamp == nil && pod.Annotations[secretsAnnotation] != seen.inputs.hash {
 				// Its kubelet looks at its Secrets at once.

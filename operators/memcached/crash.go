@@ -48,10 +48,13 @@ func crashing(seen observation, next *plan) *status.Problem {
 	return nil
 }
 
-// wakeWhenRecovered looks again when a server that has crashed has run for long
-// enough.
+// wakeWhenRecovered looks again when a server that has crashed has run for long enough, or one that starts should be
+// prepared.
 func wakeWhenRecovered(seen observation, next *plan) {
 	for i := range seen.pods {
+		if _, until := pods.Unprepared(&seen.pods[i], seen.unmounted, seen.now); !until.IsZero() {
+			next.wake(until.Sub(seen.now))
+		}
 		if crash, is := crash(&seen.pods[i], seen); is && crash.Until.After(seen.now) {
 			next.wake(crash.Until.Sub(seen.now))
 		}

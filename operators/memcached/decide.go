@@ -1,7 +1,9 @@
 package memcached
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,8 @@ import (
 type plan struct {
 	loop.Plan
 
+	// requested is what the servers are to be.
+	requested request
 	// change is the server that is changed in place now, if one is, and resize
 	// the one whose container is given more memory.
 	change *change
@@ -59,28 +63,41 @@ type change struct {
 
 // decide is the next step: pure, so that the tests need no cluster.
 func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
-	next := &plan{evictable: 1}
-	t, err := nextTemplate(mc, seen)
+	requested, err := requestOf(mc, seen)
+	next := &plan{evictable: 1, requested: requested}
 	if err != nil {
 		return next, err
 	}
+	err = steps(seen, next)
+	next.problem = cmp.Or(requested.refused, next.problem)
+	return next, err
+}
+
+// steps adds to the plan what comes next for what is requested.
+func steps(seen observation, next *plan) error {
+	mc, t, isHeld := next.requested.Memcached, next.requested.template, next.requested.isHeld
 	if d := seen.deployment(); isStable(mc) && isOwned(d, mc) && d.Labels[run.ManagedByLabel] != managedBy {
 		// Without the label it would not be found again. Its pods stay as they are.
 		next.Again = true
 		next.Do(loop.Patch{Object: d, Part: "adopt", Why: "Deployment without the label is replaced by a StatefulSet",
 			IfSame: true, Metadata: map[string]any{"labels": labels(mc)}})
-		return next, nil
+		return nil
 	}
 	for _, c := range seen.inputs.stale { // before the pods get them
-		next.Do(loop.Apply{Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
+		if slices.ContainsFunc(roles(mc), func(r role) bool { return r.name == c.role }) {
+			next.Do(loop.Apply{Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
+		}
 	}
 	next.upgrade = plannedUpgrade(mc, seen, t)
 	announced := isAnnounced(mc, next.upgrade)
 	next.serving = servingIdentity(mc, seen, t)
 	next.Do(loop.Apply{Object: loop.The[*corev1.Service](seen.children), Want: service(mc, next.serving)})
 
-	next.problem, next.note = lowLimit(mc, t), ignoredLimit(mc, t)
-	isHeld := seen.inputs.missing || next.problem != nil // what is there stays as it is
+	next.note = ignoredLimit(mc, t)
+	if words, wait := noRolloutRestart(mc, seen); words != "" {
+		next.note += words
+		next.wake(wait)
+	}
 	d, s := seen.deployment(), seen.statefulSet()
 	old, other := client.Object(d), client.Object(s)
 	if isStable(mc) {
@@ -91,22 +108,22 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	case isStable(mc):
 		config, err := statefulSet(mc, t, partition(next.upgrade, announced, seen, t))
 		if err != nil {
-			return next, err
+			return err
 		}
 		next.Do(loop.Apply{Object: old, Want: config})
-	case isForeign(d, mc):
-		replace, err := firstTemplate(mc, d, t)
-		if err != nil {
-			return next, err
-		}
-		next.Again = true
-		next.Do(replace)
 	default:
 		config, err := deployment(mc, t)
 		if err != nil {
-			return next, err
+			return err
 		}
-		next.Do(loop.Apply{Object: old, Want: config})
+		var write loop.Write = loop.Apply{Object: old, Want: config}
+		if isForeign(d, mc) {
+			if write, err = loop.ReplaceTemplate(d, managedBy, config); err != nil {
+				return err
+			}
+			next.Again = true
+		}
+		next.Do(write)
 	}
 	if isOwned(other, mc) && other.GetDeletionTimestamp() == nil && next.serving == mc.Spec.Identity && !isHeld {
 		next.Remove(other, loop.NotRequested)
@@ -116,7 +133,9 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	}
 	if !isHeld {
 		inPlace(mc, seen, t, next)
+		countChanged(mc, seen, t, next)
 	}
+	guardRestarting(seen, next)
 	switch b := seen.budget(); {
 	case hasBudget(mc):
 		next.Do(loop.Apply{Object: b, Want: disruptionBudget(mc, next.evictable)})
@@ -128,12 +147,12 @@ func decide(mc *v1alpha1.Memcached, seen observation) (*plan, error) {
 	wakeToRead(seen, next)
 	lookForLost(seen, next)
 	if err := changePods(seen, next); err != nil {
-		return next, err
+		return err
 	}
 	if next.wakeAfter > 0 {
 		next.Wake(seen.now.Add(next.wakeAfter))
 	}
-	return next, nil
+	return nil
 }
 
 // isAnnounced says whether status has announced a cold change, which must not begin
@@ -231,8 +250,11 @@ func plannedUpgrade(mc *v1alpha1.Memcached, seen observation, t podTemplate) *v1
 	s := seen.statefulSet()
 	begun := announced != nil && (restarting > 0 || announced.Server != "" || isStable(mc) && s.Status.CurrentRevision != s.Status.UpdateRevision)
 	takenOver := foreign && *mc.Spec.Size > 0
-	if !ok || outdated == 0 && !begun && !takenOver {
+	if !ok {
 		return nil
+	}
+	if outdated == 0 && !begun && !takenOver {
+		return rolloutRestart(mc, seen, t)
 	}
 	if _, isDeployment := old.(*appsv1.Deployment); takenOver && isDeployment && isStable(mc) {
 		other = true // its pods are not in the cache

@@ -110,6 +110,33 @@ func TestColdIsToldFirst(t *testing.T) {
 	}
 }
 
+// TestCountsWhatWasChanged: a server that was changed before another writer changed the template, as kubectl rollout
+// restart does, has the label of the template before: the StatefulSet's controller would wait for it for ever.
+func TestCountsWhatWasChanged(t *testing.T) {
+	mc := aPool(warm, announced(v1alpha1.Warm, ""))
+	for label, want := range map[string]int{"cache-new": 0, "cache-mid": 1} {
+		pods := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
+		seen := somethingSeen(append(pods, aStatefulSet(mc))...)
+		for i := range seen.pods {
+			seen.pods[i].Labels[revisionLabel] = "cache-new"
+		}
+		seen.pods[2].Labels[revisionLabel] = label
+		next, err := decide(mc, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counted []loop.Write
+		for _, w := range next.Then {
+			if p, is := w.(loop.Patch); is && p.Part == "change" {
+				counted = append(counted, w)
+			}
+		}
+		if len(counted) != want || want == 1 && loop.ObjectOf(counted[0]).GetName() != seen.pods[2].Name {
+			t.Errorf("%s: %d servers are counted, want %d", label, len(counted), want)
+		}
+	}
+}
+
 // TestColdGoesOnUntilPromoted: the partition stays open until no pod can be made of the
 // old template.
 func TestColdGoesOnUntilPromoted(t *testing.T) {

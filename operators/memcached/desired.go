@@ -18,7 +18,6 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/apply"
-	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podtemplate"
 )
@@ -58,16 +57,6 @@ func deployment(mc *v1alpha1.Memcached, t podTemplate) (*appsv1ac.DeploymentAppl
 // isForeign says whether a Deployment has the template of another operator, which made it under this very Memcached.
 func isForeign(d *appsv1.Deployment, mc *v1alpha1.Memcached) bool {
 	return isOwned(d, mc) && d.Annotations[revisionAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
-}
-
-// firstTemplate gives such a Deployment its first template of this operator's, and the labels by which it is found again.
-func firstTemplate(mc *v1alpha1.Memcached, d *appsv1.Deployment, t podTemplate) (loop.Patch, error) {
-	data, err := json.Marshal(t.PodTemplateSpec)
-	if err != nil {
-		return loop.Patch{}, fmt.Errorf("encode the pod template: %w", err)
-	}
-	return loop.ReplaceTemplate(d, managedBy, string(data), nil,
-		map[string]any{"labels": labels(mc), "annotations": workloadAnnotations(mc, t)})
 }
 
 // statefulSet is the StatefulSet of a pool with stable identities. Pods are
@@ -197,9 +186,10 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 				Command:         []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
 
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-				// A quota may require them; a full node should still run it.
+				// A quota may require them. Nothing is requested: the pod is bound to its node,
+				// and one that is full would reject it for the least that it requests.
 				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}},
 					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 				},
 			}},

@@ -73,11 +73,19 @@
 // it is restarted.
 //
 // Without a memory file, stable servers get more memory while they run: the container is
-// resized, and after that, an annotation makes the loop in the container send
-// cache_memlimit. Nothing that Kubernetes reports says whether memcached took it, so it
-// is read back (readback.go). With -e memcached cannot (cache_memlimit answers
-// MEMLIMIT_ADJUST_FAILED, for the memory is mapped as a whole), and a file of another
-// size is refused: with a warm upgrade, a change of memory is always cold.
+// resized, unless a limit of the user's own has room for it, and after that, an
+// annotation makes the loop in the container send cache_memlimit. Nothing that Kubernetes
+// reports says whether memcached took it, so it is read back (readback.go). With -e
+// memcached cannot (cache_memlimit answers MEMLIMIT_ADJUST_FAILED, for the memory is
+// mapped as a whole), and a file of another size is refused: with a warm upgrade, a
+// change of memory is always cold.
+//
+// # A spec that cannot be carried out
+//
+// A limit of memory that is too low, and a Secret that is missing, are refused: the servers
+// stay as they are. All else goes on, such as scaling, repairs and a change that was begun,
+// with the spec as the servers have it. That one is read from their template, and it counts
+// only if it renders to the very template (accepted.go); else nothing is applied.
 //
 // # How users and certificates get to the servers
 //

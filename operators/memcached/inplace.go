@@ -89,7 +89,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 		next.await(w)
 		if w.words == "" {
 			next.upgrade.Server = pod.Name
-			if hasRoom(pod, t) {
+			if hasRoom(seen, pod, t) {
 				next.evictable = 0
 			}
 		}
@@ -101,7 +101,7 @@ func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan
 
 // changeNow changes a server that has room to grow, once no other one can be evicted.
 func (p *plan) changeNow(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, t podTemplate) {
-	if !hasRoom(pod, t) {
+	if !hasRoom(seen, pod, t) {
 		p.grow(pod, t)
 		return
 	}
@@ -130,6 +130,21 @@ func unguarded(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod) string
 		}
 	}
 	return ""
+}
+
+// guardRestarting lets no server be evicted while one is in the middle of a restart, also
+// one that the present change did not begin.
+func guardRestarting(seen observation, next *plan) {
+	for i := range seen.pods {
+		pod := &seen.pods[i]
+		if _, changed := timeIn(pod, changedAnnotation); !changed || pod.DeletionTimestamp != nil || isAvailable(pod, seen.now) {
+			continue
+		}
+		if restart := restartOf(pod, seen.now); !restart.isOverdue {
+			next.evictable = 0
+			next.await(wait{next.waits, restart.after})
+		}
+	}
 }
 
 // revisionOf is the StatefulSet's name for the template; "" for a Deployment.
@@ -256,4 +271,24 @@ func (c change) patch() (loop.Patch, error) {
 		p.Spec = map[string]any{"containers": containers}
 	}
 	return p, nil
+}
+
+// countChanged has the StatefulSet's controller count servers that were changed before another writer changed the
+// template, as kubectl rollout restart does: it would wait for them without an end.
+func countChanged(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
+	s := seen.statefulSet()
+	if next.upgrade == nil || !isStable(mc) || !isAsApplied(s, t) {
+		return
+	}
+	for i := range seen.pods {
+		pod := &seen.pods[i]
+		has := pod.Labels[revisionLabel]
+		isOthers := has != "" && has != s.Status.UpdateRevision && pod.Labels[identityLabel] == string(v1alpha1.StableIdentity)
+		if isOthers && pod.DeletionTimestamp == nil && isUpdated(pod, t) && isAvailable(pod, seen.now) {
+			next.Then = append(next.Then, loop.Patch{
+				Object: pod, Part: "change", IfSame: true, Why: "server counted as changed: the template was changed meanwhile",
+				Metadata: map[string]any{"labels": map[string]any{revisionLabel: s.Status.UpdateRevision}},
+			})
+		}
+	}
 }

@@ -93,10 +93,11 @@ func TestLimitTooLow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		touched := wants(next, statefulSetKind) || wants(next, deploymentKind) || next.change != nil || count[loop.Delete](next) > 0
+		revision := revisionApplied(t, next)
+		touched := revision != "" && revision != mustTemplate(was).revision || next.change != nil || count[loop.Delete](next) > 0
 		ready := meta.FindStatusCondition(summarize(tc.mc, seen, next, nil).Conditions, status.Ready)
 		if tc.want == "" {
-			if next.problem != nil || !touched {
+			if next.problem != nil || revision != mustTemplate(tc.mc).revision {
 				t.Errorf("%s: %+v, servers are touched: %v", name, next.problem, touched)
 			}
 			continue
@@ -203,7 +204,65 @@ func TestConnectionsGrow(t *testing.T) {
 	was, is := one(), one(connections(many))
 	seen := somethingSeen(aServer(was, 0, of002(was)))
 	template, err := nextTemplate(is, seen)
-	if err != nil || !template.isOf002 || !canChangeInPlace(seen, template) || !hasRoom(&seen.pods[0], template) {
+	if err != nil || !template.isOf002 || !canChangeInPlace(seen, template) || !hasRoom(seen, &seen.pods[0], template) {
 		t.Errorf("a server of 0.0.2 is not changed in place as before (%v)", err)
+	}
+}
+
+// TestGrowsWithinItsLimit: more memory for items, where a limit of the user's own has room for
+// it, needs no container that can be resized.
+func TestGrowsWithinItsLimit(t *testing.T) {
+	limit := own("1Gi", "")
+	one := func(options ...mcOption) *v1alpha1.Memcached {
+		return aPool(append([]mcOption{stable, size(1)}, options...)...)
+	}
+	cannot := func(seen *observation) { seen.resizes = false }
+	runs := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	}
+	infeasible := func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+	}
+	asked := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("224Mi")}
+	}
+	for name, tc := range map[string]struct {
+		was, is []mcOption
+		pod     func(*corev1.Pod)
+		seen    []seenOption
+		kind    v1alpha1.UpgradeKind
+		change  bool
+	}{
+		"the cluster cannot resize":              {was: []mcOption{limit}, is: []mcOption{limit, memory("128Mi")}, seen: []seenOption{cannot}, kind: v1alpha1.Untouched, change: true},
+		"the node's kubelet cannot":              {was: []mcOption{limit}, is: []mcOption{limit, memory("128Mi")}, pod: runs, kind: v1alpha1.Untouched, change: true},
+		"the limit of the operator has none":     {is: []mcOption{memory("128Mi")}, seen: []seenOption{cannot}, kind: v1alpha1.Cold},
+		"a limit that comes with the memory":     {is: []mcOption{limit, memory("128Mi")}, seen: []seenOption{cannot}, kind: v1alpha1.Cold},
+		"less memory":                            {was: []mcOption{limit}, is: []mcOption{limit, memory("32Mi")}, seen: []seenOption{cannot}, kind: v1alpha1.Cold},
+		"it was asked for, and there is no room": {is: []mcOption{memory("128Mi")}, pod: func(pod *corev1.Pod) { asked(pod); infeasible(pod) }, kind: v1alpha1.Cold},
+	} {
+		was, is := one(tc.was...), one(tc.is...)
+		if tc.pod == nil {
+			tc.pod = func(*corev1.Pod) {}
+		}
+		seen := func() observation {
+			return somethingSeen(append([]seenOption{aStatefulSet(is), aServer(was, 0, tc.pod)}, tc.seen...)...)
+		}
+		next, err := decide(is, seen())
+		if err != nil || next.upgrade == nil || next.upgrade.Kind != tc.kind {
+			t.Errorf("%s: %+v (%v), want %s", name, next.upgrade, err, tc.kind)
+			continue
+		}
+		announced(tc.kind, "cache-0")(is)
+		if next, err = decide(is, seen()); err != nil || (next.change != nil) != tc.change || next.resize != nil {
+			t.Errorf("%s: change %v, resize %v, waits for %q (%v)", name, next.change != nil, next.resize != nil, next.waits, err)
+		}
+	}
+	// A container that keeps more than it needs has room for as many connections again.
+	was, is := aPool(warm, size(1)), aPool(warm, size(1), connections(10_000), announced(v1alpha1.Warm, "cache-0"))
+	larger := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("215Mi")}
+	}
+	if next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, larger), cannot)); err != nil || next.change == nil {
+		t.Errorf("connections: %+v (%v)", next.upgrade, err)
 	}
 }

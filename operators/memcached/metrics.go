@@ -102,8 +102,8 @@ func figureOf(mc *v1alpha1.Memcached, seen observation) figure {
 	}
 	switch ready := meta.FindStatusCondition(st.Conditions, status.Ready); {
 	case st.Upgrade.Kind == v1alpha1.Cold:
-		if t, err := nextTemplate(mc, seen); err == nil { // an error is in status
-			f.atStake = yetToLose(mc, seen, t)
+		if r, err := requestOf(mc, seen); err == nil { // an error is in status
+			f.atStake = yetToLose(r.Memcached, seen, r.template)
 		}
 	case st.Upgrade.Kind == v1alpha1.Warm && ready != nil && ready.Status != metav1.ConditionTrue:
 		f.warmSince = ready.LastTransitionTime.Time

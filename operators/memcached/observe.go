@@ -35,6 +35,8 @@ type observation struct {
 	// over, because it was evicted for example, is none: a Deployment leaves it there, a
 	// StatefulSet creates it again.
 	pods []corev1.Pod
+	// unmounted are the Secrets that pods mount and that are not there.
+	unmounted []pods.Mount
 	// reached are the pods that the Service leads to.
 	reached services.Targets
 	// pulls are the pods that only pull an image.
@@ -95,6 +97,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 		return seen, err
 	}
 	var err error
+	if seen.unmounted, err = contents.Missing(ctx, r, seen.pods, secretKind); err != nil {
+		return seen, err
+	}
 	if seen.reached, err = services.Read(ctx, r, loop.The[*corev1.Service](seen.children)); err != nil {
 		return seen, err
 	}

@@ -113,7 +113,7 @@ func TestObstaclesOfPulls(t *testing.T) {
 	}
 	for what, put := range obstacles.Of {
 		switch what {
-		case "no node", "no volume", obstacles.Crashes:
+		case "no node", "no volume", obstacles.Unprepared, obstacles.Crashes:
 			continue // it has its node from the operator, no volume, and is not started again
 		}
 		cell(what, nil, func(pod *corev1.Pod) []string { return put(pod, pullContainer) }, aPull(now))

@@ -18,6 +18,8 @@ type Preview struct {
 	Upgrade *v1alpha1.UpgradeStatus
 	// Problem is why the operator would not make the change; empty if it would.
 	Problem string
+	// IsHeld says that with the problem nothing is changed, not even the size.
+	IsHeld bool
 	// Servers are the pods of the servers that are there, by name.
 	Servers []corev1.Pod
 	// Changed are the names of those that the change is made to, in the order of the names, and
@@ -40,13 +42,14 @@ func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, res
 	if err := observePods(ctx, k, mc, &seen); err != nil {
 		return Preview{}, err
 	}
-	t, err := nextTemplate(mc, seen)
+	r, err := requestOf(mc, seen)
 	if err != nil {
 		return Preview{}, err
 	}
+	mc, t := r.Memcached, r.template
 	p := Preview{Upgrade: plannedUpgrade(mc, seen, t), Servers: seen.pods}
-	if low := lowLimit(mc, t); low != nil {
-		p.Problem = low.Message
+	if r.refused != nil {
+		p.Problem, p.IsHeld = r.refused.Message, r.isHeld
 	}
 	if p.Upgrade == nil {
 		return p, nil

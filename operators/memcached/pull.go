@@ -20,8 +20,12 @@ import (
 // This file is about the pods that pull an image before a server needs it.
 
 // pullPause is for how long a pull that has failed for good stays, so that it
-// can be looked at, until it is tried again.
-const pullPause = 30 * time.Second
+// can be looked at, until it is tried again: longer where the node has no place for
+// its pod, which waits for others to go.
+const pullPause, noPlacePause = 30 * time.Second, 5 * time.Minute
+
+// noPlace is how the failure of a pod begins that its node did not run.
+const noPlace = "the node does not take the pod that pulls it"
 
 // pullContainer is the container of such a pod.
 const pullContainer = "pull"
@@ -53,7 +57,11 @@ func (p *plan) watchPull(mc *v1alpha1.Memcached, seen observation, pod *corev1.P
 	case pod.DeletionTimestamp != nil: // it was ended, and has not failed
 		failed = nil
 	case failed != nil:
-		if wait := pod.CreationTimestamp.Add(pullPause).Sub(seen.now); wait > 0 {
+		pause := pullPause
+		if hasNoPlace(failed) {
+			pause = noPlacePause
+		}
+		if wait := pod.CreationTimestamp.Add(pause).Sub(seen.now); wait > 0 {
 			p.wake(wait)
 		} else {
 			p.Remove(pod, loop.NotRequested)
@@ -73,9 +81,16 @@ func (p *plan) reportFailed(f *v1alpha1.FailedPull) {
 		return
 	}
 	p.upgrade.FailedPull = f
+	what := "does not start on node " + f.Node + " (it needs memcached and /bin/sh)"
+	if hasNoPlace(f) {
+		what = "cannot be pulled on node " + f.Node
+	}
 	p.problem = cmp.Or(p.problem, &status.Problem{Reason: reasonPullFailed, Retriable: true,
-		Message: fmt.Sprintf("image %s does not start on node %s (it needs memcached and /bin/sh): %s", f.Image, f.Node, f.Message)})
+		Message: fmt.Sprintf("image %s %s: %s", f.Image, what, f.Message)})
 }
+
+// hasNoPlace says whether a pull has failed because its node did not run the pod.
+func hasNoPlace(f *v1alpha1.FailedPull) bool { return strings.HasPrefix(f.Message, noPlace) }
 
 // isPulled says whether an image has been pulled to a node.
 func isPulled(seen observation, node, image string) bool {
@@ -112,7 +127,10 @@ func failureOf(pod *corev1.Pod) *v1alpha1.FailedPull {
 		return nil
 	}
 	why := pod.Status.Message
-	if end != nil && why == "" {
+	switch {
+	case end == nil && pod.Status.Reason != "": // the kubelet's, OutOfcpu for example
+		why = fmt.Sprintf("%s: %s", noPlace, cmp.Or(why, pod.Status.Reason))
+	case end != nil && why == "":
 		why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 	}
 	return &v1alpha1.FailedPull{Image: requestedImage(pod, pullContainer), Node: pod.Spec.NodeName, Message: status.Shortened(why)}

@@ -17,6 +17,11 @@ func TestPullTrouble(t *testing.T) {
 		pod.Status.Phase = corev1.PodFailed
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
 	}
+	rejected := func(pod *corev1.Pod) {
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
+	}
+	veryLongAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-5 * time.Minute) }
+	const noRoom = "image memcached:1.6.38 cannot be pulled on node n: the node does not take the pod that pulls it: Pod was rejected: Node didn't have enough resource: cpu"
 	longAgo := func(pod *corev1.Pod) { pod.CreationTimestamp.Time = noon.Add(-time.Minute) }
 	for name, tc := range map[string]struct {
 		pull    seenOption
@@ -26,6 +31,8 @@ func TestPullTrouble(t *testing.T) {
 	}{
 		"cannot be pulled": {aPull(now, cannotPull), "image memcached:1.6.38 cannot be pulled on node n", 0, 0},
 		"does not start":   {aPull(now, failed), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 0, 20 * time.Second},
+		"the node is full": {aPull(now, rejected, longAgo), noRoom, 0, 4 * time.Minute},
+		"tried once more":  {aPull(now, rejected, veryLongAgo), noRoom, 1, 0},
 		"tried again":      {aPull(now, failed, longAgo), "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127", 1, 0},
 	} {
 		next, err := decide(now, somethingSeen(aStatefulSet(now), aServer(old, 0), tc.pull))
@@ -47,6 +54,7 @@ func TestPullTroubleStays(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	const failed = "image memcached:1.6.38 does not start on node n (it needs memcached and /bin/sh): exit code 127"
 	here := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n", Message: "exit code 127"}
+	full := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n", Message: "the node does not take the pod that pulls it: no CPU"}
 	elsewhere := &v1alpha1.FailedPull{Image: "memcached:1.6.38", Node: "n2", Message: "exit code 127"}
 	for name, tc := range map[string]struct {
 		was  *v1alpha1.FailedPull
@@ -59,6 +67,7 @@ func TestPullTroubleStays(t *testing.T) {
 		"it is there":         {here, []seenOption{aPull(now, pulled(""))}, ""},
 		"that was elsewhere":  {elsewhere, []seenOption{aPull(now)}, ""},
 		"nothing has failed":  {nil, nil, ""},
+		"its node was full":   {full, nil, "image memcached:1.6.38 cannot be pulled on node n: " + full.Message},
 	} {
 		now.Status.Upgrade = &v1alpha1.UpgradeStatus{FailedPull: tc.was}
 		next, err := decide(now, somethingSeen(append(tc.pull, aStatefulSet(now), aServer(old, 0))...))
@@ -72,7 +81,7 @@ func TestPullTroubleStays(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed) {
+		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed || tc.was == full) {
 			t.Errorf("%s: failedPull in status: %v", name, kept)
 		}
 	}
@@ -164,5 +173,18 @@ func TestPullTakesLabels(t *testing.T) {
 	pod := pullPod(mc, "n", mustTemplate(mc))
 	if pod.Labels["mesh"] != "off" || pod.Labels[appLabel] != pullApp || pod.Annotations["mesh/inject"] != "false" || pod.Annotations[revisionAnnotation] == "" {
 		t.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
+	}
+}
+
+// TestPullsOnAFullNode: a pod that is bound to a node is rejected by it for whatever it requests
+// and the node has not, so the pull requests nothing, and says so: a quota may require that.
+func TestPullsOnAFullNode(t *testing.T) {
+	mc := aPool(warm)
+	resources := pullPod(mc, "n", mustTemplate(mc)).Spec.Containers[0].Resources
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		request, says := resources.Requests[name]
+		if limit := resources.Limits[name]; !says || !request.IsZero() || limit.IsZero() {
+			t.Errorf("%s: requests %s (%v), limit %s", name, request.String(), says, limit.String())
+		}
 	}
 }

@@ -16,10 +16,14 @@ import (
 // first, then memcached gets a new limit, of items or, restarted in place, of connections.
 
 // canGrow says whether a pod can get from the memory that it has to that of the
-// template while it runs. A container that has more than it needs keeps it.
+// template while it runs. A container that has more than it needs keeps it, and one that
+// has enough, by a limit of the user's own for example, need not be resized.
 func canGrow(seen observation, pod *corev1.Pod, t podTemplate) bool {
-	if !needsMemory(pod, t, memoryAnnotation) && !needsMemory(pod, t, limitAnnotation) {
+	switch {
+	case !needsMemory(pod, t, memoryAnnotation) && !needsMemory(pod, t, limitAnnotation):
 		return pod.Annotations[memoryAnnotation] == t.Annotations[memoryAnnotation]
+	case requestsEnough(pod, t):
+		return !isPending(pod, corev1.PodReasonInfeasible)
 	}
 	return seen.resizes && !isRefused(pod, t)
 }
@@ -52,17 +56,26 @@ func isPending(pod *corev1.Pod, reason string) bool {
 }
 
 // hasRoom says whether the container of a server has the memory that the template has.
-func hasRoom(pod *corev1.Pod, t podTemplate) bool {
+func hasRoom(seen observation, pod *corev1.Pod, t podTemplate) bool {
 	if !needsMemory(pod, t, memoryAnnotation) && !needsMemory(pod, t, limitAnnotation) {
 		return true
 	}
-	want := t.server().Resources.Limits[corev1.ResourceMemory]
-	resources := serverStatus(pod).Resources
-	if resources == nil || requestedMemory(pod).Cmp(want) < 0 {
+	if !requestsEnough(pod, t) {
 		return false
 	}
-	has := resources.Limits[corev1.ResourceMemory]
-	return has.Cmp(want) >= 0
+	server := serverStatus(pod)
+	if server.Resources == nil {
+		// A kubelet that cannot resize containers does not report what a running one has:
+		// it has what the pod was made with.
+		return !seen.resizes || server.State.Running != nil
+	}
+	has := server.Resources.Limits[corev1.ResourceMemory]
+	return has.Cmp(*t.server().Resources.Limits.Memory()) >= 0
+}
+
+// requestsEnough says whether a pod requests the memory that the template has.
+func requestsEnough(pod *corev1.Pod, t podTemplate) bool {
+	return requestedMemory(pod).Cmp(*t.server().Resources.Limits.Memory()) >= 0
 }
 
 // requestedMemory is the memory that a pod requests for its server.
@@ -72,8 +85,9 @@ func requestedMemory(pod *corev1.Pod) *resource.Quantity {
 
 // grow requests the memory that the container of a server lacks, or waits for it.
 func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
-	if want := t.server().Resources.Limits[corev1.ResourceMemory]; requestedMemory(pod).Cmp(want) < 0 {
-		p.resize = &resize{pod, want, t.server().Resources.Requests[corev1.ResourceMemory]}
+	if !requestsEnough(pod, t) {
+		server := t.server().Resources
+		p.resize = &resize{pod, *server.Limits.Memory(), *server.Requests.Memory()}
 		return
 	}
 	p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)

@@ -102,8 +102,8 @@ type inputs struct {
 	hash string
 	// stale are the copies that are to be written.
 	stale []staleCopy
-	// missing is true when a copy cannot be made and there is none yet.
-	missing bool
+	// missing are the roles of which a copy cannot be made and there is none yet.
+	missing []string
 	// problem is what is wrong with the first Secret that has something wrong.
 	problem *status.Problem
 }
@@ -134,7 +134,7 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alph
 		hash := source.Hash
 		switch problem := problemWith(role, source); {
 		case problem != nil && copied.Version == "":
-			in.missing, in.problem = true, cmp.Or(in.problem, problem)
+			in.missing, in.problem = append(in.missing, role.name), cmp.Or(in.problem, problem)
 			continue
 		case problem != nil:
 			hash, in.problem = copied.Hash, cmp.Or(in.problem, problem)

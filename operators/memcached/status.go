@@ -65,7 +65,8 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	}
 	st.Upgrade = next.upgrade
 	if next.upgrade == nil && failure == nil {
-		st.Image, st.Version, st.Memory = imageOf(mc), versionOf(imageOf(mc)), memoryOf(mc, seen)
+		is := cmp.Or(next.requested.Memcached, mc)
+		st.Image, st.Version, st.Memory = imageOf(is), versionOf(imageOf(is)), memoryOf(is, seen)
 	}
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
@@ -74,6 +75,7 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 	} else {
 		conditions.MarkReady(reasonReady, readyMessage(mc, seen)+next.note)
 	}
+	reportFaults(mc, &st, conditions)
 	switch {
 	case st.ReadyReplicas > 0:
 		conditions.Set(v1alpha1.ConditionAvailable, true, reasonServing, "At least one server is ready")
@@ -204,6 +206,9 @@ func problemOf(mc *v1alpha1.Memcached, seen observation) (reason, words string) 
 		}
 		if words := pods.Unschedulable(&pod); words != "" {
 			return reasonUnavailable, fmt.Sprintf("pod %q %s", pod.Name, words)
+		}
+		if words, _ := pods.Unprepared(&pod, seen.unmounted, seen.now); words != "" {
+			return reasonUnavailable, fmt.Sprintf("pod %q: %s", pod.Name, words)
 		}
 	}
 	if words := pods.OnSilentNodes(seen.pods...); words != "" {

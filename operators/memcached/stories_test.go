@@ -354,7 +354,7 @@ func rotatesUsers() testkit.Scenario {
 // takesOver is the story of the tutorial's Deployment and stable servers.
 func takesOver() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "takes-over", Pods: behaves, Arrange: isForeignDeployment(stable),
+		Name: "takes-over", Pods: behaves, Arrange: isForeignDeployment(nil, stable),
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 		Check:   nothingLeft(0, 1, 0),
 		Timeout: time.Minute,
@@ -365,7 +365,7 @@ func takesOver() testkit.Scenario {
 // of its pods that is not wanted.
 func takesOverAsItIs() testkit.Scenario {
 	return testkit.Scenario{
-		Name: "takes-over-as-it-is", Pods: behaves, Arrange: isForeignDeployment(),
+		Name: "takes-over-as-it-is", Pods: behaves, Arrange: isForeignDeployment(nil),
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 		Check: func(ctx context.Context, r *testkit.Run) error {
 			d, err := read(ctx, r, "cache", &appsv1.Deployment{})
@@ -386,15 +386,19 @@ func takesOverAsItIs() testkit.Scenario {
 	}
 }
 
-// isForeignDeployment arranges for a Memcached with the tutorial's Deployment. Until there is
-// a Secret, the operator makes no servers of its own.
-func isForeignDeployment(options ...mcOption) func(context.Context, *testkit.Run) error {
+// isForeignDeployment arranges for a Memcached with the tutorial's Deployment, of which arrange, if set, makes another
+// one. Until there is a Secret, the operator makes no servers of its own.
+func isForeignDeployment(arrange func(*appsv1.Deployment), options ...mcOption) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
 		mc := story(r, append(options, func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "who", Key: "users"} })...)
 		if err := r.Client.Create(ctx, mc); err != nil {
 			return err
 		}
-		if err := r.Client.Create(ctx, tutorialDeployment(mc)); err != nil {
+		d := tutorialDeployment(mc)
+		if arrange != nil {
+			arrange(d)
+		}
+		if err := r.Client.Create(ctx, d); err != nil {
 			return err
 		}
 		return r.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "who"}, Data: map[string][]byte{"users": []byte("me:secret\n")}})
@@ -403,13 +407,13 @@ func isForeignDeployment(options ...mcOption) func(context.Context, *testkit.Run
 
 // tutorialDeployment is what the tutorial's operator makes for a Memcached.
 func tutorialDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
-	selects := map[string]string{"app": "memcached", "memcached_cr": "cache"}
+	selects := func() map[string]string { return map[string]string{appLabel: "memcached", podsOf: "cache"} }
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: "cache", OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached")),
 		}},
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects}, Spec: corev1.PodSpec{
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selects()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selects()}, Spec: corev1.PodSpec{
 				HostAliases:     []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a.example.com"}}},
 				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 				Containers: []corev1.Container{{

@@ -237,11 +237,16 @@ func notAdopted(next *plan) string {
 	return "Nothing was adopted, and nothing was changed: " + strings.Join(next.refusals, "; ")
 }
 
-// adoptedMessage says what else the next change of the spec will change.
-func adoptedMessage(seen observation, desired podTemplate) string {
+// adoptedMessage says what else the next change of the spec will change, and what no change will.
+func adoptedMessage(ws *webv1.WebServer, seen observation, desired podTemplate) string {
 	message := "The Deployment was made by another operator or a user: its pods stay as they are until the spec changes."
 	if !drains(seen.deployment()) {
 		message += " They do not drain: the first change may fail some requests."
+	}
+	if s := seen.service(); adoptsService(ws) && isOwned(s, ws) {
+		if kept := staying(ws, s); len(kept) > 0 {
+			message += fmt.Sprintf(" The Service keeps, also later, what its former owner has set: %s.", strings.Join(kept, ", "))
+		}
 	}
 	if desired.isNone() {
 		return message

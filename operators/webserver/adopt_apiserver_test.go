@@ -26,7 +26,9 @@ import (
 func TestAdoptByHand(t *testing.T) {
 	s, ctx := newStageWith(t, crashing), context.Background()
 	s.Must(s.Create(ctx, createdByHand(s.R.Namespace)))
-	s.Must(s.Create(ctx, exposedByHand(s.R.Namespace)))
+	exposed := exposedByHand(s.R.Namespace)
+	exposed.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	s.Must(s.Create(ctx, exposed))
 	deployment := func() *appsv1.Deployment {
 		d, err := read(ctx, s.R, "web", &appsv1.Deployment{})
 		s.Must(err)
@@ -47,7 +49,7 @@ func TestAdoptByHand(t *testing.T) {
 	s.patch(`{"spec":{"image":"nginx:1"}}`)
 	s.Settled(adoptedAsItIs)
 	said := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAdopted).Message
-	for _, words := range []string{"They do not drain", "spec.containers[webserver].readinessProbe", "spec.securityContext"} {
+	for _, words := range []string{"They do not drain", "former owner has set: spec.sessionAffinity, spec.sessionAffinityConfig.", "spec.containers[webserver].readinessProbe", "spec.securityContext"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("Adopted says %q, want %q", said, words)
 		}

@@ -102,7 +102,7 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		}
 		var write loop.Write = loop.Apply{Object: seen.deployment(), Want: d, IfCurrent: changesTemplate(seen, next.chosen)}
 		if isForeign(seen.deployment()) && !next.chosen.adopted {
-			if write, err = firstTemplate(seen.deployment(), next.chosen); err != nil {
+			if write, err = loop.ReplaceTemplate(seen.deployment(), managedBy, d); err != nil {
 				return next, err
 			}
 			next.Again = true // status is about the Deployment as it is then
@@ -130,13 +130,6 @@ func decide(ws *webv1.WebServer, seen observation) (*plan, error) {
 		next.Wake(seen.now.Add(optionalPoll))
 	}
 	return next, nil
-}
-
-// firstTemplate gives a Deployment that another operator or a user made its first template of this operator's.
-func firstTemplate(d *appsv1.Deployment, chosen choice) (loop.Patch, error) {
-	return loop.ReplaceTemplate(d, managedBy, chosen.template.json,
-		map[string]string{revisionAnnotation: chosen.template.revision},
-		map[string]any{"annotations": map[string]string{templateAnnotation: chosen.template.json, goodAnnotation: chosen.lastGood.revision}})
 }
 
 // changesTemplate says whether a Deployment that is there gets another template. An operator
@@ -180,10 +173,10 @@ func choose(ws *webv1.WebServer, seen observation, desired podTemplate) choice {
 		c.lastGood = templateOf(d.Spec.Template)
 	case d.UID == "" && !good.isNone() && good.revision == ws.Status.LastGoodRevision:
 		c.template = good
-		c.rolledBack = isFailed(ws, desired)
+		c.rolledBack = isFailed(ws, seen, desired)
 	case desired.isNone():
 		c.template = current
-	case isFailed(ws, desired) && !good.isNone():
+	case isFailed(ws, seen, desired) && !good.isNone():
 		c.template, c.rolledBack = good, true
 	case !current.is(desired) && !current.isNone() && current.revision == ws.Status.LastGoodRevision:
 		c.lastGood = current

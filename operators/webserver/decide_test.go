@@ -47,7 +47,7 @@ func TestChoose(t *testing.T) {
 		"another one, and none was ever good": {
 			ws: aWeb(), seen: somethingSeen(aDeployment(a, none)), desired: b, want: choice{template: b}},
 		"failed: put back": {
-			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back: stays so": {
 			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back, and scaled: stays so": {
@@ -62,6 +62,14 @@ func TestChoose(t *testing.T) {
 			ws: aWeb(good(a, noon), retry("now"), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back, and the annotation is removed: stays so": {
 			ws: aWeb(good(a, noon), retry("now"), failed(b), retry("")), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and not yet to be tried again": {
+			ws: aWeb(good(a, noon), failed(b), retriedAt(0, noon.Add(time.Second))), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
+		"put back, and the time has come to try again": {
+			ws: aWeb(good(a, noon), failed(b), retriedAt(0, noon)), seen: somethingSeen(aDeployment(a, a)), desired: b, want: choice{template: b, lastGood: a}},
+		"failed, and became ready before it was put back": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a)), desired: b, want: choice{template: b, lastGood: a}},
+		"failed, and is not ready yet": {
+			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: choice{template: a, lastGood: a, rolledBack: true}},
 		"put back, and the spec changes": {
 			ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a)), desired: c, want: choice{template: c, lastGood: a}},
 		"an input is missing: what there is stays": {
@@ -136,6 +144,12 @@ func TestKeepsTheGoodTemplate(t *testing.T) {
 func TestJudge(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
 	pull := func(template podTemplate) seenOption { return aPod(template, waits("ImagePullBackOff")) }
+	again := func(retries int32, in time.Duration, failed *webv1.FailedRollout) *webv1.FailedRollout {
+		if failed.Retries = retries; in > 0 {
+			failed.RetryTime = &metav1.Time{Time: noon.Add(in)}
+		}
+		return failed
+	}
 	failure := func(reason, message string) *webv1.FailedRollout {
 		return &webv1.FailedRollout{Revision: b.revision, Image: "nginx:b", Reason: reason, Message: message, Time: metav1.Time{Time: noon}, DeadlineSeconds: 60}
 	}
@@ -156,13 +170,34 @@ func TestJudge(t *testing.T) {
 		desired podTemplate
 		want    *webv1.FailedRollout
 	}{
-		"on its way":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), pull(b)), desired: b},
-		"too late":                   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
-		"too late, nobody knows why": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
-		"too late, nothing before":   {ws: aWeb(), seen: somethingSeen(aDeployment(b, podTemplate{}, late), pull(b)), desired: b},
-		"too late, known":            {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
-		"the one put back is late":   {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a, late)), desired: b},
-		"another one is asked for":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
+		"on its way": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), pull(b)), desired: b},
+		"too late":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
+		"too late, nobody knows why": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-15*time.Second))), unready(b, -time.Minute)), desired: b,
+			want: again(0, 10*time.Minute, failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready"))},
+		"too late once more, and nobody knows why": {ws: aWeb(good(a, noon), failed(b), retriedAt(0, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-15*time.Second))), unready(b, -time.Minute)), desired: b,
+			want: again(1, 0, failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready"))},
+		"too late, as was just noticed: nodes may have been silent": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-14*time.Second))), unready(b, -time.Hour)), desired: b},
+		"it started late":       {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Hour))), unready(b, -59*time.Second)), desired: b},
+		"no node":               {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -599*time.Second)), desired: b},
+		"no node, and no limit": {ws: aWeb(good(a, noon), func(ws *webv1.WebServer) { ws.Spec.Rollout.PendingDeadlineSeconds = 86400 }), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -23*time.Hour)), desired: b},
+		"no node for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -600*time.Second)), desired: b,
+			want: again(0, 10*time.Minute, failure("Unschedulable", "not started within 600 s: the pod cannot be scheduled: 0/3 nodes are available"))},
+		"no node for too long, for the fourth time": {ws: aWeb(good(a, noon), failed(b), retriedAt(2, noon)), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -600*time.Second)), desired: b,
+			want: again(3, time.Hour, failure("Unschedulable", "not started within 600 s: the pod cannot be scheduled: 0/3 nodes are available"))},
+		"no node for too long, and another pod has just started": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -600*time.Second), unready(b, -time.Second)), desired: b},
+		"a slow pull": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), aPod(b, waits("ContainerCreating")), createdAt(-599*time.Second)), desired: b},
+		"a pull without an end": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), aPod(b, waits("ContainerCreating")), createdAt(-600*time.Second)), desired: b,
+			want: again(0, 10*time.Minute, failure("ProgressDeadlineExceeded", `not started within 600 s: pod "web-1" has a node that is still pulling its images, or mounting its volumes`))},
+		"the registry does not answer": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), pull(b), func(seen *observation) {
+			seen.pods[0].Status.ContainerStatuses[0].State.Waiting.Message = `Back-off pulling image "nginx:b": ErrImagePull: dial tcp 192.0.2.1:443: i/o timeout`
+		}), desired: b, want: again(0, 10*time.Minute, failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`))},
+		"a pod that no node has seen":  {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late), noRoom(b, -time.Second), func(seen *observation) { seen.pods[0].Status = corev1.PodStatus{} }), desired: b},
+		"no pod comes":                 {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late, appliedAt(noon.Add(-time.Hour)))), desired: b},
+		"its turn has come, and it is": {ws: aWeb(good(a, noon), failed(b), retriedAt(0, noon)), seen: somethingSeen(aDeployment(b, a), unready(b, -time.Minute)), desired: b},
+		"too late, nothing before":     {ws: aWeb(), seen: somethingSeen(aDeployment(b, podTemplate{}, late), pull(b)), desired: b},
+		"too late, known":              {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
+		"the one put back is late":     {ws: aWeb(good(a, noon), failed(b)), seen: somethingSeen(aDeployment(a, a, late)), desired: b},
+		"another one is asked for":     {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late)), desired: a},
 		"the configuration is refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] unknown directive")),
 			desired: b, want: failure("InvalidConfiguration", "nginx: [emerg] unknown directive")},
 		"an upstream is not there yet": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a), refuses(b, `nginx: [emerg] host not found in upstream "api"`)), desired: b},
@@ -174,14 +209,18 @@ func TestJudge(t *testing.T) {
 			want: failure(crashLoop, `healthy at first, and then container "webserver" is crash-looping: it crashed 3 times, last with exit code 3`)},
 		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
 		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
-			want: failure("PodsRefused", "not healthy within 60 s: pods cannot be created: exceeded quota")},
+			want: again(0, 10*time.Minute, failure("PodsRefused", "not healthy within 60 s: pods cannot be created: exceeded quota"))},
+		"its pods end on their nodes, again and again": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon), appliedAt(noon)), ended(b, 0), ended(b, 0), ended(b, 0)), desired: b,
+			want: again(0, 10*time.Minute, failure("PodsEnded", "3 pods were ended by their nodes, the last one for SysctlForbidden: forbidden sysctl"))},
+		"two pods ended, and those of an earlier try":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon), appliedAt(noon)), ended(b, 0), ended(b, 0), ended(b, -time.Second), ended(a, 0)), desired: b},
+		"good, and then pods end on their nodes":        {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon), appliedAt(noon)), ended(b, 0), ended(b, 0), ended(b, 0)), desired: b},
 		"those before it were refused, too":             {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)), appliedAt(noon))), desired: b},
 		"good, and then pods are refused":               {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Hour)))), desired: b},
 		"good, and a new pod refuses its configuration": {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), refuses(b, "nginx: [emerg] host not found")), desired: b},
 		"good, and restarted with a slow registry":      {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a, late), pull(b)), desired: b},
 		"good for long, and crash-loops":                {ws: aWeb(good(b, noon.Add(-time.Hour))), seen: somethingSeen(aDeployment(b, a), aPod(b, crashes)), desired: b},
 		"good after two crashes":                        {ws: aWeb(good(b, noon)), seen: somethingSeen(aDeployment(b, a), aPod(b, restarted)), desired: b},
-		"too late, since it was applied":                {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late, appliedAt(noon.Add(-time.Minute)))), desired: b, want: failure("ProgressDeadlineExceeded", "not healthy within 60 s: the pods did not become ready")},
+		"too late, since it was applied":                {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, late, appliedAt(noon.Add(-time.Minute))), pull(b)), desired: b, want: failure("ImagePullBackOff", `not healthy within 60 s: the image "nginx:b" cannot be pulled`)},
 		"the rollout before was too late":               {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Second)), appliedAt(noon))), desired: b},
 		"the rollout before, the same second":           {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon), appliedAt(noon))), desired: b},
 		"the rollout before, and this one, too": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Hour)), appliedAt(noon.Add(-time.Minute)), pulls), pull(b)), desired: b,
@@ -207,6 +246,23 @@ func TestJudge(t *testing.T) {
 // TestJudgesAgain: nothing happens when the time for refused pods is up.
 func TestJudgesAgain(t *testing.T) {
 	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen observation
+		want time.Duration
+	}{
+		"no node":              {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, late), noRoom(b, -time.Minute)), 9 * time.Minute},
+		"it started late":      {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, lateSince(noon.Add(-time.Hour))), unready(b, -20*time.Second), noRoom(b, -time.Minute)), 40 * time.Second},
+		"it was just noticed":  {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, late), unready(b, -time.Hour)), 15 * time.Second},
+		"no pod comes":         {aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, late, appliedAt(noon.Add(-time.Hour)))), 10 * time.Minute},
+		"it is to be tried":    {aWeb(good(a, noon), failed(b), retriedAt(0, noon.Add(time.Minute))), somethingSeen(aDeployment(a, a)), time.Minute},
+		"it failed for good":   {aWeb(good(a, noon), failed(b)), somethingSeen(aDeployment(a, a)), 0},
+		"it is not on its way": {aWeb(good(a, noon)), somethingSeen(aDeployment(a, a)), 0},
+	} {
+		if r := judge(tc.ws, tc.seen, b); r.wakeAfter != tc.want || r.failure != nil {
+			t.Errorf("%s: again after %v, want %v; failure %v", name, r.wakeAfter, tc.want, r.failure)
+		}
+	}
 	r := judge(aWeb(good(a, noon)), somethingSeen(aDeployment(b, a, refused(noon.Add(-20*time.Second)))), b)
 	if r.wakeAfter != 40*time.Second || r.problem == nil || r.problem.Message != "pods cannot be created: exceeded quota" {
 		t.Errorf("wakes after %v, problem %+v", r.wakeAfter, r.problem)

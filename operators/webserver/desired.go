@@ -31,6 +31,10 @@ func ownedBy(ws *webv1.WebServer) *metav1ac.OwnerReferenceApplyConfiguration {
 // deployment is the Deployment with the chosen pod template. One that was
 // taken over keeps its own.
 func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	surge := int32(1)
+	if s := ws.Spec.Rollout.MaxSurge; s != nil {
+		surge = *s
+	}
 	spec := appsv1ac.DeploymentSpec().
 		WithMinReadySeconds(1).
 		WithPaused(false).
@@ -38,8 +42,8 @@ func deployment(ws *webv1.WebServer, chosen choice, replicas *int32) (*appsv1ac.
 		WithStrategy(appsv1ac.DeploymentStrategy().
 			WithType("RollingUpdate").
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-				WithMaxSurge(intstr.FromInt32(ws.Spec.Rollout.MaxSurge)).
-				WithMaxUnavailable(intstr.FromInt32(0))))
+				WithMaxSurge(intstr.FromInt32(surge)).
+				WithMaxUnavailable(intstr.FromInt32(ws.Spec.Rollout.MaxUnavailable))))
 	if replicas != nil {
 		spec.WithReplicas(*replicas)
 	}

@@ -218,3 +218,24 @@ func TestTheSameSpecTheSameRevision(t *testing.T) {
 		t.Error("a change of the image is no new revision")
 	}
 }
+
+// TestStrategy: how many pods more and less a rollout may have is as the spec says.
+func TestStrategy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rollout            webv1.RolloutSpec
+		surge, unavailable int
+	}{
+		"nothing is said":     {webv1.RolloutSpec{}, 1, 0},
+		"room is made first":  {webv1.RolloutSpec{MaxUnavailable: 1}, 1, 1},
+		"no pod more":         {webv1.RolloutSpec{MaxSurge: new(int32(0)), MaxUnavailable: 2}, 0, 2},
+		"many pods at a time": {webv1.RolloutSpec{MaxSurge: new(int32(5))}, 5, 0},
+	} {
+		d, err := deployment(aWeb(func(ws *webv1.WebServer) { ws.Spec.Rollout = tc.rollout }), choice{template: templateFor()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Spec.Strategy.RollingUpdate; got.MaxSurge.IntValue() != tc.surge || got.MaxUnavailable.IntValue() != tc.unavailable {
+			t.Errorf("%s: maxSurge %s, maxUnavailable %s", name, got.MaxSurge, got.MaxUnavailable)
+		}
+	}
+}

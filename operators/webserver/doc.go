@@ -11,6 +11,8 @@
 //     or whose configuration the server refuses, is rolled back, and is not tried
 //     again until the pods' part of the spec, what it names, or the deadline
 //     changes, or an annotation requests it.
+//   - What a revision only waited for, such as a node, does not count against it.
+//     If it waits for too long, it is rolled back, too, and tried again.
 //   - Every field that the operator sets, and every child that it made, is
 //     repaired. Fields that others set are left to them.
 //   - A node port stays, also when the Service is created again.
@@ -29,6 +31,7 @@
 //	B fails       B                     A                    failedRollout B
 //	rolled back   A                     A                    failedRollout B
 //	spec has C    C                     A                    -
+//	or: is time   B                     A                    failedRollout B, retryTime passed
 //
 // The Deployment has the template in force as an annotation, in the same write that
 // changes its template, so no death of the operator can part them. Before that write,
@@ -38,7 +41,10 @@
 // it, in a step of its own, by whichever operator leads then. Whether B failed is read
 // from the Deployment's own progress deadline and from the pods. A clock of the
 // operator's is needed only for the crash loop of a revision that was healthy, and where
-// the Deployment's deadline does not run: see isLate in rollout.go.
+// the Deployment's deadline does not run: see isLate in rollout.go. What the pods waited
+// for meanwhile is told from their conditions and containers, so that nobody has to have
+// watched them: see pending.go. When a revision that had no room is tried again is in
+// status, with the verdict, and follows from that as the rollback does.
 //
 // # How children are written
 //

@@ -23,7 +23,7 @@ func aWeb(options ...webOption) *webv1.WebServer {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 1},
 		Spec: webv1.WebServerSpec{
 			Image: "nginx:1", Replicas: new(int32(3)), Port: 80,
-			Rollout: webv1.RolloutSpec{DeadlineSeconds: 60, MaxSurge: 1, DrainSeconds: 5},
+			Rollout: webv1.RolloutSpec{DeadlineSeconds: 60, MaxSurge: new(int32(1)), DrainSeconds: 5},
 		},
 	}
 	for _, option := range options {
@@ -48,6 +48,13 @@ func failed(template podTemplate) webOption {
 	return func(ws *webv1.WebServer) {
 		ws.Status.FailedRollout = &webv1.FailedRollout{Revision: template.revision, Image: template.image(), Reason: "ImagePullBackOff", Message: "the image is not there",
 			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws)}
+	}
+}
+
+// retriedAt is when the operator tries again by itself what failed, and how often it has.
+func retriedAt(retries int32, at time.Time) webOption {
+	return func(ws *webv1.WebServer) {
+		ws.Status.FailedRollout.Retries, ws.Status.FailedRollout.RetryTime = retries, &metav1.Time{Time: at}
 	}
 }
 
@@ -180,6 +187,37 @@ func aPod(template podTemplate, container corev1.ContainerStatus) seenOption {
 			Status:     corev1.PodStatus{HostIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{container}},
 		})
 		seen.hosts = append(seen.hosts, "192.0.2.1")
+	}
+}
+
+// unready is a pod of a template whose server has run since a time before or after noon, and is not ready.
+func unready(template podTemplate, since time.Duration) seenOption {
+	return aPod(template, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(since)}}}})
+}
+
+// noRoom is a pod of a template that was created then, and that no node has room for.
+func noRoom(template podTemplate, since time.Duration) seenOption {
+	return func(seen *observation) {
+		seen.pods = append(seen.pods, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-0", Annotations: map[string]string{revisionAnnotation: template.revision}, CreationTimestamp: metav1.Time{Time: noon.Add(since)}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}},
+		})
+	}
+}
+
+// createdAt is when the pod before it was created, from noon.
+func createdAt(at time.Duration) seenOption {
+	return func(seen *observation) {
+		seen.pods[len(seen.pods)-1].CreationTimestamp = metav1.Time{Time: noon.Add(at)}
+	}
+}
+
+// ended is a pod of a template that was made at a time before or after noon, and that its node has refused.
+func ended(template podTemplate, created time.Duration) seenOption {
+	return func(seen *observation) {
+		aPod(template, corev1.ContainerStatus{})(seen)
+		createdAt(created)(seen)
+		seen.pods[len(seen.pods)-1].Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "SysctlForbidden", Message: "forbidden sysctl"}
 	}
 }
 

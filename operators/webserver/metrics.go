@@ -28,7 +28,7 @@ const (
 
 // rollbackReasons are those for which judge gives a rollout up.
 var rollbackReasons = slices.Concat(pods.NoStartReasons, []string{
-	reasonDeadline, reasonBadConfig, reasonRefusedPods, reasonUnschedulable, crashLoop, pods.NoImage,
+	reasonDeadline, reasonBadConfig, reasonRefusedPods, reasonEndedPods, reasonUnschedulable, crashLoop, pods.NoImage, pods.ContainerCreating, pods.NodeNotResponding,
 })
 
 // registerMetrics registers the metrics, with a zero for all that can happen, so that

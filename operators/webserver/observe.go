@@ -29,6 +29,8 @@ type observation struct {
 	children loop.Children
 	// pods are those with the operator's label, by name.
 	pods []corev1.Pod
+	// unmounted are what pods mount that is not there.
+	unmounted []pods.Mount
 	// reached are the pods that the Service leads to.
 	reached services.Targets
 	// hosts are the nodes of the pods. Those of pods that another operator made
@@ -86,6 +88,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ws *webv1.WebSer
 		return seen, err
 	}
 	if err := observePods(ctx, r, ws, &seen); err != nil {
+		return seen, err
+	}
+	if seen.unmounted, err = contents.Missing(ctx, r, seen.pods, configMapKind, secretKind); err != nil {
 		return seen, err
 	}
 	if seen.reached, err = services.Read(ctx, r, seen.service()); err != nil {

@@ -54,8 +54,8 @@ func TestOverruled(t *testing.T) {
 	s.Stop()
 	s.Counter.Reset()
 	s.Start()
-	s.Eventually(func() error { // a start that takes its time is silent, too
-		if s.Counter.Counts()["watch webservers"] == 0 {
+	s.Eventually(func() error { // a start that takes its time is silent, too, until its last watch
+		if s.Counter.Counts()["watch horizontalpodautoscalers"] == 0 {
 			return errors.New("the operator has not begun")
 		}
 		return nil

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/internal/kit/names"
@@ -44,49 +43,52 @@ func judge(ws *webv1.WebServer, seen observation, desired podTemplate) rollout {
 	}
 	r := rollout{complete: isComplete(d)}
 	var until time.Time
-	if r.problem, until = problemOf(members, seen.now); r.problem == nil {
+	if r.problem, until = problemOf(members, seen.unmounted, seen.now); r.problem == nil {
 		r.problem, _ = refusedPods(d)
-	} else if !until.IsZero() {
+	}
+	ended := endedPods(d, members)
+	if r.problem == nil && !r.complete {
+		r.problem = ended
+	}
+	if !until.IsZero() {
 		r.wakeAfter = until.Sub(seen.now)
+	}
+	if failed := ws.Status.FailedRollout; isFailed(ws, seen, desired) && failed.RetryTime != nil {
+		r.wakeAfter = sooner(r.wakeAfter, failed.RetryTime.Sub(seen.now))
 	}
 	good := seen.good
 	if good.isNone() || current.isNone() || !current.is(desired) || d.Status.ObservedGeneration < d.Generation ||
-		good.is(current) || isFailed(ws, current) {
+		good.is(current) || isFailed(ws, seen, current) {
 		return r
 	}
-	fail := func(why status.Problem) rollout {
-		r.failure = &webv1.FailedRollout{
-			Revision: current.revision, Image: current.image(),
-			Reason: why.Reason, Message: why.Message, Time: metav1.Time{Time: seen.now},
-			DeadlineSeconds: ws.Spec.Rollout.DeadlineSeconds, Retry: retryOf(ws),
-		}
+	fail := func(why verdict) rollout {
+		r.failure = why.of(ws, current, seen.now)
 		return r
 	}
 	deadline := time.Duration(ws.Spec.Rollout.DeadlineSeconds) * time.Second
 	proven := ws.Status.LastGoodRevision == current.revision
 	if !proven {
 		if refused := checkFailure(members); refused != nil {
-			return fail(*refused)
+			return fail(verdict{Problem: *refused})
 		}
-		late := false
+		if ended != nil && !r.complete {
+			return fail(verdict{Problem: *ended, retries: once})
+		}
 		if !r.complete {
-			var wait time.Duration
-			late, wait = isLate(d, members, deadline, seen.now)
-			r.wakeAfter = sooner(r.wakeAfter, wait)
-		}
-		if late {
-			why := status.Problem{Reason: reasonDeadline, Message: "the pods did not become ready"}
-			if r.problem != nil {
-				why = *r.problem
+			late, wait := isLate(d, members, deadline, seen.now)
+			if late {
+				var why *verdict
+				if why, wait = judgeLate(ws, d, members, seen.unmounted, r.problem, seen.now); why != nil {
+					return fail(*why)
+				}
 			}
-			why.Message = fmt.Sprintf("not healthy within %d s: %s", ws.Spec.Rollout.DeadlineSeconds, why.Message)
-			return fail(why)
+			r.wakeAfter = sooner(r.wakeAfter, wait)
 		}
 	}
 	onProbation := proven && ws.Status.LastGoodTime != nil &&
 		seen.now.Before(ws.Status.LastGoodTime.Add(deadline))
 	if onProbation && r.problem != nil && r.problem.Reason == crashLoop && until.IsZero() {
-		return fail(status.Problem{Reason: crashLoop, Message: "healthy at first, and then " + r.problem.Message})
+		return fail(verdict{Problem: status.Problem{Reason: crashLoop, Message: "healthy at first, and then " + r.problem.Message}})
 	}
 	return r
 }
@@ -167,9 +169,10 @@ func sooner(a, b time.Duration) time.Duration {
 
 // isFailed says whether a template is the one that was rolled back, and is not to
 // be tried again.
-func isFailed(ws *webv1.WebServer, template podTemplate) bool {
+func isFailed(ws *webv1.WebServer, seen observation, template podTemplate) bool {
 	failed := ws.Status.FailedRollout
-	return failed != nil && !template.isNone() && failed.Revision == template.revision && !isRetried(ws, failed)
+	return failed != nil && !template.isNone() && failed.Revision == template.revision &&
+		!isRetried(ws, failed) && !isDue(failed, seen.now) && !isRefuted(failed, seen)
 }
 
 // isRetried says whether the user wants what failed to be tried again: with
@@ -200,20 +203,45 @@ func refusedPods(d *appsv1.Deployment) (*status.Problem, time.Time) {
 	return nil, time.Time{}
 }
 
+// manyEnded is how many pods of a rollout end before it is given up. One may have met a node in trouble.
+const manyEnded = 3
+
+// endedPods is what became of pods of this rollout, if nodes have refused or evicted many: for a sysctl, for example, or
+// for the disk that they fill. The Deployment makes another pod at once, and counts that as progress.
+func endedPods(d *appsv1.Deployment, members []corev1.Pod) *status.Problem {
+	changed, ended := changedAt(d), 0
+	var last *corev1.Pod
+	for i := range members {
+		pod := &members[i]
+		if pod.Status.Phase != corev1.PodFailed || pod.CreationTimestamp.Time.Before(changed) {
+			continue
+		}
+		if ended++; last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			last = pod
+		}
+	}
+	if ended < manyEnded {
+		return nil
+	}
+	return &status.Problem{Reason: reasonEndedPods, Message: status.Shortened(fmt.Sprintf(
+		"%d pods were ended by their nodes, the last one for %s: %s", ended, last.Status.Reason, last.Status.Message))}
+}
+
 // The reasons for which a rollout is given up, besides those of the kubelet.
 const (
 	crashLoop           = pods.CrashLoopBackOff
 	reasonDeadline      = "ProgressDeadlineExceeded" // as in the Deployment
 	reasonBadConfig     = "InvalidConfiguration"
 	reasonRefusedPods   = "PodsRefused"
+	reasonEndedPods     = "PodsEnded"
 	reasonUnschedulable = "Unschedulable"
 )
 
 // problemOf is what keeps the first pod with a problem from serving, and until when a crash
-// loop counts if nothing happens until then. The kubelet alternates between an error, the wait
+// loop counts, or a pod may be prepared, if nothing happens until then. The kubelet alternates between an error, the wait
 // for the next try, and the try; all give the same message, so that status does not change
 // with every turn.
-func problemOf(members []corev1.Pod, now time.Time) (p *status.Problem, until time.Time) {
+func problemOf(members []corev1.Pod, unmounted []pods.Mount, now time.Time) (p *status.Problem, until time.Time) {
 	for i := range members {
 		pod := &members[i]
 		for _, container := range pods.Statuses(pod) {
@@ -221,11 +249,18 @@ func problemOf(members []corev1.Pod, now time.Time) (p *status.Problem, until ti
 				return &status.Problem{Reason: crashLoop, Message: crash.String()}, crash.Until
 			}
 			if reason, words := pods.CannotStart(pod, container); reason != "" {
-				return &status.Problem{Reason: reason, Message: words}, until
+				return &status.Problem{Reason: reason, Message: words}, time.Time{}
 			}
 		}
 		if words := pods.Unschedulable(pod); words != "" {
-			return &status.Problem{Reason: reasonUnschedulable, Message: "the pod " + words}, until
+			return &status.Problem{Reason: reasonUnschedulable, Message: "the pod " + words}, time.Time{}
+		}
+		words, again := pods.Unprepared(pod, unmounted, now)
+		if words != "" {
+			return &status.Problem{Reason: pods.ContainerCreating, Message: words}, time.Time{}
+		}
+		if until.IsZero() {
+			until = again
 		}
 	}
 	if words := pods.OnSilentNodes(members...); words != "" {

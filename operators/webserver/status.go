@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -90,7 +91,7 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 	case len(next.refusals) > 0:
 		conditions.Set(webv1.ConditionAdopted, false, reasonNotAdopted, notAdopted(next))
 	case next.chosen.adopted:
-		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, adoptedMessage(seen, next.chosen.desired))
+		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, adoptedMessage(ws, seen, next.chosen.desired))
 	default:
 		meta.RemoveStatusCondition(&st.Conditions, webv1.ConditionAdopted)
 	}
@@ -109,7 +110,8 @@ func recordRevisions(ws *webv1.WebServer, st *webv1.WebServerStatus, seen observ
 	}
 	current := currentTemplate(seen)
 	st.Revision = current.revision
-	if d := next.chosen.desired; st.FailedRollout != nil && !d.isNone() && !isFailed(ws, d) {
+	// What the operator tries again by itself stays noted, and how often that was, until it is good.
+	if f, d := st.FailedRollout, next.chosen.desired; f != nil && !d.isNone() && (f.Revision != d.revision || isRetried(ws, f) || isRefuted(f, seen)) {
 		st.FailedRollout = nil
 	}
 	failed := st.FailedRollout != nil && st.FailedRollout.Revision == st.Revision
@@ -185,13 +187,17 @@ func rolledBack(ws *webv1.WebServer, seen observation, next *plan, st *webv1.Web
 	if failed == nil || next.failed == nil && !next.chosen.rolledBack {
 		return nil
 	}
-	message := fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. To try again, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
-		failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, webv1.AnnotationRetry)
+	again := "To try again"
+	if failed.RetryTime != nil {
+		again = fmt.Sprintf("It is tried again at %s. To try now", failed.RetryTime.UTC().Format(time.RFC3339))
+	}
+	message := fmt.Sprintf("Rolled back from image %s (revision %s) to image %s: %s: %s. %s, correct the spec or what it names, change rollout.deadlineSeconds, or give annotation %s a new value",
+		failed.Image, failed.Revision, seen.good.image(), failed.Reason, failed.Message, again, webv1.AnnotationRetry)
 	isApplied := next.failed == nil && currentTemplate(seen).is(next.chosen.template)
 	if p := unavailable(ws, seen, next); isApplied && p != nil && next.rollout.problem != nil {
 		message += ". " + p.Message
 	}
-	return &status.Problem{Reason: reasonRolledBack, Message: message}
+	return &status.Problem{Reason: reasonRolledBack, Message: message, Retriable: failed.RetryTime != nil}
 }
 
 func missingKind(seen observation) *status.Problem {
@@ -220,8 +226,25 @@ func unavailable(ws *webv1.WebServer, seen observation, next *plan) *status.Prob
 	if t != nil {
 		p.Reason = t.Reason
 		p.Message += ": " + t.Message
+		if how := howToMakeRoom(ws, seen, t); how != "" {
+			p.Message = strings.TrimRight(p.Message, ".") + how
+		}
 	}
 	return p
+}
+
+// howToMakeRoom is what a user may do if a rollout waits for a node although pods of the revision before have some:
+// where two pods cannot be on one node, or share a port or a volume, there is never room for one more.
+func howToMakeRoom(ws *webv1.WebServer, seen observation, p *status.Problem) string {
+	isFirst := ws.Status.LastGoodRevision == "" || ws.Status.LastGoodRevision == currentTemplate(seen).revision
+	if p.Reason != reasonUnschedulable || isFirst || ws.Spec.Rollout.MaxUnavailable > 0 {
+		return ""
+	}
+	const how = ". If there is no room for more pods than replicas, set rollout.maxUnavailable to 1: then an old pod stops before a new one starts"
+	if desiredReplicas(ws, seen) < 2 {
+		return how + ", and requests fail between the two"
+	}
+	return how
 }
 
 // unreached reports that pods are ready, and clients that connect now are refused.

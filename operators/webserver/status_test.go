@@ -200,11 +200,26 @@ func TestAdoptedPodsMayNotDrain(t *testing.T) {
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}}}}
 	}
 	const words = "They do not drain: the first change may fail some requests"
-	if got := adoptedMessage(somethingSeen(aDeployment(podTemplate{}, podTemplate{})), podTemplate{}); !strings.Contains(got, words) {
+	if got := adoptedMessage(aWeb(), somethingSeen(aDeployment(podTemplate{}, podTemplate{})), podTemplate{}); !strings.Contains(got, words) {
 		t.Errorf("without a hook: %q", got)
 	}
-	if got := adoptedMessage(somethingSeen(aDeployment(podTemplate{}, podTemplate{}, hook)), podTemplate{}); strings.Contains(got, words) {
+	if got := adoptedMessage(aWeb(), somethingSeen(aDeployment(podTemplate{}, podTemplate{}, hook)), podTemplate{}); strings.Contains(got, words) {
 		t.Errorf("with a hook: %q", got)
+	}
+}
+
+// TestStaying names what stays of an adopted Service, and not what the API server or the WebServer gives it.
+func TestStaying(t *testing.T) {
+	cluster, once := corev1.ServiceInternalTrafficPolicyCluster, corev1.IPFamilyPolicySingleStack
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": "web"}, ClusterIP: "192.0.2.1", ClusterIPs: []string{"192.0.2.1"},
+		IPFamilyPolicy: &once, InternalTrafficPolicy: &cluster, SessionAffinity: corev1.ServiceAffinityNone, AllocateLoadBalancerNodePorts: new(true), Ports: []corev1.ServicePort{{Port: 80}}}}
+	if got := staying(aWeb(), s); len(got) != 0 {
+		t.Errorf("of a usual Service: %q", got)
+	}
+	s.Spec.SessionAffinity, s.Spec.LoadBalancerSourceRanges = corev1.ServiceAffinityClientIP, []string{"192.0.2.0/24"}
+	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: 9090})
+	if got, want := staying(aWeb(), s), []string{"spec.loadBalancerSourceRanges", "spec.sessionAffinity", "port 9090"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -258,6 +273,36 @@ func TestNotKnown(t *testing.T) {
 		ready := meta.FindStatusCondition(st.Conditions, status.Ready)
 		if want := "All pods are ready" + tc.want; ready.Status != metav1.ConditionTrue || ready.Message != want {
 			t.Errorf("%s: %s %s: %q, want %q", name, ready.Status, ready.Reason, ready.Message, want)
+		}
+	}
+}
+
+// TestSaysHowToMakeRoom: of a rollout that no node has room for, and of nothing else.
+func TestSaysHowToMakeRoom(t *testing.T) {
+	a, b := templateFor(image("nginx:a")), templateFor(image("nginx:b"))
+	stuck := somethingSeen(aDeployment(b, a, late), aService(30010), noRoom(b, 0))
+	one := func(ws *webv1.WebServer) { ws.Spec.Replicas = new(int32(1)) }
+	unavailable := func(ws *webv1.WebServer) { ws.Spec.Rollout.MaxUnavailable = 1 }
+	const how, fails = "set rollout.maxUnavailable to 1", "requests fail"
+	for name, tc := range map[string]struct {
+		ws       *webv1.WebServer
+		seen     observation
+		how, not bool
+	}{
+		"a rollout":                      {aWeb(image("nginx:b"), good(a, noon)), stuck, true, false},
+		"a rollout of one pod":           {aWeb(image("nginx:b"), good(a, noon), one), stuck, true, true},
+		"a rollout that makes room":      {aWeb(image("nginx:b"), good(a, noon), unavailable), stuck, false, false},
+		"the first rollout":              {aWeb(image("nginx:b")), stuck, false, false},
+		"a pod of a good one is evicted": {aWeb(image("nginx:b"), good(b, noon)), stuck, false, false},
+		"a pod that starts":              {aWeb(image("nginx:b"), good(a, noon)), somethingSeen(aDeployment(b, a, late), aService(30010), unready(b, 0)), false, false},
+	} {
+		next, err := decide(tc.ws, tc.seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready := meta.FindStatusCondition(summarize(tc.ws, tc.seen, next, nil).Conditions, status.Ready)
+		if strings.Contains(ready.Message, how) != tc.how || strings.Contains(ready.Message, fails) != tc.not {
+			t.Errorf("%s: %s: %s", name, ready.Reason, ready.Message)
 		}
 	}
 }

@@ -33,7 +33,7 @@ import (
 // stories are all of them. They need the optional kinds of routes, see installOptionalKinds.
 func stories(t testing.TB) []testkit.Scenario {
 	t.Helper()
-	return []testkit.Scenario{comesUp(), isTakenOver(), isAdopted(), isRepaired(), isReachedFromOutside(), changesItsInputs(aCertificate(t, "", "cert")), isRolledBack(), isTriedAgain()}
+	return []testkit.Scenario{comesUp(), isTakenOver(), isAdopted(), isRepaired(), isReachedFromOutside(), changesItsInputs(aCertificate(t, "", "cert")), isRolledBack(), isTriedAgain(), isWithoutRoom(), isRestarted()}
 }
 
 // story is a WebServer called "web" with one pod.
@@ -373,5 +373,74 @@ func isRolledBack() testkit.Scenario {
 			return nothingTwice(1)(ctx, r)
 		},
 		Timeout: time.Minute,
+	}
+}
+
+// roomFrom is a variable of the server's environment: when there is room for its pods.
+const roomFrom = "ROOM_FROM"
+
+// isWithoutRoom gets an image for which there is no room at first: it is rolled back, and tried again until there is.
+func isWithoutRoom() testkit.Scenario {
+	return testkit.Scenario{
+		Name: "is-without-room",
+		Pods: func(pod *corev1.Pod) testkit.Outcome {
+			for _, v := range podtemplate.Container(&pod.Spec, serverContainer).Env {
+				if from, err := time.Parse(time.RFC3339, v.Value); v.Name == roomFrom && err == nil && pod.CreationTimestamp.Time.Before(from) {
+					return testkit.Stuck("ContainerCreating")
+				}
+			}
+			return testkit.Stays()
+		},
+		Arrange: arranged(func(ws *webv1.WebServer) { ws.Spec.Rollout.PendingDeadlineSeconds = 1 }),
+		Steps: []testkit.Step{{
+			Name: "another image, without room", When: isReady(reasonReady, "nginx:1"),
+			Do: func(ctx context.Context, r *testkit.Run) error {
+				// The pods are only late, and never do anything wrong: there is no other verdict.
+				return patched(fmt.Sprintf(`{"spec":{"image":"nginx:2","rollout":{"deadlineSeconds":5},"env":[{"name":%q,"value":%q}]}}`,
+					roomFrom, r.Now().Add(6*time.Second).UTC().Format(time.RFC3339)))(ctx, r)
+			},
+		}},
+		Settled: isReady(reasonReady, "nginx:2"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			ws, err := current(ctx, r)
+			if err != nil {
+				return err
+			}
+			if f := ws.Status.FailedRollout; f != nil {
+				return fmt.Errorf("failed rollout %+v", f)
+			}
+			return nothingTwice(1)(ctx, r)
+		},
+		Timeout: time.Minute,
+	}
+}
+
+// isRestarted is restarted by kubectl rollout restart, which is not repaired away.
+func isRestarted() testkit.Scenario {
+	const restartedAt, at = "kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"
+	return testkit.Scenario{
+		Name:    "is-restarted",
+		Arrange: arranged(),
+		Steps: []testkit.Step{{
+			Name: "a restart", When: isReady(reasonReady, "nginx:1"),
+			Do: func(ctx context.Context, r *testkit.Run) error {
+				d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "web"}}
+				patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, at)
+				return r.Client.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
+			},
+		}},
+		Settled: isReady(reasonReady, "nginx:1"),
+		Check: func(ctx context.Context, r *testkit.Run) error {
+			var pods corev1.PodList
+			if err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace)); err != nil {
+				return err
+			}
+			for _, pod := range pods.Items {
+				if pod.DeletionTimestamp == nil && pod.Annotations[restartedAt] != at {
+					return fmt.Errorf("pod %s is not of the restart", pod.Name)
+				}
+			}
+			return nothingTwice(0)(ctx, r)
+		},
 	}
 }

@@ -120,6 +120,31 @@ func withoutPullDefault(c *corev1.Container) {
 	}
 }
 
+// serviceDefaults are what the API server gives a Service that has nothing else; nil is for any value.
+var serviceDefaults = map[string]any{
+	"allocateLoadBalancerNodePorts": true, "externalTrafficPolicy": "Cluster", "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+	"clusterIP": nil, "clusterIPs": nil, "ipFamilies": nil, "ipFamilyPolicy": nil,
+}
+
+// staying are the fields of an adopted Service that its former owner has set, and a WebServer's has not.
+func staying(ws *webv1.WebServer, s *corev1.Service) []string {
+	var all []string
+	spec, _ := fieldsOf(s.Spec).(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(spec)) {
+		usual, is := serviceDefaults[name]
+		if is && (usual == nil || usual == spec[name]) || slices.Contains([]string{"type", "selector", "ports"}, name) {
+			continue
+		}
+		all = append(all, "spec."+name)
+	}
+	for _, p := range s.Spec.Ports {
+		if p.Port != serviceSpec(ws).Port && (ws.Spec.TLS == nil || p.Port != httpsPort) {
+			all = append(all, fmt.Sprintf("port %d", p.Port))
+		}
+	}
+	return all
+}
+
 // defaults are the values that the API server gives to fields of pods that have none, and
 // the fields of which any value says nothing.
 var defaults = map[string]any{
@@ -251,9 +276,9 @@ func advice(path string, live any) string {
 	return field + " must be " + inJSON(live)
 }
 
-// fieldsOf is a template as the API's JSON has it.
-func fieldsOf(template corev1.PodTemplateSpec) any {
-	data, err := json.Marshal(template)
+// fieldsOf is a value as the API's JSON has it.
+func fieldsOf(value any) any {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return nil
 	}

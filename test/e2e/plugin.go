@@ -36,12 +36,13 @@ func Fairlead(t testing.TB, namespace, want string, args ...string) string {
 	return out
 }
 
-// FairleadRefuses runs `kubectl fairlead` in a namespace, which must fail with these words.
-func FairleadRefuses(t testing.TB, namespace, want string, args ...string) {
+// FairleadRefuses runs `kubectl fairlead` in a namespace, which must fail with these words, and returns what it prints.
+func FairleadRefuses(t testing.TB, namespace, want string, args ...string) string {
 	t.Helper()
 	out, err := TryKubectl("", append(append([]string{"fairlead"}, args...), "-n", namespace)...)
 	if err == nil || !strings.Contains(out, want) {
 		t.Errorf("kubectl fairlead %s: %v, want an error with %q:\n%s", strings.Join(args, " "), err, want, out)
 	}
 	t.Logf("$ kubectl fairlead %s\n%s", strings.Join(args, " "), out)
+	return out
 }

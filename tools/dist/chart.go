@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
-// writeCharts packs a chart per operator, and one for all.
+// writeCharts packs a chart per operator, and one for all, as files and for a registry.
 func (r *release) writeCharts() error {
 	names, err := r.installs()
 	if err != nil {
@@ -29,8 +31,19 @@ func (r *release) writeCharts() error {
 		if err := r.write(fmt.Sprintf("charts/%s-%s.tgz", chart, r.version), packed); err != nil {
 			return err
 		}
+		if err := r.writeChartImage(chart, content[chart+"/Chart.yaml"].content, packed); err != nil {
+			return err
+		}
 	}
-	return nil
+	about, err := r.texts(all)
+	if err != nil {
+		return err
+	}
+	repository, err := about.hubRepository()
+	if err != nil {
+		return err
+	}
+	return r.write("charts/artifacthub-repo.yml", repository)
 }
 
 // chart is the chart of an operator, or of all, with what a release adds: its
@@ -48,9 +61,18 @@ func (r *release) chart(operator string) (files, string, error) {
 	if tag == "v"+r.version {
 		tag = "" // the chart's default
 	}
+	hub, err := r.hubAnnotations(operator, texts, source)
+	if err != nil {
+		return nil, "", err
+	}
+	annotations, err := yaml.Marshal(hub)
+	if err != nil {
+		return nil, "", err
+	}
 	for _, put := range []struct{ file, where, what string }{
 		{"Chart.yaml", "0.0.0-dev", r.version},
 		{"Chart.yaml", "\nhome:", "\nicon: " + texts.iconURL() + "\nhome:"},
+		{"Chart.yaml", "\nannotations:\n", "\nannotations:\n  " + strings.TrimSpace(strings.ReplaceAll(string(annotations), "\n", "\n  ")) + "\n"},
 		{"values.yaml", "repository: fairlead\n", "repository: " + strconv.Quote(repository) + "\n"},
 		{"values.yaml", "tag: dev ", "tag: " + strconv.Quote(tag) + " "},
 	} {
@@ -61,7 +83,11 @@ func (r *release) chart(operator string) (files, string, error) {
 		source[put.file] = file{mode: 0o644, content: []byte(strings.ReplaceAll(text, put.where, put.what))}
 	}
 	source["files/values.yaml"] = source["values.yaml"] // for the templates, by themselves Helm does not show it to them
-	readme := "# " + texts.DisplayName + "\n\n" + strings.TrimSpace(texts.Description) + "\n"
+	table, err := valuesTable(source["values.yaml"].content, source["values.schema.json"].content)
+	if err != nil {
+		return nil, "", err
+	}
+	readme := "# " + texts.DisplayName + "\n\n" + strings.TrimSpace(texts.Description) + "\n\n## Values\n\n" + table
 	source["README.md"] = file{mode: 0o644, content: []byte(readme)}
 
 	content := files{}

@@ -27,8 +27,8 @@ const usage = `Usage: dist [flags] COMMAND
   local      the manager's image as fairlead.tar, and manifests for kubectl apply, for a cluster that it is loaded into
   vex        which known vulnerabilities do not reach the manager's image, and which do, as of today
   release    all of these but vex, a changelog and checksums
-  push image|bundles|catalog
-             publish the images that were made
+  push image|bundles|catalog|charts
+             publish the images that were made, and the charts
   sign       sign the files of the release, and the images that were pushed with what there is to say of them, with cosign
   verify     check these signatures, and that the source makes the same files once more
 
@@ -113,6 +113,8 @@ func run(args []string) error {
 		return o.push("*-bundle-v" + o.version + ".tar")
 	case "push catalog":
 		return o.push("catalog-v" + o.version + ".tar")
+	case "push charts":
+		return o.push("*-chart-v" + o.version + ".tar")
 	}
 	flags.Usage()
 	return fmt.Errorf("there is no command %q", command)

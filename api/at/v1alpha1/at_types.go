@@ -13,14 +13,14 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=ats,singular=at,categories=fairlead
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
+// +kubebuilder:printcolumn:name="Time zone",type=string,JSONPath=`.spec.timeZone`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Exit code",type=integer,JSONPath=`.status.exitCode`
-// +kubebuilder:printcolumn:name="Time zone",type=string,priority=1,JSONPath=`.spec.timeZone`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Scheduled",type=string,priority=1,JSONPath=`.status.scheduledTime`
 // +kubebuilder:printcolumn:name="Lateness",type=string,priority=1,JSONPath=`.status.lateness`
 // +kubebuilder:printcolumn:name="Attempts",type=integer,priority=1,JSONPath=`.status.attempts`
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.podName`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase == 'PENDING' || self.spec == oldSelf.spec",reason=FieldValueForbidden,fieldPath=".spec",message="the run has started or is over, so the spec cannot be changed any more: create a new At for another run"
 type At struct {
@@ -55,6 +55,7 @@ type AtList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.schedule.matches('(Z|[+-][0-9:]{5})$') != has(self.timeZone)",fieldPath=".schedule",message="the schedule needs exactly one of: an offset of its own (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or a timeZone beside it (2030-01-31T08:00:00 with timeZone: Europe/Berlin)"
 // +kubebuilder:validation:XValidation:rule="has(self.command) != has(self.args)",message="give exactly one of command (a line for /bin/sh -c) and args (a list, executed as it is)"
+// +kubebuilder:validation:XValidation:rule="!has(self.windowSeconds) || self.windowSeconds == 0 || !self.schedule.startsWith('9999-12-')",fieldPath=".windowSeconds",message="must be 0 or left out for a schedule in December of the year 9999, because the window may end after that year"
 type AtSpec struct {
 	// schedule is when to run, as an RFC 3339 date-time. It has an offset
 	// (2030-01-31T08:00:00Z, 2030-01-31T08:00:00+01:00), or it has none
@@ -80,6 +81,17 @@ type AtSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' && timestamp('2030-01-01T00:00:00Z').getFullYear(self) >= 2029",message="must be the name of a zone in the IANA time zone database, such as Europe/Berlin, America/New_York or UTC"
 	TimeZone *string `json:"timeZone,omitempty"`
+
+	// windowSeconds spreads runs that share a schedule, such as a thousand at
+	// midnight: the run starts at a moment of the window of that many seconds which
+	// begins at schedule, from 0 (none, the default) to 86400, a day. The moment
+	// follows from the At's UID, to the millisecond: it is the same for as long as
+	// the At exists, and another one for an At that is created again.
+	// status.scheduledTime shows it, and all deadlines count from it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	WindowSeconds int32 `json:"windowSeconds,omitempty"`
 
 	// command is what to run, as a line for `/bin/sh -c`: quotes, pipes, variables
 	// and $(...) have their shell meaning. At most 102,400 characters and less
@@ -142,11 +154,13 @@ type AtSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.nodeName)",fieldPath=".spec.nodeName",message="cannot be set, because the pod waits behind a scheduling gate: use nodeSelector or affinity"
 	PodTemplate *corev1.PodTemplateSpec `json:"podTemplate,omitempty"`
 
-	// startingDeadlineSeconds is how late the run can start, in seconds after the
-	// scheduled time. After that, the At is MISSED, with an event, and never runs.
+	// startingDeadlineSeconds is how late the run can start, in seconds after
+	// status.scheduledTime, at least 1. After that, the At is MISSED, with an event, and
+	// never runs. Runs start a fraction of a second late, and later when many are
+	// due at once or the operator has just restarted: a minute or more is sensible.
 	// By default there is no limit: the run starts as soon as it can.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="must be at least 1, and a minute or more is sensible: every run starts a fraction of a second late, and with 0 it would always be missed; leave it out for no limit"
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
 	// suspend stops the run from starting. When it becomes false, a run that is
@@ -172,7 +186,9 @@ type AtSpec struct {
 	// Each retry runs in a new pod, after 10, 20, 40 seconds and so on, up to 6
 	// minutes. An attempt that may have succeeded is not retried: one whose result
 	// is unknown, or with exit code 0. Defaults to 0: the At is FAILED when its
-	// first attempt has failed.
+	// first attempt has failed. A pod that its node refuses before the command
+	// starts, for want of room for example, is no attempt: it is made again until
+	// the starting or pending deadline, if there is one.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -224,6 +240,9 @@ const (
 	// ConditionComplete is present once the run is over: True if the At is DONE,
 	// False otherwise. Wait for it with kubectl wait --for=condition=Complete.
 	ConditionComplete = "Complete"
+	// ConditionFailed is present once the run is over: True if the At is FAILED or
+	// MISSED, False if it is DONE.
+	ConditionFailed = "Failed"
 	// ConditionReconciling is present, and True, while the run is in progress, and
 	// while the operator retries to start it.
 	ConditionReconciling = "Reconciling"
@@ -244,15 +263,15 @@ type AtStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Ready; Complete, once the run is over; Reconciling and
-	// Stalled, while they are true.
+	// conditions are Ready; Complete and Failed, once the run is over; Reconciling
+	// and Stalled, while they are true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// scheduledTime is the time that schedule and timeZone specify, in UTC. A
-	// fraction of a microsecond is rounded up.
+	// scheduledTime is when the run is due, in UTC: the time that schedule, timeZone
+	// and windowSeconds specify. A fraction of a microsecond is rounded up.
 	// +optional
 	ScheduledTime *metav1.MicroTime `json:"scheduledTime,omitempty"`
 
@@ -270,8 +289,9 @@ type AtStatus struct {
 	// +optional
 	Lateness *metav1.Duration `json:"lateness,omitempty"`
 
-	// attempts is the number of attempts that the operator has started. It is 0 if
-	// the At is MISSED.
+	// attempts is the number of attempts that the operator has started, without
+	// those whose pod its node refused before the command started: they are made
+	// again. It is 0 if the At is MISSED.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 
@@ -290,9 +310,15 @@ type AtStatus struct {
 	// +optional
 	DiscardedPodUID types.UID `json:"discardedPodUID,omitempty"`
 
-	// nextAttemptTime is when the next attempt starts, after a failed one.
+	// nextAttemptTime is when the next attempt starts, after a failed one, or when
+	// an attempt whose pod its node refused is made again.
 	// +optional
 	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`
+
+	// pendingSince is since when the attempt waits to start, if a node refused a
+	// pod of it before the command started. pendingDeadlineSeconds counts from then.
+	// +optional
+	PendingSince *metav1.MicroTime `json:"pendingSince,omitempty"`
 
 	// exitCode is the exit code of the last attempt's command.
 	// +optional

@@ -163,6 +163,10 @@ func (in *AtStatus) DeepCopyInto(out *AtStatus) {
 		in, out := &in.NextAttemptTime, &out.NextAttemptTime
 		*out = (*in).DeepCopy()
 	}
+	if in.PendingSince != nil {
+		in, out := &in.PendingSince, &out.PendingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.ExitCode != nil {
 		in, out := &in.ExitCode, &out.ExitCode
 		*out = new(int32)

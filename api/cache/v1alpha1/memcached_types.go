@@ -117,14 +117,15 @@ type MemcachedSpec struct {
 	// +kubebuilder:default=Cold
 	Upgrade UpgradeStrategy `json:"upgrade,omitempty"`
 
-	// version is the version of memcached, such as 1.6.38. The image is then
+	// version is the version of memcached, such as 1.6.45. The image is then
 	// `memcached:<version>`. Ignored if image is set. With upgrade Warm, a change
-	// from 1.6.25 or later to a version before 1.6.25 is still cold. Defaults to
-	// 1.6.38.
+	// from 1.6.25 or later to a version before 1.6.25 is still cold. The condition
+	// KnownFaults names a version by which a client can end a server. Defaults to
+	// 1.6.45; a pool keeps the default of the time at which it was created.
 	// +optional
-	// +kubebuilder:default="1.6.38"
+	// +kubebuilder:default="1.6.45"
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+([-.][0-9A-Za-z.-]+)?$')",message="must be a version of memcached with three numbers, such as 1.6.38 or 1.6.38-alpine"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+([-.][0-9A-Za-z.-]+)?$')",message="must be a version of memcached with three numbers, such as 1.6.45 or 1.6.45-alpine"
 	Version string `json:"version,omitempty"`
 
 	// image is the container image of memcached. Defaults to
@@ -134,7 +135,7 @@ type MemcachedSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as memcached:1.6.38"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces, such as memcached:1.6.45"
 	Image string `json:"image,omitempty"`
 
 	// memory is how much memory each server has for items (memcached -m), in whole
@@ -144,8 +145,9 @@ type MemcachedSpec struct {
 	// 850 bytes, 64Mi holds 28,860 with Warm and 71,040 with Cold. The memory
 	// limit of the container is a quarter more, plus 64Mi, plus what many
 	// connections take (see maxConnections). With identity Stable and upgrade Cold,
-	// servers get more memory while they run, if the cluster can resize pods. Every
-	// other change of memory is cold (see upgrade). Defaults to 64Mi.
+	// servers get more memory while they run, if the cluster can resize pods or the
+	// limit is one of podTemplate that has room for it. Every other change of memory
+	// is cold (see upgrade). Defaults to 64Mi.
 	// +optional
 	// +kubebuilder:default="64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('8Mi')) >= 0",message="must be at least 8Mi"
@@ -299,8 +301,8 @@ type MetricsSpec struct {
 // PullSpec is about the pods that pull an image.
 type PullSpec struct {
 	// resources are those of the pods' container, for clusters whose quotas or limits
-	// want others. By default it requests 5m of CPU and 16Mi of memory, and is
-	// limited to 100m and 64Mi.
+	// want others. By default it requests no CPU and no memory, so that a full node
+	// runs it, and is limited to 100m and 64Mi.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 }

@@ -52,7 +52,7 @@ type MemcachedStatus struct {
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, as defined by kstatus;
-	// Available; and Overruled.
+	// Available; KnownFaults; and Overruled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -114,4 +114,7 @@ type FailedPull struct {
 const (
 	// ConditionAvailable is True while at least one server is ready.
 	ConditionAvailable = "Available"
+	// ConditionKnownFaults is present, and True, while the version of the servers
+	// has known faults by which a client can end them.
+	ConditionKnownFaults = "KnownFaults"
 )

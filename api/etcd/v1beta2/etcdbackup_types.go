@@ -274,6 +274,9 @@ type StoredBackup struct {
 	// etcdVersion is that of the member it is from.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`
+	// clusterID is etcd's ID of the cluster that it is from, in hexadecimal. It is stored with the object as well.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
 	// member is the endpoint that it is from.
 	// +optional
 	Member string `json:"member,omitempty"`

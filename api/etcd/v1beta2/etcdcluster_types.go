@@ -2,6 +2,7 @@ package v1beta2
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -61,6 +62,9 @@ type EtcdClusterList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.TLS) == has(oldSelf.TLS)",fieldPath=".TLS",message="TLS cannot be turned on or off for a cluster that exists: members with and without it cannot talk to each other. Create another cluster, and copy the data"
 // +kubebuilder:validation:XValidation:rule="!has(self.joinFrom) || has(oldSelf.joinFrom)",fieldPath=".joinFrom",message="joinFrom is for a new EtcdCluster, and this one has begun without it: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.pod) && has(self.pod.persistentVolumeClaimSpec)) == (has(oldSelf.pod) && has(oldSelf.pod.persistentVolumeClaimSpec))",fieldPath=".pod.persistentVolumeClaimSpec",message="volumes cannot be added to or taken from a cluster that exists"
+// +kubebuilder:validation:XValidation:rule="!has(self.quotaBackendBytes) || !has(self.pod) || !has(self.pod.persistentVolumeClaimSpec) || !has(self.pod.persistentVolumeClaimSpec.resources) || !has(self.pod.persistentVolumeClaimSpec.resources.requests) || !('storage' in self.pod.persistentVolumeClaimSpec.resources.requests) || quantity(string(self.pod.persistentVolumeClaimSpec.resources.requests['storage'])).compareTo(quantity(string(self.quotaBackendBytes)).add(quantity('512Mi'))) >= 0",fieldPath=".quotaBackendBytes",message="the volume must have 512Mi more than quotaBackendBytes, for the log; twice quotaBackendBytes is better, as a defragmentation makes a copy"
+// +kubebuilder:validation:XValidation:rule="!has(self.pod) || !has(self.pod.etcdEnv) || !self.pod.etcdEnv.exists(e, has(self.quotaBackendBytes) && e.name == 'ETCD_QUOTA_BACKEND_BYTES' || has(self.heartbeatInterval) && e.name == 'ETCD_HEARTBEAT_INTERVAL' || has(self.electionTimeout) && e.name == 'ETCD_ELECTION_TIMEOUT')",message="pod.etcdEnv sets what quotaBackendBytes, heartbeatInterval or electionTimeout set: remove ETCD_QUOTA_BACKEND_BYTES, ETCD_HEARTBEAT_INTERVAL and ETCD_ELECTION_TIMEOUT from it, or the field"
+// +kubebuilder:validation:XValidation:rule="(has(self.electionTimeout) ? duration(self.electionTimeout).getMilliseconds() : 1000) >= 5 * (has(self.heartbeatInterval) ? duration(self.heartbeatInterval).getMilliseconds() : 100)",message="electionTimeout, 1s if it is left out, must be at least five times heartbeatInterval, which is 100ms if it is left out"
 type EtcdClusterSpec struct {
 	// size is the number of members, from 1 to 9. An odd number is best: one more member than
 	// an odd number tolerates no more failures. `kubectl scale` changes it, and members are
@@ -112,12 +116,35 @@ type EtcdClusterSpec struct {
 	// +optional
 	Disruption *DisruptionPolicy `json:"disruption,omitempty"`
 
-	// keepHistory is for how long etcd keeps the earlier revisions of keys, such as 1h, in
-	// whole minutes, at least 5m. 0s keeps them until a member's database is full; then the
-	// operator drops them. A change applies to a member when it is next started. Defaults to 0s.
+	// keepHistory is for how long etcd keeps the earlier revisions of keys, such as 1h, in whole minutes, at least 5m. It
+	// applies to a member when it is next started. If 7/8 of a database's quota are in use before, the operator has the
+	// older half of them dropped. 0s keeps them until a database is full and takes no writes; then the operator drops them.
+	// Defaults to as long as they take less than half of the room that a database has besides keys: then the operator has
+	// the older half of them dropped, while the members serve. Watches that are up to date do not notice.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || (duration(self) >= duration('5m') && duration(self).getSeconds() % 60 == 0)",message="must be 0s, or at least 5m in whole minutes"
 	KeepHistory *metav1.Duration `json:"keepHistory,omitempty"`
+
+	// quotaBackendBytes is how large the database of a member may become, such as 8Gi, which is the most that etcd
+	// recommends. At least 16Mi; a volume needs 512Mi more, and better twice as much. At that size etcd takes no writes any
+	// more, see keepHistory. A change applies as one of pod does. Less than a database has is refused in status: Ready is
+	// QuotaRefused. Defaults to ETCD_QUOTA_BACKEND_BYTES in pod.etcdEnv, and without that to etcd's 2Gi.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi"
+	QuotaBackendBytes *resource.Quantity `json:"quotaBackendBytes,omitempty"`
+
+	// heartbeatInterval is how often the leader tells the others that it leads, such as 300ms: about the time that a packet
+	// takes to another member and back. From 10ms to 5s. A change applies as one of pod does. Defaults to etcd's 100ms.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('5s')",message="must be from 10ms to 5s"
+	HeartbeatInterval *metav1.Duration `json:"heartbeatInterval,omitempty"`
+
+	// electionTimeout is after how long without a heartbeat members elect another leader, such as 3s: at least five times
+	// heartbeatInterval, and ten times the time that a packet takes to another member and back. At most 50s. A change
+	// applies as one of pod does. Defaults to etcd's 1s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('50s')",message="must be at most 50s"
+	ElectionTimeout *metav1.Duration `json:"electionTimeout,omitempty"`
 
 	// keepSuspectVolumes is for how long a volume is kept that has the data of a replaced member, and was not trusted: its
 	// data was not that of the other members, etcd could not start with it, or the user had the member replaced.
@@ -147,7 +174,7 @@ type EtcdClusterSpec struct {
 	AdoptExisting bool `json:"adoptExisting,omitempty"`
 
 	// joinFrom takes over a running etcd that is not an EtcdCluster's, such as a chart's StatefulSet,
-	// while it serves: docs/moving/etcd.md. Members join it as learners, one at a time, and are
+	// while it serves: https://fairlead.example.com/docs/moving/etcd.md. Members join it as learners, one at a time, and are
 	// promoted; when all of spec.size vote, one of them leads. The user then stops the members of
 	// before one at a time, each when status.join.nextToStop names it, and the operator removes it
 	// from the member list. Until the first is removed, goBack undoes all of it. If authentication

@@ -82,7 +82,8 @@ type RestoreSource struct {
 	BackupSource `json:",inline"`
 
 	// revision has the newest backup at or before this revision of the store restored, of those
-	// that a periodic EtcdBackup with this path has made.
+	// that a periodic EtcdBackup with this path has made. Backups of the cluster that is restored come first. If more
+	// than one history of etcd has the revision, the restore fails with ObjectAmbiguous.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Revision *int64 `json:"revision,omitempty"`
@@ -162,6 +163,11 @@ type RestoreStatus struct {
 	// revision is the revision of the store in the backup.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+
+	// revisionOffset is by how much the revisions of the restored cluster are above that: it begins with revision +
+	// revisionOffset, which no client has seen before, and all below is compacted. Watchers get that error, and list again.
+	// +optional
+	RevisionOffset int64 `json:"revisionOffset,omitempty"`
 
 	// lostRevision is the last revision that is known of the cluster before: what was written
 	// after revision, up to it, is not in the restored one.

@@ -49,6 +49,11 @@ type Recovered struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// revisionOffset is by how much the revisions of the restored cluster are above that: it begins with revision +
+	// revisionOffset, which no client has seen before, and all below is compacted. Watchers get that error, and list again.
+	// +optional
+	RevisionOffset int64 `json:"revisionOffset,omitempty"`
+
 	// time is when it had started.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
@@ -96,6 +101,10 @@ type Restoring struct {
 	// revision is the revision of the store in the backup.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+	// revisionOffset is by how much the revisions of the restored cluster are above that: it begins with revision +
+	// revisionOffset, which no client has seen before, and all below is compacted. Watchers get that error, and list again.
+	// +optional
+	RevisionOffset int64 `json:"revisionOffset,omitempty"`
 	// clusterID is etcd's ID of the seed's cluster, in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
@@ -138,6 +147,10 @@ type Restored struct {
 	// revision is the revision of the store in the backup.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+	// revisionOffset is by how much the revisions of the restored cluster are above that: it begins with revision +
+	// revisionOffset, which no client has seen before, and all below is compacted. Watchers get that error, and list again.
+	// +optional
+	RevisionOffset int64 `json:"revisionOffset,omitempty"`
 	// lostRevision is the last revision that is known of the cluster before.
 	// +optional
 	LostRevision int64 `json:"lostRevision,omitempty"`

@@ -226,7 +226,8 @@ type MemberStatus struct {
 	// +optional
 	DBSize *resource.Quantity `json:"dbSize,omitempty"`
 
-	// revision is the revision of the store that it had when its status last changed otherwise.
+	// revision is the revision of the store that it had when its status last changed otherwise, or 100,000,000
+	// revisions ago at most.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 

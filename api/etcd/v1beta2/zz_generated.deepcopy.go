@@ -434,6 +434,21 @@ func (in *EtcdClusterSpec) DeepCopyInto(out *EtcdClusterSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.QuotaBackendBytes != nil {
+		in, out := &in.QuotaBackendBytes, &out.QuotaBackendBytes
+		x := (*in).DeepCopy()
+		*out = &x
+	}
+	if in.HeartbeatInterval != nil {
+		in, out := &in.HeartbeatInterval, &out.HeartbeatInterval
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.ElectionTimeout != nil {
+		in, out := &in.ElectionTimeout, &out.ElectionTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.KeepSuspectVolumes != nil {
 		in, out := &in.KeepSuspectVolumes, &out.KeepSuspectVolumes
 		*out = new(v1.Duration)

@@ -45,8 +45,8 @@ type WebServerStatus struct {
 	// failedRollout is the revision that was rolled back. The operator retries
 	// when the pod template changes (by the spec, or by a ConfigMap or Secret that
 	// it names), when rollout.deadlineSeconds changes, and when the annotation
-	// webserver-operator/retry of the WebServer gets a new value. A change of
-	// replicas does not cause a retry.
+	// webserver-operator/retry of the WebServer gets a new value; and at retryTime,
+	// if there is one. A change of replicas does not cause a retry.
 	// +optional
 	FailedRollout *FailedRollout `json:"failedRollout,omitempty"`
 
@@ -94,4 +94,11 @@ type FailedRollout struct {
 	// retry is a hash of the annotation webserver-operator/retry at that time.
 	// +optional
 	Retry string `json:"retry,omitempty"`
+	// retryTime is when the operator retries the revision without a change by the
+	// user. It is absent if what failed was the revision's own doing.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+	// retries is how often the operator has retried the revision in that way.
+	// +optional
+	Retries int32 `json:"retries,omitempty"`
 }

@@ -322,25 +322,49 @@ type DisruptionSpec struct {
 }
 
 // RolloutSpec says how a change reaches the pods.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || self.maxSurge > 0 || (has(self.maxUnavailable) && self.maxUnavailable > 0)",fieldPath=".maxUnavailable",message="must not be 0 while maxSurge is 0: no pod could be replaced"
 type RolloutSpec struct {
 	// deadlineSeconds is how long a rollout can go without progress, in seconds,
-	// from 5 to 86400. After that, it is rolled back to the last good revision. A
-	// revision that became healthy is also rolled back if it crash-loops within
-	// that time afterwards. A new value makes the operator retry a revision that
-	// was rolled back. Defaults to 60.
+	// from 5 to 86400. After that, it is rolled back to the last good revision.
+	// The time in which a pod has no node, or waits for its volumes or images,
+	// does not count: see pendingDeadlineSeconds. A revision that became healthy
+	// is also rolled back if it crash-loops within that time afterwards. A new
+	// value makes the operator retry a revision that was rolled back. Defaults to
+	// 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=86400
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 
-	// maxSurge is how many pods above replicas can exist during a rollout.
-	// Defaults to 1.
+	// pendingDeadlineSeconds is how long a rollout can wait for pods that cannot
+	// start because there is no node with room, or because their volumes or images
+	// are not there yet, in seconds, from 1 to 86400. After that, it is rolled back
+	// to the last good revision, and retried after the same time, then after twice
+	// that time, and so on, up to an hour. An image that cannot be pulled counts
+	// for deadlineSeconds. Left out, it is 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	PendingDeadlineSeconds int32 `json:"pendingDeadlineSeconds,omitempty"`
+
+	// maxSurge is how many pods above replicas can exist during a rollout, from 0
+	// to 10000. It can be 0 only if maxUnavailable is not. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
-	MaxSurge int32 `json:"maxSurge,omitempty"`
+	MaxSurge *int32 `json:"maxSurge,omitempty"`
+
+	// maxUnavailable is how many pods can be missing during a rollout, from 0 to
+	// 10000. It makes room for new pods where no node has any: an old pod stops
+	// first. No request fails as long as another pod serves, so it is not for
+	// replicas: 1. Left out, it is 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 
 	// drainSeconds is how long a pod that is about to stop continues to serve, in
 	// seconds from 1 to 3600, so that it no longer receives requests when it

@@ -3,7 +3,9 @@
 package at
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/cmd/kubectl-fairlead/rig"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/internal/testkit/pace"
 	"example.com/fairlead/internal/testkit/standalone"
 	operator "example.com/fairlead/operators/at"
 )
@@ -83,6 +86,11 @@ func TestVerbs(t *testing.T) {
 	if r.at("x").Spec.Suspend {
 		t.Error("it is suspended still")
 	}
+	spread := r.at("y")
+	spread.Spec.WindowSeconds = 3600
+	if err := r.Update(r.Context(), spread); err != nil {
+		t.Fatal(err)
+	}
 	r.do("y runs now", "run-now", "y")
 	if at := r.at("y"); at.Spec.Suspend || time.Since(Scheduled(at)) > time.Minute || time.Since(Scheduled(at)) < 0 {
 		t.Errorf("it does not run now: %+v", at.Spec)
@@ -98,7 +106,8 @@ func TestVerbs(t *testing.T) {
 	r.do("x removed (server dry run)", "rm", "x", "--yes", "--dry-run=server")
 	r.do("x removed (dry run)", "rm", "x", "--yes", "--dry-run=client")
 	r.do("x removed", "rm", "x", "--yes")
-	r.do("y removed", "rm", "y")
+	r.do("y removed (dry run)", "delete", "y", "--dry-run=client")
+	r.do("y removed", "atrm", "y")
 	r.refused("not found", "rm", "y")
 }
 
@@ -119,9 +128,16 @@ func TestList(t *testing.T) {
 	r.do("2039-01-02T08:00:00Z 2040-01-02T08:00:00Z", "list", "-o", "jsonpath={.items[*].spec.schedule}")
 	r.do("is shown of it | cat", "list", "-o", "wide")
 	r.do(r.Namespace+"   sooner ", "list", "-A")
+	r.do("at.at.example.com/later\n", "get", "later", "-o", "name")
+	r.do("kind: At\n", "get", "later", "-o", "yaml")
+	r.do("at.at.example.com/sooner\nat.at.example.com/later\n", "atq", "later", "sooner", "-o", "name")
+	if got := r.Call("get", "none", "later", "-o", "name"); got.Code != 1 || got.Out != "at.at.example.com/later\n" ||
+		got.ErrOut != "error: ats.at.example.com \"none\" not found\n" {
+		t.Errorf("one of two is not there: %+v", got)
+	}
 	r.refused("unable to match a printer", "list", "-o", "nonsense")
 
-	for line, want := range map[string]string{"rm l": "later\tPENDING 2040-01-02T08:00:00Z\n:4\n", "rm later sooner ": ":4\n"} {
+	for line, want := range map[string]string{"rm l": "later\tPENDING 2040-01-02T08:00:00Z\n:4\n", "rm later sooner ": ":4\n", "get l": "later\tPENDING 2040-01-02T08:00:00Z\n:4\n"} {
 		got := r.Call(append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		if got.Out != want {
 			t.Errorf("completion of %q: %q, want %q", line, got.Out, want)
@@ -165,5 +181,42 @@ func TestWait(t *testing.T) {
 	r.do("removed", "rm", "waits")
 	if got := <-removed; got.Code != 1 || !strings.Contains(got.ErrOut, "waits was removed") && !strings.Contains(got.ErrOut, "not found") {
 		t.Errorf("wait for what is removed: %+v", got)
+	}
+}
+
+// TestWaitIsTold: who waits for what can never come is told within seconds, and a cut is survived.
+func TestWaitIsTold(t *testing.T) {
+	r := newRig(t)
+	r.do("", "--in=1h", "--name=x", "--", "true")
+	for want, server := range map[string][]string{
+		"connection refused": {"--server", "http://127.0.0.1:1"},
+		"you may not":        r.Between("/ats$", func(http.ResponseWriter, *http.Request) bool { return false }), // to watch
+	} {
+		began := time.Now()
+		if got := r.Through(server, "wait", "x"); got.Code != 1 || !strings.Contains(got.ErrOut, want) || strings.Count(got.ErrOut, "\n") != 1 {
+			t.Errorf("%+v, want %q", got, want)
+		}
+		if took := time.Since(began); took > pace.Scale(10*time.Second) {
+			t.Errorf("%q was said after %s", want, took)
+		}
+	}
+
+	var requests atomic.Int64
+	cut := func(w http.ResponseWriter, _ *http.Request) bool {
+		n := requests.Add(1)
+		if n == 5 {
+			r.reach("x", atv1alpha1.Done)
+		}
+		if n == 1 || n > 5 {
+			return false
+		}
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+		return true
+	}
+	if got := r.Through(r.Between("", cut), "wait", "x"); got.Code != 0 || !strings.Contains(got.Out, "x is DONE") {
+		t.Errorf("a cut is not survived: %+v", got)
 	}
 }

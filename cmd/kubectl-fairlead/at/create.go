@@ -100,7 +100,7 @@ func (o *create) run(cmd *cobra.Command, text string, command []string) error {
 		return errors.New("what to run is missing: write it after --, as in: kubectl at tomorrow 08:00 -- echo hello; " +
 			"or give it as -f FILE, or -f -\nkubectl at --help lists what else there is")
 	}
-	if err := o.Check(); err != nil {
+	if err := errors.Join(o.Check(), o.KnowsZone()); err != nil {
 		return err
 	}
 	now, err := o.Here()

@@ -89,6 +89,17 @@ status: {}
 	}
 }
 
+// TestRefusesAnUnknownTZ: what Go takes for UTC is no zone to read a time in.
+func TestRefusesAnUnknownTZ(t *testing.T) {
+	t.Setenv("TZ", "UTC+2")
+	if got := rig.Call(t, Command, time.Now, "", "noon", "--dry-run=client", "--", "x"); got.Code != 1 || got.Out != "" || !strings.Contains(got.ErrOut, "TZ=UTC+2,") {
+		t.Errorf("%+v", got)
+	}
+	if got := rig.Call(t, Command, time.Now, "", "--in=1h", "--tz=UTC", "--dry-run=client", "--", "x"); got.Code != 0 {
+		t.Errorf("with --tz: %+v", got)
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	now := time.Date(2026, 11, 26, 15, 50, 20, 0, time.UTC)
 	started := metav1.NewMicroTime(now.Add(-61 * time.Second))
@@ -104,6 +115,9 @@ func TestDescribe(t *testing.T) {
 	}
 	cases := map[string]*atv1alpha1.At{
 		"x runs in 16h9m40s, Friday 2026-11-27 08:00:00 +00:00": at(func(*atv1alpha1.At) {}),
+		"x runs in 16h10m40s, Friday 2026-11-27 08:01:00 +00:00": at(func(at *atv1alpha1.At) {
+			at.Spec.WindowSeconds, at.Status.ScheduledTime = 600, &metav1.MicroTime{Time: time.Date(2026, 11, 27, 8, 1, 0, 0, time.UTC)}
+		}),
 		"x is suspended":                      at(func(at *atv1alpha1.At) { at.Spec.Suspend = true }),
 		"x has not been seen by its operator": at(func(at *atv1alpha1.At) { at.Spec.Schedule = "2026-11-26T08:00:00Z" }),
 		"x is due: a quota":                   at(func(at *atv1alpha1.At) { at.Spec.Schedule = "2026-11-26T08:00:00Z"; ready(at, "PodRefused", "a quota") }),

@@ -1,6 +1,7 @@
 package at
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -26,19 +27,19 @@ type list struct {
 func listCommand(c *cli.CLI) *cobra.Command {
 	o := &list{CLI: c, printing: genericclioptions.NewPrintFlags("").WithTypeSetter(cli.Scheme())}
 	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List Ats by their time, as atq does",
-		Example: "  kubectl at list\n  kubectl at list -A -o wide --tz UTC",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Use:               "list [NAME...]",
+		Aliases:           []string{"ls", "get", "atq"},
+		Short:             "List Ats by their time, as atq does",
+		Example:           "  kubectl at list\n  kubectl at list -A -o wide --tz UTC\n  kubectl at get at-x7k2p -o yaml",
+		ValidArgsFunction: completeAts(c),
+		RunE:              func(cmd *cobra.Command, names []string) error { return o.run(cmd, names) },
 	}
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the Ats of all namespaces")
 	o.AddPrinting(cmd, o.printing, "wide")
 	return cmd
 }
 
-func (o *list) run(cmd *cobra.Command) error {
+func (o *list) run(cmd *cobra.Command, names []string) error {
 	now, err := o.Here()
 	if err != nil {
 		return err
@@ -61,6 +62,27 @@ func (o *list) run(cmd *cobra.Command) error {
 	if err := k.List(cmd.Context(), &ats, client.InNamespace(namespace)); err != nil {
 		return cli.Explain(err)
 	}
+	if len(names) == 0 {
+		return o.show(&ats, printer, namespace, now)
+	}
+	ats.Items = slices.DeleteFunc(ats.Items, func(at atv1alpha1.At) bool { return !slices.Contains(names, at.Name) })
+	for _, name := range names {
+		if !slices.ContainsFunc(ats.Items, func(at atv1alpha1.At) bool { return at.Name == name }) {
+			err = errors.Join(err, fmt.Errorf("ats.at.example.com %q not found", name))
+		}
+	}
+	switch {
+	case len(names) == 1 && len(ats.Items) == 1 && printer != nil: // as kubectl does: no list of one
+		return printer.PrintObj(&ats.Items[0], o.Out)
+	case len(ats.Items) > 0:
+		err = errors.Join(o.show(&ats, printer, namespace, now), err)
+	}
+	return err
+}
+
+// show prints Ats, by their time.
+func (o *list) show(ats *atv1alpha1.AtList, printer printers.ResourcePrinter, namespace string, now time.Time) error {
+	output := *o.printing.OutputFormat
 	slices.SortStableFunc(ats.Items, func(a, b atv1alpha1.At) int { return Scheduled(&a).Compare(Scheduled(&b)) })
 	switch {
 	case output == "name": // of which the printer takes no list
@@ -71,7 +93,7 @@ func (o *list) run(cmd *cobra.Command) error {
 		}
 		return nil
 	case printer != nil:
-		return printer.PrintObj(&ats, o.Out)
+		return printer.PrintObj(ats, o.Out)
 	case len(ats.Items) == 0:
 		where := "in any namespace"
 		if namespace != "" {
@@ -155,9 +177,9 @@ func commandOf(at *atv1alpha1.At) string {
 	return strings.Join(words, " ")
 }
 
-// Scheduled is when the At runs; zero if only the operator knows, and has not said yet.
+// Scheduled is when the At runs; zero if only the operator knows, and has not said yet: with a time zone, or a window.
 func Scheduled(at *atv1alpha1.At) time.Time {
-	if t, err := time.Parse(time.RFC3339, at.Spec.Schedule); err == nil {
+	if t, err := time.Parse(time.RFC3339, at.Spec.Schedule); err == nil && at.Spec.WindowSeconds == 0 {
 		return t
 	}
 	if at.Status.ScheduledTime != nil && at.Status.ObservedGeneration == at.Generation {

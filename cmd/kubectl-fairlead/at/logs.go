@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -18,7 +16,7 @@ import (
 const commandContainer = "command"
 
 func logsCommand(c *cli.CLI) *cobra.Command {
-	var follow bool
+	var flags cli.LogFlags
 	cmd := &cobra.Command{
 		Use:               "logs NAME",
 		Short:             "Print what an At's command has printed, in its last attempt",
@@ -30,16 +28,11 @@ func logsCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, _, err := c.Connect()
+			pods, err := c.Pods()
 			if err != nil {
 				return err
 			}
-			k, err := corev1client.NewForConfig(config)
-			if err != nil {
-				return err
-			}
-			options := &corev1.PodLogOptions{Container: commandContainer, Follow: follow}
-			stream, err := k.Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(cmd.Context())
+			stream, err := pods.Core.Pods(pod.Namespace).GetLogs(pod.Name, flags.Options(commandContainer)).Stream(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -48,7 +41,7 @@ func logsCommand(c *cli.CLI) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "Go on until the command ends")
+	flags.AddTo(cmd)
 	return cmd
 }
 
@@ -58,16 +51,12 @@ func podOf(cmd *cobra.Command, c *cli.CLI, name string) (client.ObjectKey, error
 	if err != nil {
 		return client.ObjectKey{}, err
 	}
-	k, namespace, err := c.Client()
-	if err != nil {
-		return client.ObjectKey{}, err
-	}
 	var at atv1alpha1.At
-	if err := k.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &at); err != nil {
-		return client.ObjectKey{}, cli.Explain(err)
+	if _, err := c.Get(cmd.Context(), name, &at); err != nil {
+		return client.ObjectKey{}, err
 	}
 	if at.Status.Phase == atv1alpha1.Pending || at.Status.PodName == "" {
 		return client.ObjectKey{}, fmt.Errorf("there are no logs yet, or ever: %s", describe(c, &at, now))
 	}
-	return client.ObjectKey{Namespace: namespace, Name: at.Status.PodName}, nil
+	return client.ObjectKey{Namespace: at.Namespace, Name: at.Status.PodName}, nil
 }

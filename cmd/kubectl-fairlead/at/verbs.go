@@ -61,6 +61,7 @@ func removeCommand(c *cli.CLI) *cobra.Command {
 	v := &verb{CLI: c}
 	cmd := v.command("rm", "Remove Ats, as atrm does, with their pods and what these printed",
 		"  kubectl at rm at-x7k2p\n  kubectl at rm at-x7k2p --yes   # also while it runs", v.remove)
+	cmd.Aliases = []string{"delete", "atrm"}
 	v.sure.AddTo(cmd)
 	return cmd
 }
@@ -94,7 +95,7 @@ func runNowCommand(c *cli.CLI) *cobra.Command {
 	return v.command("run-now", "Run an At now that waits for its time, or is suspended", "  kubectl at run-now at-x7k2p",
 		func(ctx context.Context, k client.Client, key client.ObjectKey) (string, error) {
 			now := v.Now().UTC().Format(time.RFC3339)
-			return "runs now", v.change(ctx, k, key, map[string]any{"schedule": now, "timeZone": nil, "suspend": nil})
+			return "runs now", v.change(ctx, k, key, map[string]any{"schedule": now, "timeZone": nil, "windowSeconds": nil, "suspend": nil})
 		})
 }
 

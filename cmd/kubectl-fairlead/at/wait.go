@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -76,7 +74,7 @@ func wait(ctx context.Context, c *cli.CLI, name string) (*atv1alpha1.At, error) 
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { ended <- follow(ctx, k, client.ObjectKey{Namespace: namespace, Name: name}, changes) }()
+	go func() { ended <- follow(ctx, c, k, client.ObjectKey{Namespace: namespace, Name: name}, changes) }()
 
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -96,40 +94,73 @@ func wait(ctx context.Context, c *cli.CLI, name string) (*atv1alpha1.At, error) 
 	}
 }
 
-// follow sends every change of an At until it is over.
-func follow(ctx context.Context, k client.WithWatch, key client.ObjectKey, changes chan<- *atv1alpha1.At) error {
-	options := func(o metav1.ListOptions) *client.ListOptions {
-		o.FieldSelector = "metadata.name=" + key.Name
-		return &client.ListOptions{Namespace: key.Namespace, Raw: &o}
-	}
-	lists := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			var ats atv1alpha1.AtList
-			return &ats, k.List(ctx, &ats, options(o))
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return k.Watch(ctx, &atv1alpha1.AtList{}, options(o))
-		},
-	}
-	isThere := func(cache.Store) (bool, error) {
-		return false, k.Get(ctx, key, &atv1alpha1.At{}) // or it would wait for an At to come
-	}
-	_, err := watchtools.UntilWithSync(ctx, lists, &atv1alpha1.At{}, isThere, func(e watch.Event) (bool, error) {
-		at, isAt := e.Object.(*atv1alpha1.At)
-		if !isAt {
-			return false, fmt.Errorf("unexpected event %s of a %T", e.Type, e.Object)
-		}
-		if e.Type == watch.Deleted {
-			return false, fmt.Errorf("%s was removed", key.Name)
+// follow sends what an At is like, and every change, until it is over. Between two watches it is read: one ends after some
+// minutes, or when the API server goes away for a while.
+func follow(ctx context.Context, c *cli.CLI, k client.WithWatch, key client.ObjectKey, changes chan<- *atv1alpha1.At) error {
+	outages, hasSeen := cli.Outages{Now: c.Now}, false
+	for {
+		at := &atv1alpha1.At{}
+		isThere, err := outages.Survive(ctx, func(ctx context.Context) error { return k.Get(ctx, key, at) })
+		switch {
+		case hasSeen && apierrors.IsNotFound(err):
+			return fmt.Errorf("%s was removed", key.Name)
+		case err != nil:
+			return err
+		case isThere:
+			hasSeen = true
+			if isOver, err := send(ctx, changes, at); isOver || err != nil {
+				return err
+			}
+			if isOver, err := watchOne(ctx, &outages, k, at, changes); isOver || err != nil {
+				return err
+			}
 		}
 		select {
-		case changes <- at:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return ctx.Err()
+		case <-time.After(time.Second):
 		}
-		return at.Status.Phase.Finished(), nil
+	}
+}
+
+// watchOne sends every change of an At since it was read, until the watch ends.
+func watchOne(ctx context.Context, outages *cli.Outages, k client.WithWatch, at *atv1alpha1.At, changes chan<- *atv1alpha1.At) (isOver bool, err error) {
+	var w watch.Interface
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	isThere, err := outages.Survive(ctx, func(within context.Context) (err error) {
+		defer context.AfterFunc(within, stop)() // it goes on longer, once it has begun
+		w, err = k.Watch(watching, &atv1alpha1.AtList{}, &client.ListOptions{
+			Namespace: at.Namespace, Raw: &metav1.ListOptions{FieldSelector: "metadata.name=" + at.Name, ResourceVersion: at.ResourceVersion},
+		})
+		return err
 	})
-	return err
+	if !isThere {
+		return false, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		at, isAt := e.Object.(*atv1alpha1.At)
+		switch {
+		case !isAt: // an error: the At is read again
+			return false, nil
+		case e.Type == watch.Deleted:
+			return false, fmt.Errorf("%s was removed", at.Name)
+		}
+		if isOver, err := send(ctx, changes, at); isOver || err != nil {
+			return isOver, err
+		}
+	}
+	return false, ctx.Err()
+}
+
+func send(ctx context.Context, changes chan<- *atv1alpha1.At, at *atv1alpha1.At) (isOver bool, err error) {
+	select {
+	case changes <- at:
+		return at.Status.Phase.Finished(), nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // progress shows one line that changes, on a terminal; elsewhere a line for each phase and reason.

@@ -12,12 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // whatever a kubeconfig names: OIDC, and errors about those that are gone
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/internal/kit/docs"
 )
 
 // CLI is what all commands have: flags that say which cluster, streams, a clock.
@@ -62,11 +66,18 @@ func (c *CLI) Client() (client.WithWatch, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range Kinds() {
-		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
+	scheme, mapper := Scheme(), meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeNamespace
+		if kind.Group == authorizationv1.GroupName { // of all other kinds those in namespaces are used
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(kind, scope)
 	}
-	k, err := client.NewWithWatch(config, client.Options{Scheme: Scheme(), Mapper: mapper})
+	for _, kind := range Ownable() {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	k, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	return k, namespace, err
 }
 
@@ -82,7 +93,7 @@ func (c *CLI) Get(ctx context.Context, name string, into client.Object) (client.
 // Explain says what to do about an error that does not.
 func Explain(err error) error {
 	if apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource") {
-		return fmt.Errorf("%w: is its operator installed in this cluster? See docs/install.md", err)
+		return fmt.Errorf("%w: is its operator installed in this cluster? See %s", err, docs.Page("install.md"))
 	}
 	return err
 }

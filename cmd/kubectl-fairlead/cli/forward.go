@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,9 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -34,6 +38,9 @@ func (c *CLI) Pods() (*Pods, error) {
 	core, err := corev1client.NewForConfig(config)
 	return &Pods{core, config, namespace}, err
 }
+
+// ErrNoForward says that the user lacks the right to reach ports of pods.
+var ErrNoForward = errors.New("you have no permission to create pods/portforward")
 
 // Forward makes a port of a pod one of this machine until the context ends, as kubectl port-forward
 // does: over a WebSocket, or SPDY where the API server does not know that. It returns the address.
@@ -65,6 +72,9 @@ func (p *Pods) Forward(ctx context.Context, pod string, port int32) (string, err
 	go func() { ended <- forwarder.ForwardPorts() }()
 	select {
 	case err := <-ended:
+		if p.isForbidden(ctx) {
+			return "", fmt.Errorf("%w in namespace %s", ErrNoForward, p.namespace)
+		}
 		return "", fmt.Errorf("connect to port %d of pod %s: %w", port, pod, err)
 	case <-ctx.Done():
 		return "", ctx.Err()
@@ -75,4 +85,17 @@ func (p *Pods) Forward(ctx context.Context, pod string, port int32) (string, err
 		return "", err
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), nil
+}
+
+// isForbidden says whether the API server says that the user may not forward ports. The errors of a connection are text.
+func (p *Pods) isForbidden(ctx context.Context) bool {
+	k, err := authorizationv1client.NewForConfig(p.config)
+	if err != nil {
+		return false
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: "create", Resource: "pods", Subresource: "portforward"},
+	}}
+	review, err = k.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && !review.Status.Allowed
 }

@@ -34,9 +34,10 @@ func (c *CLI) Until(ctx context.Context, w Waiting, o client.Object, look func()
 	key, said, name := client.ObjectKeyFromObject(o), "", o.GetName()
 	ctx, stop := context.WithTimeout(ctx, w.timeout)
 	defer stop()
+	outages := Outages{Now: c.Now}
 	for {
-		err := k.Get(ctx, key, o)
-		if err == nil {
+		isThere, err := outages.Survive(ctx, func(ctx context.Context) error { return k.Get(ctx, key, o) })
+		if isThere {
 			var isDone bool
 			var says string
 			isDone, says, err = look()

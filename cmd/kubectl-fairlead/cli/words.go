@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,29 @@ func (c *CLI) Here() (time.Time, error) {
 		return time.Time{}, fmt.Errorf("--tz=%s: write a zone of the IANA time zone database, such as Europe/Berlin: %w", c.timeZone, err)
 	}
 	return c.Now().In(zone), nil
+}
+
+// KnowsZone returns an error if Go takes the zone that TZ names for UTC, as it does without a word with whatever it does
+// not know: among them the zones that POSIX spells out, such as CET-1CEST,M3.5.0,M10.5.0/3.
+func (c *CLI) KnowsZone() error {
+	zone := strings.TrimPrefix(os.Getenv("TZ"), ":")
+	if c.timeZone != "" || zone == "" {
+		return nil
+	}
+	var err error
+	if filepath.IsAbs(zone) {
+		var data []byte
+		if data, err = os.ReadFile(zone); err == nil {
+			_, err = time.LoadLocationFromTZData(zone, data)
+		}
+	} else {
+		_, err = time.LoadLocation(zone)
+	}
+	if err != nil {
+		return fmt.Errorf("the environment has TZ=%s, which is no zone of the IANA time zone database: name one there, or with --tz, such as Europe/Berlin: %w",
+			os.Getenv("TZ"), err)
+	}
+	return nil
 }
 
 // Say is a time in the zone of now, in UTC, and how far it is.

@@ -17,6 +17,7 @@ import (
 
 func defragCommand(c *cli.CLI) *cobra.Command {
 	var patience time.Duration
+	var dry cli.DryRun
 	cmd := &cobra.Command{
 		Use:   "defrag CLUSTER",
 		Short: "Defragment the databases of a healthy cluster, one member after the other",
@@ -27,16 +28,24 @@ func defragCommand(c *cli.CLI) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames("etcdcluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dry.Check(); err != nil {
+				return err
+			}
 			e, err := reach(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
 			return e.each(func() error { return e.lookAgain(cmd.Context()) }, func(m member) error {
+				if dry.IsDry() {
+					_, err := fmt.Fprintf(c.Out, "%s: %s, %s\n", m.name, cli.Size(float64(m.DBSize)), dry.Done("defragmented"))
+					return err
+				}
 				return defragment(cmd.Context(), c, e, m, patience)
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&patience, "timeout", 10*time.Minute, "How long one member may take, such as 30m")
+	dry.AddTo(cmd)
 	return cmd
 }
 
@@ -87,10 +96,7 @@ func defragment(ctx context.Context, c *cli.CLI, e *cluster, m member, patience 
 	if err := e.again(ctx, &m, func() bool { return m.problem == nil }); err != nil {
 		return fmt.Errorf("member %s does not serve after it was defragmented: %w; the members after it were left alone", m.name, err)
 	}
-	role := ""
-	if m.isLeader() {
-		role = ", the leader"
-	}
+	role := map[bool]string{true: ", the leader"}[m.isLeader()]
 	_, err = fmt.Fprintf(c.Out, "%s%s: from %s to %s in %s\n", m.name, role, cli.Size(float64(before)), cli.Size(float64(m.DBSize)), took)
 	return err
 }

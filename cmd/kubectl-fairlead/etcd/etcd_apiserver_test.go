@@ -3,12 +3,20 @@
 package etcd
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/cmd/kubectl-fairlead/cli"
 	"example.com/fairlead/cmd/kubectl-fairlead/rig"
 )
 
@@ -36,6 +44,61 @@ func (r namespace) cluster() *etcdv1beta2.EtcdCluster {
 	ec := &etcdv1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: etcdv1beta2.EtcdClusterSpec{Size: 3}}
 	r.Stored(ec, func() {})
 	return ec
+}
+
+// TestNoForward: who may not reach members is told so, and not that the cluster is not healthy.
+func TestNoForward(t *testing.T) {
+	r := newRig(t)
+	ec := r.cluster()
+	ec.Status.MemberList = []etcdv1beta2.MemberStatus{{Name: "db-a", ID: "1"}}
+	if err := r.Status().Update(r.Context(), ec); err != nil {
+		t.Fatal(err)
+	}
+	server := r.Between("/portforward$", func(w http.ResponseWriter, q *http.Request) bool {
+		if !strings.HasSuffix(q.URL.Path, "/selfsubjectaccessreviews") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": {"allowed": false}}`)
+		return true
+	})
+	got := r.Through(server, "etcd", "defrag", "db")
+	if want := "error: you have no permission to create pods/portforward in namespace " + r.Namespace + "\n"; got.Code != 1 || got.ErrOut != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+// TestDryReplace: a dry run deletes neither the pod nor the claim of a member.
+func TestDryReplace(t *testing.T) {
+	r := newRig(t)
+	ec := r.cluster()
+	core, err := corev1client.NewForConfig(r.Server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &cluster{EtcdCluster: ec, pods: &cli.Pods{Core: core}}
+	owned := metav1.ObjectMeta{Namespace: r.Namespace, Name: "db-a", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ec, etcdv1beta2.GroupVersion.WithKind("EtcdCluster"))}}
+	pod := &corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: owned}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	if err := errors.Join(r.Create(t.Context(), pod), r.Create(t.Context(), claim)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := dataOf(t.Context(), e, "db-a")
+	if err == nil {
+		err = data.delete(t.Context(), e, []string{metav1.DryRunAll})
+	}
+	if again, gone := dataOf(t.Context(), e, "db-a"); err != nil || gone != nil || again != data {
+		t.Errorf("after a dry run there is %v: %v, %v", again, err, gone)
+	}
+	err = data.delete(t.Context(), e, nil)
+	if again, gone := dataOf(t.Context(), e, "db-a"); err != nil || gone == nil && again.podUID != "" {
+		t.Errorf("after it there is %v: %v", again, err)
+	}
+	r.Wants(1, []string{"must be none, client or server"}, "etcd", "defrag", "db", "--dry-run=some")
+	r.Wants(1, []string{"must be none, client or server"}, "etcd", "move-leader", "db", "--dry-run=some")
+	r.Wants(1, []string{"so there is nothing to wait for"}, "etcd", "replace", "db", "db-a", "--dry-run=server", "--wait")
 }
 
 func TestEtcdBackup(t *testing.T) {

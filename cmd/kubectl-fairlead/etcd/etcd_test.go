@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/cmd/kubectl-fairlead/cli"
 	"example.com/fairlead/operators/etcd/members"
 )
 
@@ -38,6 +40,24 @@ func TestQuorumWithoutAMember(t *testing.T) {
 				t.Errorf("%v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestDryMoveLeader: who would lead is said, and no member is told.
+func TestDryMoveLeader(t *testing.T) {
+	var out strings.Builder
+	c, cmd := &cli.CLI{}, &cobra.Command{}
+	c.Out = &out
+	var dry cli.DryRun
+	dry.AddTo(cmd)
+	if err := cmd.Flags().Set("dry-run", "client"); err != nil {
+		t.Fatal(err)
+	}
+	e := &cluster{EtcdCluster: &etcdv1beta2.EtcdCluster{}, members: []member{
+		{name: "a", Status: members.Status{ID: 1, Leader: 1}}, {name: "b", Status: members.Status{ID: 2, Leader: 1}},
+	}}
+	if err := moveLeader(t.Context(), c, e, "", dry); err != nil || out.String() != "a, the leader, hands over to b (dry run)\n" {
+		t.Errorf("%q, %v", &out, err)
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+	"example.com/fairlead/internal/kit/docs"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/pki"
@@ -76,7 +78,11 @@ func reach(ctx context.Context, c *cli.CLI, name string) (*cluster, error) {
 			return nil, err
 		}
 		name, _, _ := strings.Cut(parsed.Hostname(), ".")
-		e.members = append(e.members, e.look(ctx, name, parsed.Hostname()))
+		m := e.look(ctx, name, parsed.Hostname())
+		if errors.Is(m.problem, cli.ErrNoForward) { // which says nothing about the cluster
+			return nil, m.problem
+		}
+		e.members = append(e.members, m)
 	}
 	if len(e.members) == 0 {
 		return nil, fmt.Errorf("etcdcluster/%s: its status has no members: is the operator running? %s", name, readyMessage(e.Status.Conditions))
@@ -183,7 +189,7 @@ func (e *cluster) quiet() error {
 	case s.Restoring != nil:
 		return fmt.Errorf("etcdcluster/%s is being restored: wait until that is done", e.Name)
 	case s.QuorumLoss != nil:
-		return fmt.Errorf("etcdcluster/%s has lost its quorum: see docs/etcd.md, \"When members are lost\"", e.Name)
+		return fmt.Errorf("etcdcluster/%s has lost its quorum: see %s", e.Name, docs.Page("disaster-recovery.md"))
 	case s.Join != nil && s.Join.Phase != etcdv1beta2.JoinComplete:
 		return fmt.Errorf("etcdcluster/%s is taking over a running etcd: wait until status.join.phase is Complete", e.Name)
 	case s.MemberBeingAdded != "":
@@ -198,10 +204,8 @@ func (e *cluster) quiet() error {
 
 // readyMessage is what the condition Ready says.
 func readyMessage(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Type == "Ready" {
-			return c.Message
-		}
+	if ready := meta.FindStatusCondition(conditions, "Ready"); ready != nil {
+		return ready.Message
 	}
 	return ""
 }

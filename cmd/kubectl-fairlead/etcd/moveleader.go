@@ -12,6 +12,7 @@ import (
 
 func moveLeaderCommand(c *cli.CLI) *cobra.Command {
 	var to string
+	var dry cli.DryRun
 	cmd := &cobra.Command{
 		Use:   "move-leader CLUSTER",
 		Short: "Hand over the leadership to another member",
@@ -21,19 +22,23 @@ func moveLeaderCommand(c *cli.CLI) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames("etcdcluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dry.Check(); err != nil {
+				return err
+			}
 			e, err := reach(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
-			return moveLeader(cmd.Context(), c, e, to)
+			return moveLeader(cmd.Context(), c, e, to, dry)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "The name of the member that is to lead (default the one that is furthest)")
 	_ = cmd.RegisterFlagCompletionFunc("to", completeMembers(c))
+	dry.AddTo(cmd)
 	return cmd
 }
 
-func moveLeader(ctx context.Context, c *cli.CLI, e *cluster, to string) error {
+func moveLeader(ctx context.Context, c *cli.CLI, e *cluster, to string, dry cli.DryRun) error {
 	leader, err := e.leader()
 	if err != nil {
 		return err
@@ -61,6 +66,10 @@ func moveLeader(ctx context.Context, c *cli.CLI, e *cluster, to string) error {
 		if next.name == "" {
 			return fmt.Errorf("etcdcluster/%s: no member but %s can lead", e.Name, leader.name)
 		}
+	}
+	if dry.IsDry() {
+		_, err := fmt.Fprintf(c.Out, "%s, the leader, %s\n", leader.name, dry.Done("hands over to "+next.name))
+		return err
 	}
 	if err := e.ask.Send(ctx, members.Request{What: members.MoveLeader, At: leader.at, ID: next.ID}); err != nil {
 		return fmt.Errorf("%s does not hand over to %s: %w", leader.name, next.name, err)

@@ -21,6 +21,7 @@ type replacement struct {
 	*cli.CLI
 	cli.Consent
 	cli.Waiting
+	cli.DryRun
 }
 
 func replaceCommand(c *cli.CLI) *cobra.Command {
@@ -37,6 +38,7 @@ func replaceCommand(c *cli.CLI) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
 	o.Consent.AddTo(cmd)
+	o.DryRun.AddTo(cmd)
 	o.Waiting.AddTo(cmd, "all members serve, the new one among them")
 	return cmd
 }
@@ -64,6 +66,12 @@ func completeMembers(c *cli.CLI) cobra.CompletionFunc {
 }
 
 func (o *replacement) run(ctx context.Context, clusterName, memberName string) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.IsDry() && o.IsWanted {
+		return errors.New("--wait: a dry run changes nothing, so there is nothing to wait for")
+	}
 	e, err := reach(ctx, o.CLI, clusterName)
 	if err != nil {
 		return err
@@ -83,13 +91,17 @@ func (o *replacement) run(ctx context.Context, clusterName, memberName string) e
 		return err
 	}
 	what := fmt.Sprintf("Deletes %s: the data of member %s is lost, and a new member gets it from the others.", data, memberName)
-	if err := o.Confirm(o.Consent, what); err != nil {
+	if o.IsDry() {
+		_, _ = fmt.Fprintln(o.ErrOut, what)
+	} else if err := o.Confirm(o.Consent, what); err != nil {
 		return err
 	}
-	if err := data.delete(ctx, e); err != nil {
-		return err
+	if !o.IsClient() {
+		if err := data.delete(ctx, e, o.Dry()); err != nil {
+			return err
+		}
 	}
-	if _, err := fmt.Fprintf(o.Out, "etcdcluster.etcd.database.coreos.com/%s replaces %s\n", e.Name, memberName); err != nil || !o.IsWanted {
+	if _, err := fmt.Fprintf(o.Out, "etcdcluster.etcd.database.coreos.com/%s %s\n", e.Name, o.Done("replaces "+memberName)); err != nil || !o.IsWanted {
 		return err
 	}
 	before := map[string]bool{}
@@ -189,9 +201,12 @@ func dataOf(ctx context.Context, e *cluster, name string) (memberData, error) {
 
 // delete deletes what was seen, and nothing that has its name since. The claim is first: it goes when its
 // pod is gone, and a pod that comes back meanwhile must not get it.
-func (d memberData) delete(ctx context.Context, e *cluster) error {
+func (d memberData) delete(ctx context.Context, e *cluster, dry []string) error {
+	only := func(uid types.UID) metav1.DeleteOptions {
+		return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid)), DryRun: dry}
+	}
 	if d.claimUID != "" {
-		err := e.pods.Core.PersistentVolumeClaims(e.Namespace).Delete(ctx, d.claim, *metav1.NewPreconditionDeleteOptions(string(d.claimUID)))
+		err := e.pods.Core.PersistentVolumeClaims(e.Namespace).Delete(ctx, d.claim, only(d.claimUID))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -199,7 +214,7 @@ func (d memberData) delete(ctx context.Context, e *cluster) error {
 	if d.podUID == "" {
 		return nil
 	}
-	err := e.pods.Core.Pods(e.Namespace).Delete(ctx, d.pod, *metav1.NewPreconditionDeleteOptions(string(d.podUID)))
+	err := e.pods.Core.Pods(e.Namespace).Delete(ctx, d.pod, only(d.podUID))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -185,7 +185,11 @@ func (o *restore) wait(ctx context.Context, r *etcdv1beta2.EtcdRestore) error {
 			}
 			return true, text, nil
 		case etcdv1beta2.RestoreFailed:
-			return true, "", fmt.Errorf("etcdrestore/%s failed, and the cluster is as it was: %s", r.Name, s.Reason)
+			what := "failed, and the cluster is as it was"
+			if s.Reason == "QuorumLost" || s.Reason == "ClusterGone" { // after the old members had been stopped, or by somebody else
+				what = "failed"
+			}
+			return true, "", fmt.Errorf("etcdrestore/%s %s: %s", r.Name, what, s.Reason)
 		default:
 			return false, readyMessage(r.Status.Conditions), nil
 		}

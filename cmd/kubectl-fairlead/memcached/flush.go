@@ -21,7 +21,8 @@ import (
 // flush is `kubectl fairlead memcached flush`.
 type flush struct {
 	*cli.CLI
-	cli.Consent
+	sure      cli.Consent
+	dry       cli.DryRun
 	isGradual bool
 	over      time.Duration
 }
@@ -44,7 +45,8 @@ func flushCommand(c *cli.CLI) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.isGradual, "gradually", false, "One server after the other; there is no other way")
 	cmd.Flags().DurationVar(&o.over, "over", 10*time.Minute, "From the first server to the last, such as 30m")
-	o.AddTo(cmd)
+	o.sure.AddTo(cmd)
+	o.dry.AddTo(cmd)
 	return cmd
 }
 
@@ -55,7 +57,10 @@ func (o *flush) run(ctx context.Context, name string) error {
 	case o.over < 0 || o.over > 24*time.Hour:
 		return fmt.Errorf("--over=%s: must be between 0s and 24h", o.over)
 	}
-	k, _, namespace, err := poolClient(o.CLI)
+	if err := o.dry.Check(); err != nil {
+		return err
+	}
+	k, namespace, err := o.Client()
 	if err != nil {
 		return err
 	}
@@ -83,16 +88,23 @@ func (o *flush) run(ctx context.Context, name string) error {
 		}
 		rates[i] = float64(pool[i].hits-before[i]) / sampleOf.Seconds()
 	}
-	delays := spread(len(pool), o.over)
+	return o.flush(name, pool, rates, spread(len(pool), o.over))
+}
+
+// flush says what will happen, asks, and does it.
+func (o *flush) flush(name string, pool []server, rates []float64, delays []time.Duration) error {
 	if err := o.announce(name, pool, rates, delays); err != nil {
 		return err
 	}
 	for i, s := range pool {
+		if o.dry.IsDry() {
+			break
+		}
 		if err := s.port.do(fmt.Sprintf("flush_all %d\r\n", int64(delays[i].Seconds())), "OK"); err != nil {
 			return fmt.Errorf("server %s was not flushed, nor those after it; those before it are: %w", s.name, err)
 		}
 	}
-	_, err = fmt.Fprintf(o.Out, "memcached.cache.example.com/%s flushed, the last server at %s\n", name, o.Now().Add(delays[len(delays)-1]).Format("15:04:05"))
+	_, err := fmt.Fprintf(o.Out, "memcached.cache.example.com/%s %s, the last server at %s\n", name, o.dry.Done("flushed"), o.Now().Add(delays[len(delays)-1]).Format("15:04:05"))
 	return err
 }
 
@@ -158,5 +170,10 @@ func (o *flush) announce(name string, pool []server, rates []float64, delays []t
 	if len(pool) == 1 {
 		load = fmt.Sprintf("There is one server, so this is one moment: what is behind the cache gets up to %.1f reads/s more.", most)
 	}
-	return o.Confirm(o.Consent, fmt.Sprintf("%sEmpties memcached/%s: %d items are lost. %s", text.String(), name, items, load))
+	what := fmt.Sprintf("%sEmpties memcached/%s: %d items are lost. %s", text.String(), name, items, load)
+	if o.dry.IsDry() {
+		_, err := fmt.Fprintln(o.ErrOut, what)
+		return err
+	}
+	return o.Confirm(o.sure, what)
 }

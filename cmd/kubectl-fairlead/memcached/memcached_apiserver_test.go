@@ -37,7 +37,7 @@ func TestMemcached(t *testing.T) {
 	}
 	plan(0, "from 3 to 4 servers: clients look for about 25% of the keys elsewhere if they hash consistently, and for 75% if by the modulus\n", "--size=4")
 	plan(0, "from 3 to 0 servers: ", "--size=0")
-	plan(0, "no server is changed\n", "--image=memcached:1.6.38")
+	plan(0, "no server is changed\n", "--image=memcached:1.6.45")
 	plan(0, "from 3 to 2 servers: ", "-f", file(head+"spec: {size: 2}\n"))
 	plan(1, "at least one of the flags in the group [filename image version memory size] is required")
 	plan(1, "it is no amount of memory", "--memory=much")
@@ -50,6 +50,7 @@ func TestMemcached(t *testing.T) {
 	r.Wants(1, []string{"add --gradually"}, "memcached", "flush", "sessions")
 	r.Wants(1, []string{"must be between 0s and 24h"}, "memcached", "flush", "sessions", "--gradually", "--over=48h")
 	r.Wants(1, []string{"memcached/sessions has no servers"}, "memcached", "flush", "sessions", "--gradually", "--yes")
+	r.Wants(1, []string{"--dry-run=some: must be none, client or server"}, "memcached", "flush", "sessions", "--gradually", "--dry-run=some")
 	if err := r.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil || mc.Generation != 1 {
 		t.Errorf("a plan has changed the Memcached: generation %d, %v", mc.Generation, err)
 	}

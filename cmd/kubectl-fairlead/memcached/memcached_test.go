@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
@@ -46,6 +47,29 @@ func TestSpread(t *testing.T) {
 		if got := spread(tc.n, tc.over); !slices.Equal(got, tc.want) {
 			t.Errorf("%d servers over %s: %v, want %v", tc.n, tc.over, got, tc.want)
 		}
+	}
+}
+
+// TestDryFlush: what would be done is said, and nobody is asked.
+func TestDryFlush(t *testing.T) {
+	var said, out strings.Builder
+	o := &flush{CLI: &cli.CLI{Now: time.Now}}
+	o.In, o.Out, o.ErrOut = strings.NewReader(""), &out, &said
+	cmd := &cobra.Command{}
+	o.dry.AddTo(cmd)
+	pool := []server{{name: "pool-0", items: 7}, {name: "pool-1", items: 3}}
+	for dry, isAsked := range map[string]bool{"none": true, "client": false, "server": false} {
+		said.Reset()
+		if err := cmd.Flags().Set("dry-run", dry); err != nil {
+			t.Fatal(err)
+		}
+		err := o.flush("pool", pool, []float64{1, 2}, []time.Duration{0, 0}) // of a pool without connections
+		if isAsked != (err != nil) || !isAsked && !strings.Contains(said.String(), "Empties memcached/pool: 10 items are lost.") {
+			t.Errorf("--dry-run=%s: %v, %s", dry, err, &said)
+		}
+	}
+	if got := out.String(); !strings.Contains(got, "/pool flushed (dry run), the last server at") || !strings.Contains(got, "/pool flushed (server dry run)") {
+		t.Errorf("printed: %s", got)
 	}
 }
 

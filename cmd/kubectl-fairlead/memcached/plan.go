@@ -9,11 +9,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -57,7 +55,7 @@ func planCommand(c *cli.CLI) *cobra.Command {
 
 func (o *change) run(cmd *cobra.Command, name string) error {
 	ctx := cmd.Context()
-	k, config, namespace, err := poolClient(o.CLI)
+	k, namespace, err := o.Client()
 	if err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func (o *change) run(cmd *cobra.Command, name string) error {
 		return err // in the words of the API server, which checks it
 	}
 	then.Status = now.Status
-	resizes, err := canResize(config)
+	resizes, err := o.Serves(ctx, corev1.SchemeGroupVersion, "pods/resize")
 	if err != nil {
 		return err
 	}
@@ -86,19 +84,6 @@ func (o *change) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	return o.printPlan(&now, then, would, pool)
-}
-
-// canResize says whether the cluster can resize running pods.
-func canResize(config *rest.Config) (bool, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return false, err
-	}
-	list, err := d.ServerResourcesForGroupVersion("v1")
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), nil
 }
 
 // edit makes the change that the flags or the file say.
@@ -142,17 +127,23 @@ func (o *change) read(mc *cachev1alpha1.Memcached) error {
 	if manifest.Kind != "Memcached" || manifest.Name != mc.Name {
 		return fmt.Errorf("-f %s: it is %s/%s, and not memcached/%s", o.file, manifest.Kind, manifest.Name, mc.Name)
 	}
+	if manifest.Spec.Version == "" && manifest.Spec.Image == "" {
+		manifest.Spec.Version = mc.Spec.Version // as kubectl apply does: a default is stored with the object
+	}
 	mc.Spec = manifest.Spec
 	return nil
 }
 
 // printPlan says what would happen.
 func (o *change) printPlan(now, then *cachev1alpha1.Memcached, would operator.Preview, pool []server) error {
-	if would.Problem != "" {
+	if would.Problem != "" && (would.IsHeld || *now.Spec.Size == *then.Spec.Size) {
 		_, err := fmt.Fprintf(o.Out, "change  %s: %s\n", o.Colour(cli.Red, "none"), would.Problem)
 		return err
 	}
 	var p cli.Page
+	if would.Problem != "" {
+		p.Add("refused", "%s", would.Problem)
+	}
 	if u := would.Upgrade; u == nil {
 		p.Add("change", "no server is changed")
 	} else {

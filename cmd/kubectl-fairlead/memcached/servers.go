@@ -11,10 +11,7 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
@@ -41,26 +38,6 @@ type connection struct {
 
 // answerWithin is how long a server may take.
 const answerWithin = 10 * time.Second
-
-// poolClient also reads what a pool is made of.
-func poolClient(c *cli.CLI) (client.Client, *rest.Config, string, error) {
-	config, namespace, err := c.Connect()
-	if err != nil {
-		return nil, nil, "", err
-	}
-	scheme := cli.Scheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
-		return nil, nil, "", err
-	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(cachev1alpha1.GroupVersion.WithKind("Memcached"), meta.RESTScopeNamespace)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-	k, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
-	return k, config, namespace, err
-}
 
 // askPool asks the servers how much they have. One that does not answer has a problem.
 func askPool(ctx context.Context, c *cli.CLI, k client.Client, mc *cachev1alpha1.Memcached, found []corev1.Pod) ([]server, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
@@ -142,13 +144,8 @@ func (o *pause) one(ctx context.Context, k client.Client, namespace, arg string)
 }
 
 func isPaused(object client.Object) bool {
-	switch object := object.(type) {
-	case *etcdv1beta2.EtcdCluster:
-		return object.Spec.Paused
-	case *etcdv1beta2.EtcdBackup:
-		return object.Spec.Paused
-	case *atv1alpha1.At:
-		return object.Spec.Suspend
-	}
-	return false
+	as, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	isPaused, _, _ := unstructured.NestedBool(as, "spec", "paused")
+	isSuspended, _, _ := unstructured.NestedBool(as, "spec", "suspend")
+	return isPaused || isSuspended
 }

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -23,17 +26,13 @@ import (
 // these may own, each behind its owners.
 func reported() (own, owned []schema.GroupVersionResource) {
 	for _, kind := range cli.Kinds() {
-		own = append(own, kind.GroupVersion().WithResource(kind.Name()+"s"))
+		own = append(own, kind.GroupVersion().WithResource(kind.Resource()))
 	}
 	own = append(own, cnatv1alpha1.GroupVersion.WithResource("ats"))
-	for _, name := range []string{
-		"apps/v1/deployments", "apps/v1/statefulsets", "batch/v1/jobs", "apps/v1/replicasets", "apps/v1/controllerrevisions", "/v1/pods",
-		"/v1/services", "discovery.k8s.io/v1/endpointslices", "/v1/persistentvolumeclaims", "/v1/configmaps",
-		"policy/v1/poddisruptionbudgets", "autoscaling/v2/horizontalpodautoscalers", "networking.k8s.io/v1/ingresses",
-		"gateway.networking.k8s.io/v1/httproutes", "route.openshift.io/v1/routes",
-	} {
-		parts := strings.Split(name, "/")
-		owned = append(owned, schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]})
+	for _, kind := range cli.Ownable() {
+		if resource, _ := meta.UnsafeGuessKindToResource(kind); kind.Kind != "Secret" { // which are not read
+			owned = append(owned, resource)
+		}
 	}
 	return own, owned
 }
@@ -113,6 +112,7 @@ func (g *gathering) gather(ctx context.Context, namespace string) {
 					return
 				}
 			}
+			g.learnFiles(o.Object) // those that a pod template mounts are the user's own
 		})
 		if err != nil {
 			g.without(resource.Resource, err)
@@ -120,23 +120,19 @@ func (g *gathering) gather(ctx context.Context, namespace string) {
 	}
 }
 
-// installedIn are the namespaces that operators are installed in, where that cannot be found out.
-var installedIn = []string{
-	"fairlead-system", "at-operator-system", "etcd-operator-system", "memcached-operator-system", "webserver-operator-system", "operators",
-}
-
 // operators finds the operators' Deployments, and their pods.
 func (g *gathering) operators(ctx context.Context) {
 	var managers []*unstructured.Unstructured
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	keep := func(o *unstructured.Unstructured) {
-		if isManager(o) {
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err == nil && cli.ManagerIn(&d) != nil {
 			managers = append(managers, o)
 		}
 	}
 	if err := g.each(ctx, deployments, "", "", keep); err != nil {
 		g.without("operators' deployments in all namespaces", err)
-		for _, namespace := range installedIn {
+		for _, namespace := range cli.InstalledIn {
 			_ = g.each(ctx, deployments, namespace, "", keep) // which is as likely forbidden as not there
 		}
 	}
@@ -158,17 +154,6 @@ func (g *gathering) operators(ctx context.Context) {
 			g.without("operators' pods in namespace "+manager.GetNamespace(), err)
 		}
 	}
-}
-
-// isManager goes by what the manager is called with: labels are not the same in every way of installing.
-func isManager(deployment *unstructured.Unstructured) bool {
-	label, _, _ := unstructured.NestedString(deployment.Object, "spec", "selector", "matchLabels", "control-plane")
-	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	return label == "controller-manager" && slices.ContainsFunc(containers, func(item any) bool {
-		container, _ := item.(map[string]any)
-		args, _, _ := unstructured.NestedStringSlice(container, "args")
-		return container["name"] == "manager" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(operatorNames, arg) })
-	})
 }
 
 // events are those of the objects, and of pods of theirs that are gone, in lines, the oldest first.

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+	"example.com/fairlead/internal/kit/run"
 )
 
 // redacted is what stands where something was taken out.
@@ -18,6 +21,9 @@ type redactor struct {
 	known    map[string]bool
 	names    map[string]bool // of objects, which stay
 	replacer *strings.Replacer
+
+	files []string        // what is in ConfigMaps
+	cited map[string]bool // words, and whether they are from there
 }
 
 // shortestKnown is the length below which a value is taken out in its place only: elsewhere, it
@@ -43,11 +49,40 @@ func (r *redactor) text(s string) string {
 		}
 		r.replacer = strings.NewReplacer(pairs...)
 	}
-	s = r.replacer.Replace(s)
+	s = r.withoutCitations(r.replacer.Replace(s))
 	for _, p := range patterns {
 		s = p.expression.ReplaceAllString(s, p.replacement)
 	}
 	return s
+}
+
+var quote = regexp.MustCompile("\\\\?[\"'`]") // also in a line of JSON
+
+// withoutCitations takes out what programs quote of their files: nginx, for example, does so with what it does not understand.
+func (r *redactor) withoutCitations(s string) string {
+	var text strings.Builder
+	quotes, from := quote.FindAllStringIndex(s, -1), 0
+	for i := 1; i < len(quotes); i++ {
+		if begin, end := quotes[i-1][1], quotes[i][0]; r.isCited(s[begin:end]) {
+			text.WriteString(s[from:begin] + redacted)
+			from = end
+		}
+	}
+	return text.String() + s[from:]
+}
+
+func (r *redactor) isCited(word string) bool {
+	is, isKnown := r.cited[word]
+	if !isKnown {
+		begun := strings.TrimSuffix(word, "...") // nginx quotes ten characters of a long one
+		is = len(begun) >= shortestKnown && !r.names[begun] &&
+			slices.ContainsFunc(r.files, func(file string) bool { return strings.Contains(file, begun) })
+		if r.cited == nil {
+			r.cited = map[string]bool{}
+		}
+		r.cited[word] = is
+	}
+	return is
 }
 
 // patterns are what looks like a secret.
@@ -68,6 +103,7 @@ var patterns = []struct {
 // object takes out of an object what may be secret. isUsers is whether a user wrote it.
 func (r *redactor) object(o map[string]any, isUsers bool) {
 	kind, _ := o["kind"].(string)
+	r.learnFiles(o)
 	for _, key := range []string{"data", "binaryData", "stringData"} { // of ConfigMaps and ControllerRevisions
 		if o[key] != nil {
 			o[key] = r.sizes(o[key])
@@ -87,6 +123,15 @@ func (r *redactor) object(o map[string]any, isUsers bool) {
 		r.saidByCommand(o)
 	}
 	r.walk(o, isUsers)
+}
+
+// learnFiles remembers what is in an object if that is a ConfigMap, to take it out where a program quotes it.
+func (r *redactor) learnFiles(o map[string]any) {
+	if data, ok := o["data"].(map[string]any); ok && o["kind"] == "ConfigMap" {
+		for _, value := range data {
+			r.files, r.cited = append(r.files, fmt.Sprint(value)), nil
+		}
+	}
 }
 
 // scrub has every text in an object without what is known. It comes after all have been learnt from.
@@ -161,11 +206,7 @@ func (r *redactor) learn(value any, isUsers bool) any {
 	return redacted
 }
 
-var (
-	flagName = regexp.MustCompile(`^(--[a-z][a-z-]{0,40}|-[A-Za-z])(=|$)`)
-	// operatorNames are what a manager is called with.
-	operatorNames = []string{"all", "at", "etcd", "memcached", "webserver"}
-)
+var flagName = regexp.MustCompile(`^(--[a-z][a-z-]{0,40}|-[A-Za-z])(=|$)`)
 
 // arguments keep the names of flags, and lose all else.
 func (r *redactor) arguments(field any, isUsers bool) any {
@@ -176,7 +217,7 @@ func (r *redactor) arguments(field any, isUsers bool) any {
 	for i := range list {
 		argument, _ := list[i].(string)
 		name := flagName.FindString(argument)
-		if name == argument && name != "" || slices.Contains(operatorNames, argument) {
+		if name == argument && name != "" || argument == run.All || slices.Contains(cli.Operators, argument) {
 			continue
 		}
 		list[i] = name + r.learn(argument[len(name):], isUsers).(string)

@@ -34,6 +34,25 @@ func TestRedactText(t *testing.T) {
 	}
 }
 
+// TestCitations: what a program quotes of a ConfigMap is taken out, in a log, in a line of JSON, and cut.
+func TestCitations(t *testing.T) {
+	r := &redactor{known: map[string]bool{}, names: map[string]bool{"cache-server": true}}
+	r.object(map[string]any{"kind": "ConfigMap", "data": map[string]any{
+		"site.conf": "open_sesame on;\nproxy_pass http://me:pw@db.internal/;\n# for cache-server, as tall as a tree",
+	}}, false)
+	for text, want := range map[string]string{
+		`[emerg] unknown directive "open_sesame" in /etc/nginx/site.conf:1`:                  `[emerg] unknown directive "REDACTED" in /etc/nginx/site.conf:1`,
+		`{"level":"error","message":"unknown directive \"open_sesame\" in \"db.internal\""}`: `{"level":"error","message":"unknown directive \"REDACTED\" in \"REDACTED\""}`,
+		`Invalid command 'open_sesame', of "cache-server", "tall"`:                           `Invalid command 'REDACTED', of "cache-server", "tall"`,
+		`too long parameter "open_sesam..." started`:                                         `too long parameter "REDACTED" started`,
+		`an open "door", open_sesame`:                                                        `an open "door", open_sesame`,
+	} {
+		if got := r.text(text); got != want {
+			t.Errorf("text(%q): %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestEndOfLog(t *testing.T) {
 	const cut = "[cut: no more than the last 2000 lines and 1024 KiB of a log are taken]\n"
 	line := strings.Repeat("x", 99) + "\n"

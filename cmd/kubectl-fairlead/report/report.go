@@ -238,7 +238,7 @@ What is not in it:
   commands, arguments, HTTP headers of probes
                      all but the names of flags
   ConfigMaps, ControllerRevisions
-                     what is in them; keys and sizes are there
+                     what is in them, also where a program quotes it; keys and sizes are there
   web pages          spec.content.inline
   annotations        all but those of the operators that are one word
   Ats                what their commands print: status.output, last words in messages, and logs

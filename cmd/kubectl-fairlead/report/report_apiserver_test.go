@@ -117,6 +117,8 @@ DB_PASSWORD=hunter2-log "api_key": "hunter2 with a blank"
 -----BEGIN RSA PRIVATE KEY-----
 hunter2
 -----END RSA PRIVATE KEY-----
+nginx: [emerg] unknown directive "hunter2-configmap" in /etc/nginx/conf.d/site.conf:1
+nginx: [emerg] unknown directive "hunter2-mounted" in /etc/nginx/conf.d/her.conf:1
 the last line
 `
 

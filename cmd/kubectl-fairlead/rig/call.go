@@ -3,6 +3,7 @@ package rig
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -37,13 +38,13 @@ type Called struct {
 func Call(t *testing.T, root Command, now func() time.Time, stdin string, args ...string) Called {
 	t.Helper()
 	t.Setenv("KUBECONFIG", "/dev/null")
-	return call(t, root, now, stdin, args...)
+	return call(t.Context(), root, now, stdin, args...)
 }
 
-func call(t *testing.T, root Command, now func() time.Time, stdin string, args ...string) Called {
+func call(ctx context.Context, root Command, now func() time.Time, stdin string, args ...string) Called {
 	var out, errOut bytes.Buffer
 	c := cli.New(genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut})
 	c.Now = now
-	code := c.Run(t.Context(), root(c), args)
+	code := c.Run(ctx, root(c), args)
 	return Called{code, out.String(), errOut.String()}
 }

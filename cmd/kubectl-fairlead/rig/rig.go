@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -54,17 +55,29 @@ func New(t *testing.T, root Command) *Rig {
 	return &Rig{T: t, Client: c, Server: server, Namespace: server.NewNamespace(t), root: root}
 }
 
-// Call runs the command with these arguments.
+// Call runs the command with these arguments. It may request no more than docs/kubectl.md says.
 func (r *Rig) Call(args ...string) Called {
 	r.Helper()
+	var asks asked
+	got := r.Through(r.Between("", asks.note), args...)
+	asks.check(r, args)
+	return got
+}
+
+// For runs the command for so long, and then ends it as Ctrl-C does.
+func (r *Rig) For(long time.Duration, args ...string) Called {
+	r.Helper()
+	ctx, stop := context.WithTimeout(r.Context(), long)
+	defer stop()
 	config := r.Server.Config
-	return r.Through([]string{"--server", config.Host, "--certificate-authority", config.CAFile, "--token", config.BearerToken}, args...)
+	server := []string{"--server", config.Host, "--certificate-authority", config.CAFile, "--token", config.BearerToken, "-n", r.Namespace}
+	return call(ctx, r.root, time.Now, "", slices.Concat(server, args)...)
 }
 
 // Through runs the command against another server, to which these flags lead.
 func (r *Rig) Through(server []string, args ...string) Called {
 	r.Helper()
-	return call(r.T, r.root, time.Now, "", slices.Concat(server, []string{"-n", r.Namespace}, args)...)
+	return call(r.Context(), r.root, time.Now, "", slices.Concat(server, []string{"-n", r.Namespace}, args)...)
 }
 
 // Wants is a call that must end with this code and say all of this, on either output. It returns the output.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	policyv1client "k8s.io/client-go/kubernetes/typed/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
@@ -30,7 +30,6 @@ import (
 type beside struct {
 	objects client.Client
 	core    corev1client.CoreV1Interface
-	policy  policyv1client.PolicyV1Interface
 	now     time.Time
 }
 
@@ -39,9 +38,8 @@ func newBeside(c *cli.CLI, objects client.Client, now time.Time) (*beside, error
 	if err != nil {
 		return nil, err
 	}
-	core, coreErr := corev1client.NewForConfig(config)
-	policy, policyErr := policyv1client.NewForConfig(config)
-	return &beside{objects, core, policy, now}, errors.Join(coreErr, policyErr)
+	core, err := corev1client.NewForConfig(config)
+	return &beside{objects, core, now}, err
 }
 
 // patienceBeside bounds all that is asked about an object.
@@ -78,8 +76,8 @@ func unknown(p *cli.Page, word, right string, err error) {
 // evictions is the room that PodDisruptionBudgets leave.
 func (b *beside) evictions(ctx context.Context, p *cli.Page, o client.Object) {
 	const word = "drains"
-	list, err := b.policy.PodDisruptionBudgets(o.GetNamespace()).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var list policyv1.PodDisruptionBudgetList
+	if err := b.objects.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
 		unknown(p, word, "list poddisruptionbudgets", err)
 		return
 	}

@@ -183,7 +183,21 @@ func TestStatusOutput(t *testing.T) {
 	if got := r.status("etcd/db", "-o", "jsonpath={.metadata.name}"); got.Code != 0 || got.Out != "db" {
 		t.Errorf("status etcd/db -o jsonpath: %+v", got)
 	}
-	if got := r.status("-w", "-o", "json"); got.Code != 1 {
-		t.Errorf("status -w -o json: %+v", got)
+	if got := r.status("etcd", "-o", "jsonpath={.items[*].verdict.ready} {.items[*].verdict.status}"); got.Code != 0 || got.Out != "true Ready" {
+		t.Errorf("the verdicts: %+v", got)
+	}
+	if got := r.status("etcd", "db", "-o", "yaml"); got.Code != 0 || !strings.Contains(got.Out, "\nverdict:\n  message: well\n  ready: true\n  since: ") {
+		t.Errorf("status etcd db -o yaml: %+v", got)
+	}
+	shown := map[string]int{}
+	for _, output := range []string{"json", "wide"} { // programs get what has changed, people a screen
+		got := r.For(5*time.Second, "status", "etcd", "-w", "-o", output)
+		shown[output] = strings.Count(got.Out, "db")
+		if got.Code != 130 {
+			t.Errorf("status -w -o %s: %+v", output, got)
+		}
+	}
+	if shown["json"] == 0 || shown["json"] != strings.Count(r.status("etcd", "-o", "json").Out, "db") || shown["wide"] < 2 {
+		t.Errorf("shown while watched: %v", shown)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/cmd/kubectl-fairlead/at"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
+	"example.com/fairlead/internal/kit/docs"
 )
 
 // detailsOf are what is worth to know of an object, beside its conditions.
@@ -68,8 +69,8 @@ func ofCluster(p *cli.Page, o *etcdv1beta2.EtcdCluster) {
 	p.Add("version", "%s", version)
 	p.Add("leader", "%s", o.Status.Leader)
 	if quorum := o.Status.QuorumLoss; quorum != nil {
-		p.Add("quorum lost", "loss %s: %d members lost, %d survive: docs/etcd.md says how to answer",
-			quorum.ID, len(quorum.Lost), len(quorum.Surviving))
+		p.Add("quorum lost", "loss %s: %d members lost, %d survive; how to answer: %s",
+			quorum.ID, len(quorum.Lost), len(quorum.Surviving), docs.Page("disaster-recovery.md"))
 	}
 	p.Add("adding", "%s", o.Status.MemberBeingAdded)
 	p.Add("changing", "%s", o.Status.MemberBeingUpdated)

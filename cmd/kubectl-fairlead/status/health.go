@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
-	cachev1alpha1 "example.com/fairlead/api/cache/v1alpha1"
-	etcdv1beta2 "example.com/fairlead/api/etcd/v1beta2"
-	webv1 "example.com/fairlead/api/web/v1"
 	"example.com/fairlead/cmd/kubectl-fairlead/cli"
 )
 
@@ -47,22 +45,39 @@ func Of(k cli.Kind, o client.Object) Health {
 	return h
 }
 
+// withVerdict is the object, and what is said of it.
+func (h Health) withVerdict() runtime.Object {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(h.object)
+	if err != nil {
+		panic(err) // of plain data
+	}
+	object["verdict"] = map[string]any{
+		"ready": h.IsWell, "status": h.reason, "since": h.since.UTC().Format(time.RFC3339), "message": h.message,
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
 // unlisted is a kind whose objects are not known.
 type unlisted struct{ resource, why string }
 
-// list lists all kinds. One that cannot be listed keeps no other from being shown, unless none can. Kinds that the cluster
+// list lists kinds. One that cannot be listed keeps no other from being shown, unless none can. Kinds that the cluster
 // does not have are left out.
-func list(ctx context.Context, k client.Client, namespace string) (all []Health, missing []unlisted, err error) {
+func list(ctx context.Context, c *cli.CLI, k client.Client, kinds []cli.Kind, namespace client.InNamespace, of client.ListOption) (all []Health, missing []unlisted, err error) {
 	var errs []error
 	isListed := false
-	for _, kind := range cli.Kinds() {
-		err := k.List(ctx, kind.List, client.InNamespace(namespace))
+	for _, kind := range kinds {
+		err := k.List(ctx, kind.List, namespace, of)
+		if apierrors.IsForbidden(err) {
+			if isServed, whyUnknown := c.Serves(ctx, kind.GroupVersion(), kind.Resource()); whyUnknown == nil && !isServed {
+				continue
+			}
+		}
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
 			errs = append(errs, err)
-			missing = append(missing, unlisted{kind.Name() + "s", whyUnlisted(kind, namespace, err)})
+			missing = append(missing, unlisted{kind.Resource(), whyUnlisted(kind, string(namespace), err)})
 			continue
 		}
 		isListed = true
@@ -86,7 +101,7 @@ func whyUnlisted(kind cli.Kind, namespace string, err error) string {
 	if namespace != "" {
 		where = "in namespace " + namespace
 	}
-	return fmt.Sprintf("not shown: you have no permission to list %ss.%s %s", kind.Name(), kind.Group, where)
+	return fmt.Sprintf("not shown: you have no permission to list %s.%s %s", kind.Resource(), kind.Group, where)
 }
 
 // codeOf is the exit code: that one is not well is known, whatever else is not.
@@ -109,19 +124,17 @@ func sortByHealth(all []Health) {
 
 // conditionsOf are those of an object of one of the kinds.
 func conditionsOf(o client.Object) []metav1.Condition {
-	switch o := o.(type) {
-	case *etcdv1beta2.EtcdCluster:
-		return o.Status.Conditions
-	case *etcdv1beta2.EtcdBackup:
-		return o.Status.Conditions
-	case *etcdv1beta2.EtcdRestore:
-		return o.Status.Conditions
-	case *cachev1alpha1.Memcached:
-		return o.Status.Conditions
-	case *webv1.WebServer:
-		return o.Status.Conditions
-	case *atv1alpha1.At:
-		return o.Status.Conditions
+	var with struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
 	}
-	return nil
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, &with)
+	}
+	if err != nil {
+		panic(err) // of plain data
+	}
+	return with.Status.Conditions
 }

@@ -58,8 +58,8 @@ func (o *status) printAll(screen io.Writer, all []Health) error {
 	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	var objects []runtime.Object
 	for _, h := range all {
-		objects = append(objects, h.object)
-		list.Items = append(list.Items, runtime.RawExtension{Object: h.object})
+		objects = append(objects, h.withVerdict())
+		list.Items = append(list.Items, runtime.RawExtension{Object: h.withVerdict()})
 	}
 	if *o.printing.OutputFormat == "name" { // of which the printer takes no list
 		return o.print(screen, objects...)
@@ -77,13 +77,14 @@ func (o *status) table(screen io.Writer, all []Health, missing []unlisted, now t
 		}
 		return ""
 	}
-	row(where("NAMESPACE")+"OBJECT", o.Colour(cli.Plain, "STATE"), "SINCE", "WHY")
+	isWide := o.printing != nil && *o.printing.OutputFormat == "wide"
+	row(where("NAMESPACE")+"NAME", o.Colour(cli.Plain, "STATUS"), "FOR", "MESSAGE")
 	for _, m := range missing {
 		row(where("")+m.resource, o.Colour(cli.Yellow, "Unknown"), "", m.why)
 	}
 	for _, h := range all {
 		why := h.message
-		if h.IsWell {
+		if h.IsWell && !isWide {
 			why = ""
 		}
 		row(where(h.namespace)+h.kind+"/"+h.name, o.state(h), cli.Age(h.since.Time, now), why)
@@ -100,16 +101,13 @@ func (o *status) state(h Health) string {
 
 // detail is a screen about one object, and what is beside it.
 func (o *status) detail(screen io.Writer, h Health, beside cli.Page, now time.Time) error {
-	word := "well"
-	if !h.IsWell {
-		word = "not well"
-	}
+	word := map[bool]string{true: "well", false: "not well"}[h.IsWell]
 	var p cli.Page
 	p.Add(h.kind+"/"+h.name, "%s: %s, since %s", word, o.state(h), cli.Age(h.since.Time, now))
 	p.Add("", "%s", h.message)
 	p = slices.Concat(p, detailsOf(h.object, now), beside)
 	for _, c := range conditionsOf(h.object) {
-		isSaid := slices.Contains([]string{"Ready", "Available", "Complete", "Reconciling", "Stalled"}, c.Type)
+		isSaid := slices.Contains([]string{"Ready", "Available", "Complete", "Failed", "Reconciling", "Stalled"}, c.Type)
 		if c.Status == metav1.ConditionTrue && !isSaid {
 			p.Add(c.Type, "%s: %s", c.Reason, c.Message)
 		}

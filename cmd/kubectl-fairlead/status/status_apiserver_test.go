@@ -33,12 +33,12 @@ func TestStatus(t *testing.T) {
 	if got := r.status(); got != (rig.Called{Out: "There is nothing of Fairlead's here.\n"}) {
 		t.Errorf("status of nothing: %+v", got)
 	}
-	at := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	at := &atv1alpha1.At{ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"team": "books"}}}
 	at.Spec.Schedule, at.Spec.Command = "2040-01-02T08:00:00Z", new("date")
 	r.Stored(at, func() {
 		at.Status.Phase, at.Status.Conditions = atv1alpha1.Pending, rig.Ready("True", "Scheduled", "It waits")
 	})
-	if got := r.status(); got.Code != 0 || strings.Join(strings.Fields(got.Out)[:6], " ") != "OBJECT STATE SINCE WHY at/hello Scheduled" {
+	if got := r.status(); got.Code != 0 || strings.Join(strings.Fields(got.Out)[:6], " ") != "NAME STATUS FOR MESSAGE at/hello Scheduled" {
 		t.Errorf("status of what is well: %+v", got)
 	}
 
@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 		rows = append(rows, strings.Join(strings.Fields(line), " "))
 	}
 	for i, want := range []string{
-		"OBJECT STATE SINCE WHY",
+		"NAME STATUS FOR MESSAGE",
 		"etcdcluster/db NotSeen * its operator has not seen the last change: is it running?",
 		"memcached/cache NotSeen * its operator has not seen it: is it running?",
 		"webserver/site RolledBack * Rolled back to nginx:1",
@@ -88,10 +88,19 @@ func TestStatus(t *testing.T) {
 	r.detail("ats/hello", 0, "well: Scheduled", "2040-01-02T08:00:00Z, in ")
 	r.detail("memcached/none", 1)
 	r.detail("pods/none", 1)
-	r.detail("memcached", 1)
+	r.detail("memcached", 2, "NAME ", "memcached/cache ")
+	r.detail("pods", 1)
+	r.detail("etcd/db -A", 1)
+	r.detail("etcd db -l a=b", 1)
+	r.detail("-l a=(", 1)
+	r.detail("webserver site", 2, "not well: RolledBack")
+	r.detail("ats -o wide", 0, "at/hello ", "It waits")
+	if got := r.status("-l", "team=books"); got.Code != 0 || !strings.Contains(got.Out, "at/hello ") || strings.Contains(got.Out, "webserver") {
+		t.Errorf("status of what has a label: %+v", got)
+	}
 
-	for begun, want := range map[string]string{"w": "webserver/\n:6\n", "webserver/": "webserver/site\n:4\n", "etcd/d": "etcd/db\n:4\n"} {
-		if got := r.Call("__complete", "status", begun); got.Out != want {
+	for begun, want := range map[string]string{"w": "webserver/\n:6\n", "webserver/": "webserver/site\n:4\n", "etcd/d": "etcd/db\n:4\n", "etcd d": "db\n:4\n"} {
+		if got := r.Call(append([]string{"__complete", "status"}, strings.Fields(begun)...)...); got.Out != want {
 			t.Errorf("completion of %q: %q, want %q", begun, got.Out, want)
 		}
 	}
@@ -112,7 +121,7 @@ func TestStatusOfSomeKinds(t *testing.T) {
 	const why = "not shown: you have no permission to list etcdbackups.etcd.database.coreos.com in "
 	server := r.Between("/etcdbackups$", nothing)
 	got := flat(r.Through(server, "status"))
-	if got.Code != 1 || !strings.Contains(got.Out, "OBJECT STATE SINCE WHY etcdbackups Unknown "+why+"namespace "+r.Namespace+" at/hello Scheduled") {
+	if got.Code != 1 || !strings.Contains(got.Out, "NAME STATUS FOR MESSAGE etcdbackups Unknown "+why+"namespace "+r.Namespace+" at/hello Scheduled") {
 		t.Errorf("one kind is forbidden: %+v", got)
 	}
 	got = flat(r.Through(server, "status", "-A"))
@@ -148,6 +157,21 @@ func TestStatusOfSomeKinds(t *testing.T) {
 	if got := flat(r.Through(r.Between("", absent), "status")); got.Code != 0 || strings.Contains(got.Out, "memcached") || !strings.Contains(got.Out, "at/hello Scheduled") {
 		t.Errorf("one kind has no CRD: %+v", got)
 	}
+	served := func(w http.ResponseWriter, q *http.Request) bool {
+		isIt := strings.HasSuffix(q.URL.Path, "/etcd.database.coreos.com/v1beta2")
+		if isIt {
+			http.NotFound(w, q)
+		}
+		return isIt
+	}
+	got = flat(r.Through(r.Between("/etcd[a-z]*s$", served), "status"))
+	if got.Code != 0 || strings.Contains(got.Out, "etcd") || !strings.Contains(got.Out, "at/hello Scheduled") {
+		t.Errorf("kinds have no CRD, and may not be listed: %+v", got)
+	}
+	got = flat(r.Through(r.Between("/etcd[a-z]*s$|/etcd.database.coreos.com/v1beta2$", nothing), "status"))
+	if got.Code != 1 || !strings.Contains(got.Out, "etcdclusters Unknown") {
+		t.Errorf("kinds may not be listed, and it is not known whether they are there: %+v", got)
+	}
 
 	r.Stored(&cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}, func() {})
 	got = flat(r.Through(server, "status"))
@@ -159,7 +183,7 @@ func TestStatusOfSomeKinds(t *testing.T) {
 // detail is the status of one object, which must have these words.
 func (r namespace) detail(name string, code int, words ...string) {
 	r.Helper()
-	got := r.status(name)
+	got := r.status(strings.Fields(name)...)
 	for _, want := range words {
 		if !strings.Contains(got.Out, want) {
 			r.Errorf("status %s lacks %q:\n%s", name, want, got.Out)

@@ -14,7 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	webv1 "example.com/fairlead/api/web/v1"
@@ -58,52 +58,54 @@ func (r revision) state(ws *webv1.WebServer) string {
 	return strings.Join(words, ", ")
 }
 
-// revisionsOf are all that the cluster has of a WebServer, the newest first.
-func revisionsOf(ctx context.Context, c *cli.CLI, name string) (*webv1.WebServer, []revision, error) {
-	var ws webv1.WebServer
-	if _, err := c.Get(ctx, name, &ws); err != nil {
-		return nil, nil, err
-	}
-	config, _, err := c.Connect()
+// revisionsOf are all that the cluster has of a WebServer, the newest first, and what could not be listed of that. A list
+// that is refused keeps no other from being used, unless nothing is left.
+func revisionsOf(ctx context.Context, c *cli.CLI, name string) (ws *webv1.WebServer, all []revision, missing, err error) {
+	ws = &webv1.WebServer{}
+	k, err := c.Get(ctx, name, ws)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	k, err := appsv1client.NewForConfig(config)
-	if err != nil {
-		return nil, nil, err
+	var deployments appsv1.DeploymentList
+	var sets appsv1.ReplicaSetList
+	var kept appsv1.ControllerRevisionList
+	here := client.InNamespace(ws.Namespace)
+	noDeployments, noSets, noneKept := k.List(ctx, &deployments, here), k.List(ctx, &sets, here), k.List(ctx, &kept, here)
+	inSets := errors.Join(noDeployments, noSets) // it takes both: a Deployment is the ReplicaSets' owner
+	if missing = errors.Join(inSets, noneKept); inSets != nil && noneKept != nil {
+		return nil, nil, nil, missing
 	}
-	deployments, err := k.Deployments(ws.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
-	sets, err := k.ReplicaSets(ws.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
-	kept, err := k.ControllerRevisions(ws.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
-	var all []revision
-	for i := range deployments.Items {
-		if d := &deployments.Items[i]; metav1.IsControlledBy(d, &ws) {
-			all = append(all, inReplicaSets(d, sets.Items)...)
+	if inSets == nil {
+		for i := range deployments.Items {
+			if d := &deployments.Items[i]; metav1.IsControlledBy(d, ws) {
+				all = append(all, inReplicaSets(d, sets.Items)...)
+			}
 		}
 	}
-	for i := range kept.Items {
-		r := &kept.Items[i]
-		isThere := slices.ContainsFunc(all, func(other revision) bool { return other.name == r.Annotations[revisionAnnotation] })
-		if !metav1.IsControlledBy(r, &ws) || isThere {
-			continue
+	if noneKept == nil {
+		for i := range kept.Items {
+			r := &kept.Items[i]
+			isThere := slices.ContainsFunc(all, func(other revision) bool { return other.name == r.Annotations[revisionAnnotation] })
+			if !metav1.IsControlledBy(r, ws) || isThere {
+				continue
+			}
+			one := revision{name: r.Annotations[revisionAnnotation], created: r.CreationTimestamp.Time}
+			if err := json.Unmarshal(r.Data.Raw, &one.template); err != nil {
+				return nil, nil, nil, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
+			}
+			all = append(all, one)
 		}
-		one := revision{name: r.Annotations[revisionAnnotation], created: r.CreationTimestamp.Time}
-		if err := json.Unmarshal(r.Data.Raw, &one.template); err != nil {
-			return nil, nil, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
-		}
-		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b revision) int { return b.created.Compare(a.created) })
-	return &ws, all, nil
+	return ws, all, missing, nil
+}
+
+// withMissing is an error about what could not be listed, behind what is shown.
+func withMissing(err, missing error) error {
+	if missing != nil {
+		missing = fmt.Errorf("revisions may be missing: %w", missing)
+	}
+	return errors.Join(err, missing)
 }
 
 // inReplicaSets are the revisions of a Deployment. A ReplicaSet of another operator's pods has its own
@@ -169,8 +171,8 @@ func usualComparison(ws *webv1.WebServer, all []revision) ([]string, error) {
 	return nil, errors.New("webserver/" + ws.Name + ": there are no two revisions to compare")
 }
 
-// printDiff prints what differs, as diff -u does.
-func printDiff(c *cli.CLI, from, to revision) error {
+// printDiff prints what differs, as diff -u does, and says whether something does.
+func printDiff(c *cli.CLI, from, to revision) (bool, error) {
 	lines := func(r revision) []string {
 		text, err := yaml.Marshal(r.template)
 		if err != nil {
@@ -182,7 +184,7 @@ func printDiff(c *cli.CLI, from, to revision) error {
 		A: lines(from), B: lines(to), FromFile: from.name + " " + from.image(), ToFile: to.name + " " + to.image(), Context: 3,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, line := range strings.SplitAfter(text, "\n") {
 		colour := map[byte]int{'-': cli.Red, '+': cli.Green}[(line + " ")[0]]
@@ -190,8 +192,8 @@ func printDiff(c *cli.CLI, from, to revision) error {
 			line = c.Colour(colour, strings.TrimSuffix(line, "\n")) + "\n"
 		}
 		if _, err := fmt.Fprint(c.Out, line); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return text != "", nil
 }

@@ -2,6 +2,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +36,7 @@ func historyCommand(c *cli.CLI) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames("webserver"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ws, revisions, err := revisionsOf(cmd.Context(), c, args[0])
+			ws, revisions, missing, err := revisionsOf(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func historyCommand(c *cli.CLI) *cobra.Command {
 			for _, r := range revisions {
 				row(r.name, r.image(), cli.Age(r.created, now), fmt.Sprint(r.pods), r.state(ws))
 			}
-			return w.Flush()
+			return withMissing(w.Flush(), missing)
 		},
 	}
 	return cmd
@@ -58,23 +59,47 @@ func diffCommand(c *cli.CLI) *cobra.Command {
 		Short: "Show what differs between two revisions of a WebServer",
 		Long: "Show what differs between two revisions of a WebServer, in their pod templates.\n\nWithout revisions it is what runs and what was rolled back, " +
 			"or else the revision\nbefore and what runs; with one, it is that one and what runs. A change of a\n" +
-			"ConfigMap or Secret shows as another name of the copy that is mounted.",
+			"ConfigMap or Secret shows as another name of the copy that is mounted.\n\n" +
+			"The exit code is 0 if nothing differs, 1 if something does, and 2 for an error, as of diff(1).",
 		Example:           "  kubectl fairlead web diff site\n  kubectl fairlead web diff site 4f1c2ab09d 9e107d9d37",
-		Args:              cobra.RangeArgs(1, 3),
+		Args:              func(cmd *cobra.Command, args []string) error { return asDiff(c, cobra.RangeArgs(1, 3)(cmd, args)) },
 		ValidArgsFunction: completeRevisions(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ws, revisions, err := revisionsOf(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
+			differ, err := diff(cmd.Context(), c, args[0], args[1:])
+			switch {
+			case err != nil:
+				return asDiff(c, err)
+			case differ:
+				return cli.ExitError(1)
 			}
-			from, to, err := toCompare(ws, revisions, args[1:])
-			if err != nil {
-				return err
-			}
-			return printDiff(c, from, to)
+			return nil
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asDiff(c, err) })
 	return cmd
+}
+
+// asDiff ends with the exit code that diff(1) has for an error.
+func asDiff(c *cli.CLI, err error) error {
+	if err == nil {
+		return nil
+	}
+	_, _ = fmt.Fprintln(c.ErrOut, "error:", err)
+	return cli.ExitError(2)
+}
+
+// diff prints what differs between two revisions, and says whether something does.
+func diff(ctx context.Context, c *cli.CLI, name string, revisions []string) (bool, error) {
+	ws, all, missing, err := revisionsOf(ctx, c, name)
+	if err != nil {
+		return false, err
+	}
+	from, to, err := toCompare(ws, all, revisions)
+	if err != nil {
+		return false, withMissing(err, missing)
+	}
+	differ, err := printDiff(c, from, to)
+	return differ, withMissing(err, missing)
 }
 
 func completeRevisions(c *cli.CLI) cobra.CompletionFunc {
@@ -84,7 +109,7 @@ func completeRevisions(c *cli.CLI) cobra.CompletionFunc {
 		}
 		ctx, stop := cli.Patience(cmd)
 		defer stop()
-		ws, revisions, err := revisionsOf(ctx, c, given[0])
+		ws, revisions, _, err := revisionsOf(ctx, c, given[0])
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

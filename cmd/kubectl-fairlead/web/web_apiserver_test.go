@@ -4,6 +4,7 @@ package web
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func TestWeb(t *testing.T) {
 		web.Status.Conditions = rig.Ready("True", "Ready", "well")
 	})
 	r.Wants(1, []string{"no rollout was rolled back"}, "web", "retry", "site")
-	r.Wants(1, []string{"there are no two revisions to compare"}, "web", "diff", "site")
+	r.Wants(2, []string{"there are no two revisions to compare"}, "web", "diff", "site")
 	r.Wants(1, []string{`"none" not found`}, "web", "history", "none")
 
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
@@ -100,10 +101,38 @@ func TestWeb(t *testing.T) {
 	if strings.Count(out, "\n") != 4 || strings.Contains(out, "foreign") || strings.Count(out, "aaa") != 1 {
 		t.Errorf("the history is\n%s", out)
 	}
-	r.Wants(0, []string{"--- aaa nginx:1\n+++ bbb nginx:2\n", "\n-  - image: nginx:1\n+  - image: nginx:2\n"}, "web", "diff", "site")
-	r.Wants(0, []string{"--- old nginx:0\n+++ aaa nginx:1\n"}, "web", "diff", "site", "old")
-	r.Wants(0, []string{"--- bbb nginx:2\n+++ old nginx:0\n"}, "web", "diff", "site", "bbb", "old")
-	r.Wants(1, []string{`no revision "ccc": it has `}, "web", "diff", "site", "ccc")
+	r.Wants(1, []string{"--- aaa nginx:1\n+++ bbb nginx:2\n", "\n-  - image: nginx:1\n+  - image: nginx:2\n"}, "web", "diff", "site")
+	r.Wants(1, []string{"--- old nginx:0\n+++ aaa nginx:1\n"}, "web", "diff", "site", "old")
+	r.Wants(1, []string{"--- bbb nginx:2\n+++ old nginx:0\n"}, "web", "diff", "site", "bbb", "old")
+	r.Wants(2, []string{`no revision "ccc": it has `}, "web", "diff", "site", "ccc")
+	if same := r.Call("web", "diff", "site", "bbb", "bbb"); same != (rig.Called{}) {
+		t.Errorf("a revision and itself: %+v", same)
+	}
+
+	// With some of the rights, the rest is shown.
+	for refused, has := range map[string]string{
+		"/controllerrevisions$": "aaa bbb", "/replicasets$": "aaa old", "/deployments$": "aaa old", "/(replicasets|deployments)$": "aaa old",
+	} {
+		server := r.Between(refused, func(http.ResponseWriter, *http.Request) bool { return false })
+		got := r.Through(server, "web", "history", "site")
+		var names []string
+		for _, line := range strings.Split(strings.TrimSpace(got.Out), "\n")[1:] {
+			names = append(names, strings.Fields(line)[0])
+		}
+		slices.Sort(names)
+		if got.Code != 1 || strings.Join(names, " ") != has || !strings.HasPrefix(got.ErrOut, "error: revisions may be missing: you may not") {
+			t.Errorf("the history without %s: %+v, want %s", refused, got, has)
+		}
+		names = strings.Fields(has)
+		got = r.Through(server, "web", "diff", "site", names[1], names[0])
+		if got.Code != 2 || !strings.Contains(got.Out, "+++ aaa nginx:1\n") || !strings.HasPrefix(got.ErrOut, "error: revisions may be missing: ") {
+			t.Errorf("a comparison without %s: %+v", refused, got)
+		}
+	}
+	none := r.Through(r.Between("/(controllerrevisions|replicasets)$", func(http.ResponseWriter, *http.Request) bool { return false }), "web", "history", "site")
+	if none.Code != 1 || none.Out != "" || !strings.Contains(none.ErrOut, "you may not") {
+		t.Errorf("the history without a right: %+v", none)
+	}
 
 	retry := func() string {
 		if err := r.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {

@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/names"
+	"example.com/fairlead/internal/kit/pods"
 )
 
 // The kinds of sources.
@@ -145,4 +146,26 @@ func Pair(data map[string][]byte) (map[string][]byte, string) {
 		return nil, fmt.Sprintf("has no certificate and key that fit together: %v", err)
 	}
 	return pair, ""
+}
+
+// Missing are the ConfigMaps or Secrets, of the kinds that the cache has, that unprepared pods mount and that are not there.
+func Missing(ctx context.Context, r client.Reader, of []corev1.Pod, kinds ...string) ([]pods.Mount, error) {
+	var missing []pods.Mount
+	for i := range of {
+		if !pods.IsUnprepared(&of[i]) {
+			continue
+		}
+		for _, m := range pods.Mounts(&of[i]) {
+			if !slices.Contains(kinds, m.Kind) || slices.Contains(missing, m) {
+				continue
+			}
+			err := r.Get(ctx, types.NamespacedName{Namespace: of[i].Namespace, Name: m.Name}, Metadata(m.Kind))
+			if apierrors.IsNotFound(err) {
+				missing = append(missing, m)
+			} else if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return missing, nil
 }

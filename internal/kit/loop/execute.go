@@ -103,7 +103,7 @@ func (r *round) do(ctx context.Context, w Write) {
 	default:
 		last, isFirst := r.held.note(r.owner, w, &WriteError{w, err}, r.now())
 		if isFirst {
-			log.FromContext(ctx).Info("refused: "+described(w), "why", err.Error())
+			log.FromContext(ctx).Info("write refused", "write", described(w), "why", err.Error())
 		}
 		r.refuse(last)
 	}
@@ -112,7 +112,7 @@ func (r *round) do(ctx context.Context, w Write) {
 // goOn does what a write has for the case that it is refused. It returns false if that is nothing.
 func (r *round) goOn(ctx context.Context, w Write, refusal error) bool {
 	if p, ok := w.(Patch); ok && p.Otherwise != nil {
-		log.FromContext(ctx).Info(p.Why+": refused", "child", p.Object.GetName(), "why", refusal.Error())
+		log.FromContext(ctx).Info("write refused, another one is made", "write", described(w), "for", p.Why, "why", refusal.Error())
 		r.do(ctx, p.Otherwise)
 		return true
 	}
@@ -212,7 +212,7 @@ func (r *round) create(ctx context.Context, w Create) error {
 // find puts an object that the cache does not show where the next observation
 // sees it.
 func (r *round) find(obj client.Object) {
-	r.reader.found[foundKey{KindOf(obj), client.ObjectKeyFromObject(obj)}] = obj
+	r.reader.found[foundKeyOf(obj)] = obj
 	r.again, r.found = true, true
 }
 
@@ -280,7 +280,7 @@ func (r *round) patch(ctx context.Context, w Patch) error {
 	r.note(obj)
 	r.counts.write(Name(w), asDone)
 	if w.Why != "" {
-		log.FromContext(ctx).Info(w.Why, "kind", KindOf(obj), "child", obj.GetName())
+		log.FromContext(ctx).Info("patched", "kind", KindOf(obj), "child", obj.GetName(), "why", w.Why)
 	}
 	if w.Done != nil {
 		w.Done()
@@ -299,6 +299,7 @@ func (r *round) delete(ctx context.Context, w Delete) error {
 		return err
 	}
 	kind := KindOf(w.Object)
+	r.reader.found.deleted(w.Object)
 	r.memory.NoteDeleted(kind, w.Object)
 	r.overruled.drop(client.ObjectKeyFromObject(r.owner), kind+" "+w.Object.GetName())
 	r.awaits = true
@@ -321,6 +322,7 @@ func emit(events recorder.EventRecorder, about client.Object, e Event) {
 
 // note remembers a write, unless no cache will ever show the object.
 func (r *round) note(obj client.Object) {
+	r.reader.found.wrote(obj)
 	if r.isShown(obj) {
 		r.memory.Note(KindOf(obj), obj)
 		r.awaits = true
@@ -355,7 +357,7 @@ func (r *round) findHidden(ctx context.Context, w Apply) bool {
 	hidden := w.Object.DeepCopyObject().(client.Object)
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.owner.GetNamespace(), Name: objectName(w)}, hidden)
 	if client.IgnoreNotFound(err) != nil {
-		log.FromContext(ctx).Info("cannot look for what may be there already: "+described(w), "why", err.Error())
+		log.FromContext(ctx).Info("cannot look for what may be there already", "write", described(w), "why", err.Error())
 	}
 	if err != nil || !r.owns(r.owner, hidden) {
 		return false

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"sync"
 	"time"
 
@@ -42,12 +43,16 @@ func newHeld(first, longest time.Duration) *held {
 func refusedFor(owner client.Object, w Write) refused {
 	of := refused{owner: owner.GetUID(), generation: owner.GetGeneration()}
 	if data, err := json.Marshal(content(w)); err == nil {
-		of.want = sha256.Sum256(data)
+		of.want = sha256.Sum256(instant.ReplaceAll(data, nil))
 	}
 	return of
 }
 
-// content is what a write would bring about, and to which object; without its version, which others change.
+// instant is a time of day in RFC 3339, as writes have it that note when they were made: each try would be another one.
+var instant = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})`)
+
+// content is what a write would bring about, and to which object; without its version and its managed fields, which
+// others change.
 func content(w Write) []any {
 	var all []any
 	if obj := ObjectOf(w); obj != nil {
@@ -59,7 +64,9 @@ func content(w Write) []any {
 	case Apply:
 		all = append(all, w.Want)
 	case Patch:
-		all = append(all, w.Subresource, w.Metadata, w.Spec)
+		metadata := maps.Clone(w.Metadata)
+		delete(metadata, "managedFields")
+		all = append(all, w.Subresource, metadata, w.Spec)
 	}
 	return all
 }
@@ -81,7 +88,7 @@ func (h *held) note(owner client.Object, w Write, err error, now time.Time) (r r
 	r = refusal{err: err, wait: h.first, of: refusedFor(owner, w)}
 	last, ok := h.byOwner[key][keyOf(w)]
 	isFirst = !ok || last.of != r.of
-	if ok && last.of.owner == r.of.owner && last.of.generation == r.of.generation { // content may have the time of day in it
+	if ok && last.of.owner == r.of.owner && last.of.generation == r.of.generation { // the same write, in whatever words
 		r.wait = min(2*last.wait, h.longest)
 	}
 	r.until = now.Add(r.wait)

@@ -62,12 +62,16 @@ func TestRefusalsAreOfTheirContent(t *testing.T) {
 		return map[string]any{"labels": map[string]any{"a": value}}
 	}
 	for name, tc := range map[string]struct{ refused, same, other Write }{
-		"create":         {Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "b")}},
-		"apply":          {serviceOf("a"), serviceOf("a"), Apply{Object: &corev1.Service{}, Want: corev1ac.Service("a", "shop").WithLabels(map[string]string{"a": "b"})}},
-		"patch":          {Patch{Object: pod("1", "5", "a"), Metadata: labels("a")}, Patch{Object: pod("1", "6", "a"), Metadata: labels("a"), IfSame: true}, Patch{Object: pod("1", "5", "a"), Metadata: labels("b")}},
-		"patch, spec":    {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("1", "5", "a"), Spec: map[string]any{"a": "b"}}},
-		"patch, another": {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("2", "5", "a")}},
-		"delete":         {Delete{Object: pod("1", "5", "a")}, Delete{Object: pod("1", "6", "a")}, Delete{Object: pod("2", "5", "a")}},
+		"create":        {Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "a")}, Create{Object: pod("", "", "b")}},
+		"apply":         {serviceOf("a"), serviceOf("a"), Apply{Object: &corev1.Service{}, Want: corev1ac.Service("a", "shop").WithLabels(map[string]string{"a": "b"})}},
+		"patch":         {Patch{Object: pod("1", "5", "a"), Metadata: labels("a")}, Patch{Object: pod("1", "6", "a"), Metadata: labels("a"), IfSame: true}, Patch{Object: pod("1", "5", "a"), Metadata: labels("b")}},
+		"patch, a time": {Patch{Object: pod("1", "5", "a"), Metadata: labels("2026-01-02T12:00:00Z")}, Patch{Object: pod("1", "6", "a"), Metadata: labels("2026-01-02T12:00:01Z")}, Patch{Object: pod("1", "5", "a"), Metadata: labels("b")}},
+		"patch, a time in a text": {Patch{Object: pod("1", "5", "a"), Metadata: labels(`{"a":{"times":1,"last":"2026-01-02T12:00:00.5+01:00"}}`)},
+			Patch{Object: pod("1", "6", "a"), Metadata: labels(`{"a":{"times":1,"last":"2026-01-02T12:00:01Z"}}`)}, Patch{Object: pod("1", "5", "a"), Metadata: labels(`{"a":{"times":2,"last":"2026-01-02T12:00:00Z"}}`)}},
+		"patch, whose fields": {Patch{Object: pod("1", "5", "a"), Metadata: map[string]any{"managedFields": "a"}}, Patch{Object: pod("1", "6", "a"), Metadata: map[string]any{"managedFields": "b"}}, Patch{Object: pod("1", "5", "a"), Metadata: labels("b")}},
+		"patch, spec":         {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("1", "5", "a"), Spec: map[string]any{"a": "b"}}},
+		"patch, another":      {Patch{Object: pod("1", "5", "a")}, Patch{Object: pod("1", "6", "a")}, Patch{Object: pod("2", "5", "a")}},
+		"delete":              {Delete{Object: pod("1", "5", "a")}, Delete{Object: pod("1", "6", "a")}, Delete{Object: pod("2", "5", "a")}},
 	} {
 		h := newHeld(time.Second, time.Minute)
 		h.note(anOwner(), tc.refused, errors.New("a policy"), noon)

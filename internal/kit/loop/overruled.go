@@ -88,6 +88,6 @@ func (l *loop[T, S, P]) announceOverruled(ctx context.Context, before, after T) 
 	if is == nil || was != nil && was.Message == is.Message {
 		return
 	}
-	log.FromContext(ctx).Info(is.Message)
+	log.FromContext(ctx).Info("admission changes what the operator writes", "message", is.Message)
 	emit(l.executor.events, after, Event{Type: corev1.EventTypeWarning, Reason: status.Overruled, Action: "Apply", Note: is.Message})
 }

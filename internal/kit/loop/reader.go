@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,14 +28,35 @@ type Reader struct {
 
 	cache  client.Reader
 	memory *apply.Memory
-	// found are objects that the cache does not show, as the API server has them.
-	found map[foundKey]client.Object
+	found  found
 }
+
+// found are objects that the cache does not show, as the API server has them.
+type found map[foundKey]client.Object
 
 type foundKey struct {
 	kind string
 	client.ObjectKey
 }
+
+func foundKeyOf(obj client.Object) foundKey {
+	return foundKey{KindOf(obj), client.ObjectKeyFromObject(obj)}
+}
+
+// wrote has an object, if it was found, as a write has made it: what is decided next is about that one.
+func (f found) wrote(obj client.Object) {
+	key := foundKeyOf(obj)
+	switch before, ok := f[key]; {
+	case !ok:
+	case reflect.TypeOf(before) == reflect.TypeOf(obj):
+		f[key] = obj
+	default: // the answer may be a part of it only
+		delete(f, key)
+	}
+}
+
+// deleted drops an object.
+func (f found) deleted(obj client.Object) { delete(f, foundKeyOf(obj)) }
 
 // lateError says that the cache is behind a write of this process, and after how
 // long it counts as lost.

@@ -115,7 +115,7 @@ func (l *loop[T, S, P]) step(ctx context.Context, obj T) (seen S, plan P, did *r
 	if wait, late := l.executor.memory.Behind(l.gvk.Kind, client.ObjectKeyFromObject(obj), obj); late {
 		return seen, plan, nil, &lateError{wait}
 	}
-	found := map[foundKey]client.Object{}
+	found := found{}
 	for range attempts {
 		reader := &Reader{Live: l.executor.live, Sees: l.sees, cache: l.cache, memory: l.executor.memory, found: found}
 		if err = l.readChildren(ctx, reader, obj); err != nil {

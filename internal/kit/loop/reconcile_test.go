@@ -51,6 +51,9 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				return send(ctx, func() error { return c.Create(ctx, obj, opts...) })
 			},
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				return send(ctx, func() error { return c.Patch(ctx, obj, patch, opts...) })
+			},
 			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 				return send(ctx, func() error { return c.Delete(ctx, obj, opts...) })
 			},

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -102,16 +104,83 @@ const (
 	waiting = 512
 )
 
-// inSlots reconciles as many objects at once as there are slots.
+// inSlots reconciles as many objects at once as there are slots, the urgent ones first.
 type inSlots struct {
 	reconcile.Reconciler
-	outside.Slots
+	*outside.Slots
+	priorities *priorities
 }
 
-// Reconcile reconciles an object once there is a slot.
+// Reconcile reconciles an object once there is a slot. Without one until the stop there is nothing to say of it: whoever
+// leads next reconciles all.
 func (r inSlots) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	r.Do(ctx, func(ctx context.Context) { result, err = r.Reconciler.Reconcile(ctx, req) })
+	priority := func() int { return r.priorities.of(req) }
+	r.Do(ctx, priority, func(ctx context.Context) { result, err = r.Reconciler.Reconcile(ctx, req) })
 	return result, err
+}
+
+// priorities are those of the requests that are worked on, which no reconciler is told: the queue notes them as it gives
+// the requests out. It gives none out again before it is done, so one that comes in meanwhile raises the priority: a user
+// edits what waits for its turn in a resync.
+type priorities struct {
+	mu        sync.Mutex
+	byRequest map[reconcile.Request]int
+}
+
+func (p *priorities) of(req reconcile.Request) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byRequest[req]
+}
+
+// queue is that of a controller.
+func (p *priorities) queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return notingQueue{priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }), p}
+}
+
+type notingQueue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	*priorities
+}
+
+func (q notingQueue) GetWithPriority() (req reconcile.Request, priority int, shutdown bool) {
+	req, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	if !shutdown {
+		q.mu.Lock()
+		q.byRequest[req] = priority
+		q.mu.Unlock()
+	}
+	return req, priority, shutdown
+}
+
+func (q notingQueue) Done(req reconcile.Request) {
+	q.mu.Lock()
+	delete(q.byRequest, req)
+	q.mu.Unlock()
+	q.PriorityQueue.Done(req)
+}
+
+func (q notingQueue) Add(req reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
+
+func (q notingQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+	if o.After == 0 && !o.RateLimited {
+		priority := 0
+		if o.Priority != nil {
+			priority = *o.Priority
+		}
+		q.raise(priority, requests)
+	}
+	q.PriorityQueue.AddWithOpts(o, requests...)
+}
+
+func (p *priorities) raise(priority int, requests []reconcile.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, req := range requests {
+		if now, isWorkedOn := p.byRequest[req]; isWorkedOn {
+			p.byRequest[req] = max(now, priority)
+		}
+	}
 }
 
 // setUp adds the controller of a kind to the manager.
@@ -129,15 +198,17 @@ func (k Kind) setUp(mgr ctrl.Manager, clusterDomain string) error {
 	if err != nil {
 		return err
 	}
-	reconciler, atOnce := made.Reconciler, workers
-	if made.AsksOthers {
-		reconciler, atOnce = inSlots{made.Reconciler, make(outside.Slots, workers)}, waiting
-	}
-	c, err = controller.New(made.Name, mgr, controller.Options{
-		Reconciler:              reconciler,
-		MaxConcurrentReconciles: atOnce,
+	options := controller.Options{
+		Reconciler:              made.Reconciler,
+		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](made.First, made.Longest),
-	})
+	}
+	if made.AsksOthers {
+		noted := &priorities{byRequest: map[reconcile.Request]int{}}
+		options.Reconciler = inSlots{made.Reconciler, outside.NewSlots(workers), noted}
+		options.MaxConcurrentReconciles, options.NewQueue = waiting, noted.queue
+	}
+	c, err = controller.New(made.Name, mgr, options)
 	if err != nil {
 		return err
 	}

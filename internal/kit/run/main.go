@@ -89,6 +89,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator, option
 	logger := zap.New(zap.UseFlagOptions(logs))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go's leader election logs through klog
+	logger.Info("starting", "operators", names(chosen), "version", Version, "commit", commit())
 
 	cfg, err := config.GetConfig()
 	if err != nil {
@@ -102,13 +103,7 @@ func runCommand(ctx context.Context, args []string, operators []Operator, option
 	if err := waitForServer(ctx, logger, cfg, options.ProbeAddress); err != nil {
 		return err
 	}
-	mgr, err := New(cfg, options, chosen...)
-	if err != nil {
-		return err
-	}
-	logger.Info("starting", "version", Version, "commit", commit(), "operators", names(chosen),
-		"namespaces", options.Namespaces, "leaderElection", options.Election)
-	return mgr.Start(ctx)
+	return runManagers(ctx, logger, cfg, options, chosen...)
 }
 
 // waitForServer returns once the API server answers. To make a manager takes an API

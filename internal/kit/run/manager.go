@@ -55,14 +55,9 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 	cfg.QPS = -1
 	cfg.UserAgent = "fairlead/" + names(operators)
 
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	scheme, err := schemeOf(operators)
+	if err != nil {
 		return nil, err
-	}
-	for _, operator := range operators {
-		if err := operator.AddToScheme(scheme); err != nil {
-			return nil, err
-		}
 	}
 	if err := canShareCaches(scheme, operators); err != nil {
 		return nil, err
@@ -85,6 +80,7 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		LeaderElectionID:              lockName(operators),
 		LeaderElectionNamespace:       options.ElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionLabels:          BuildLabels(),
 		Controller: config.Controller{
 			EnableWarmup:          new(true),
 			CacheSyncTimeout:      syncTimeout,
@@ -105,6 +101,19 @@ func New(cfg *rest.Config, options Options, operators ...Operator) (manager.Mana
 		return nil, err
 	}
 	return mgr, mgr.Add(starter)
+}
+
+func schemeOf(operators []Operator) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	for _, operator := range operators {
+		if err := operator.AddToScheme(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
 }
 
 // canShareCaches returns an error if one operator needs all objects of a kind in the
@@ -212,10 +221,14 @@ func bareUnlessWrittenBy(operators []string) toolscache.TransformFunc {
 	}
 }
 
-// bare takes the managed fields off an object, and off a Node its status, which is most of it.
+// bare takes the managed fields off an object; off a Node its status, which is most of it; and off what is cached as
+// metadata, such as the Secrets of others, the copy of its content that kubectl apply keeps in an annotation.
 func bare(object any) (any, error) {
-	if node, is := object.(*corev1.Node); is {
-		node.Status = corev1.NodeStatus{}
+	switch object := object.(type) {
+	case *corev1.Node:
+		object.Status = corev1.NodeStatus{}
+	case *metav1.PartialObjectMetadata:
+		delete(object.Annotations, corev1.LastAppliedConfigAnnotation)
 	}
 	return cache.TransformStripManagedFields()(object)
 }
@@ -223,9 +236,17 @@ func bare(object any) (any, error) {
 // lockName is the same for all replicas that run the same operators.
 func lockName(operators []Operator) string {
 	if len(operators) == 1 {
-		return ManagedBy(operators[0].Name) + "-leader"
+		return LockName(operators[0].Name)
 	}
-	return "fairlead-leader"
+	return LockName(All)
+}
+
+// LockName is that of the lock of a manager's leader, by the word on its command line.
+func LockName(word string) string {
+	if word == All {
+		return "fairlead-leader"
+	}
+	return ManagedBy(word) + "-leader"
 }
 
 func names(operators []Operator) string {

@@ -22,6 +22,7 @@ import (
 
 // A right that is missing is logged once, however often the cache tries again.
 func TestMissingRightsAreToldOnce(t *testing.T) {
+	lacked.Clear() // what other tests were refused
 	var lines []string
 	r := &rights{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	refused := func(resource string) error {
@@ -68,6 +69,20 @@ func TestRightsThatMayBeLeftOut(t *testing.T) {
 		if sees != tc.sees || (err != nil) != tc.fails || !strings.Contains(strings.Join(lines, ""), tc.logged) || (tc.logged == "") != (len(lines) == 0) {
 			t.Errorf("%s: %v, %v, logged %q", name, sees, err, lines)
 		}
+	}
+}
+
+// Of the metadata of a ConfigMap that kubectl has applied, a copy of all of its content would be most.
+func TestMetadataIsCachedWithoutContent(t *testing.T) {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: "large", "team": "blue",
+	}}}
+	got, err := bare(object)
+	if want := map[string]string{"team": "blue"}; err != nil || !equality.Semantic.DeepEqual(got.(client.Object).GetAnnotations(), want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := bare(&metav1.PartialObjectMetadata{}); err != nil {
+		t.Error(err)
 	}
 }
 

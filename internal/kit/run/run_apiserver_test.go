@@ -56,13 +56,9 @@ func eventually(t *testing.T, what string, check func() error) {
 // start runs a manager until the test ends.
 func start(t *testing.T, cfg *rest.Config, options Options, operators ...Operator) {
 	t.Helper()
-	mgr, err := New(cfg, options, operators...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
+	go func() { ended <- runManagers(ctx, logr.Discard(), cfg, options, operators...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -155,6 +155,7 @@ func TestIsWhole(t *testing.T) {
 		"its API":                     {"api/etcd/v1beta2/status_types.go", true},
 		"another one's API":           {"api/web/v1/webserver_types.go", false},
 		"the kit":                     {"internal/kit/loop/loop.go", true},
+		"a test of the kit":           {"internal/kit/loop/loop_test.go", false},
 		"a dependency":                {"go.mod", true},
 		"the list of operators":       {"operators/operators.go", false},
 		"a folder of the same name":   {"docs/etcd/index.md", false},

@@ -32,6 +32,7 @@ var Of = map[string]Obstacle{
 		return []string{why}
 	},
 	SilentNode:  isSilent,
+	Unprepared:  isUnprepared,
 	"no node":   unschedulable("0/1 nodes are available: 1 Insufficient memory."),
 	"no volume": unschedulable("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
 	Crashes: crashes(func(pod *corev1.Pod, container string) (*[]corev1.ContainerStatus, string) {
@@ -59,6 +60,23 @@ func isSilent(pod *corev1.Pod, container string) []string {
 		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
 	}
 	return []string{`node "lost" has not answered since 2026-01-02T12:00:00Z, and may still run pod ` + pod.Name + ":", "kubectl delete node lost"}
+}
+
+// Unprepared is the obstacle of a pod of which a volume cannot be mounted, of an object that operators cannot see.
+const Unprepared = "a volume that cannot be mounted"
+
+func isUnprepared(pod *corev1.Pod, container string) []string {
+	pod.Spec.NodeName = "n"
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "gone", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "gone"}},
+	}})
+	pod.Status.Phase = corev1.PodPending
+	waits(&pod.Status.ContainerStatuses, pod, container, pods.ContainerCreating, "")
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)},
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"},
+	}
+	return []string{`ConfigMap "gone"`, "kubectl describe pod " + pod.Name}
 }
 
 // injected is the name of an init container that admission has added.

@@ -169,7 +169,7 @@ func TestAdmitDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := got.(*cachev1alpha1.Memcached).Spec
-	if spec.Version != "1.6.38" || spec.Port != 11211 {
+	if spec.Version != "1.6.45" || spec.Port != 11211 {
 		t.Errorf("spec %+v, want the defaults", spec)
 	}
 

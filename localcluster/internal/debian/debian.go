@@ -30,6 +30,7 @@ type Release string
 const (
 	Bookworm Release = "bookworm" // Debian 12
 	Trixie   Release = "trixie"   // Debian 13
+	Forky    Release = "forky"    // Debian 14, whose packages change until it is released
 )
 
 // Fetch downloads the packages that the store does not have yet.

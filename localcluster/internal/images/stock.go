@@ -37,6 +37,8 @@ var recipes = map[string]recipe{
 	"memcached:1.6.18": {make: fromDebian(memcached, debian.Bookworm, "memcached", "libevent-2.1-7", "libsasl2-2", "libssl3")},
 	"memcached:1.6.38": {make: fromDebian(memcached, debian.Trixie, "memcached", "libevent-2.1-7t64", "libsasl2-2",
 		"libssl3t64", "libzstd1", "zlib1g")},
+	"memcached:1.6.45": {make: named("memcached:1.6.45", fromDebian(memcached, debian.Forky, "memcached", "libevent-2.1-7t64",
+		"liblua5.4-0", "libsasl2-2", "libssl3t64", "libzstd1", "zlib1g"))},
 	"nginx:1.22.1": {make: fromDebian(nginx, debian.Bookworm, "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0", "libssl3", "zlib1g")},
 	"nginx:1.26.3": {make: fromDebian(nginx, debian.Trixie, "nginx", "nginx-common", "libcrypt1", "libpcre2-8-0",
 		"libssl3t64", "libzstd1", "zlib1g")},
@@ -100,6 +102,16 @@ func pause(_ context.Context, m *Maker) (Image, error) {
 		Config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535", Labels: standIn("pause", "1", "a program of its own")},
 		Files:  Files{"pause": {Mode: 0o755, Source: filepath.Join(m.Programs, "pause")}},
 	}, nil
+}
+
+// named gives the image of a release whose packages still change a name that stays: what is inside may be a later version,
+// which its labels say.
+func named(name string, build func(context.Context, *Maker) (Image, error)) func(context.Context, *Maker) (Image, error) {
+	return func(ctx context.Context, m *Maker) (Image, error) {
+		image, err := build(ctx, m)
+		image.Names = []string{name}
+		return image, err
+	}
 }
 
 func coredns(ctx context.Context, m *Maker) (Image, error) {

@@ -31,7 +31,7 @@
 // # Fetch
 //
 // The object is downloaded beside the data directory and checked, restored beside it as a new cluster of
-// one, and renamed to the data directory, with what there is to be reported in it. So the data
+// one, whose revisions begin far above those of the cluster before, with all below compacted, and renamed to the data directory, with what there is to be reported in it. So the data
 // directory is complete or absent, whenever the agent dies, and one that is there is never touched
 // again.
 //

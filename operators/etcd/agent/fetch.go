@@ -82,7 +82,7 @@ func (a *agent) fetch(ctx context.Context, t task.Task) (*task.Fetched, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	a.say("The data directory has revision %d", made.Revision)
+	a.say("The data directory has revision %d, and begins at %d", made.Revision, made.Revision+made.Offset)
 	return &made, nil
 }
 
@@ -138,7 +138,7 @@ func chosen(ctx context.Context, from *store.Store, t task.Task) (string, error)
 		return t.Place.Key, nil
 	}
 	var objects []store.Object
-	for object, err := range from.List(ctx, t.Place.Key) {
+	for object, err := range from.Periodic(ctx, t.Place.Key) {
 		if err != nil {
 			return "", err
 		}

@@ -65,7 +65,7 @@ func TestRestored(t *testing.T) {
 			if members.ID(now.Header.ClusterId).String() != first.Fetched.ClusterID || now.Header.ClusterId == before.Header.ClusterId {
 				t.Errorf("its cluster is %x, reported was %s, and before it was %x", now.Header.ClusterId, first.Fetched.ClusterID, before.Header.ClusterId)
 			}
-			if now.Header.Revision != 15 || members.ID(now.Header.MemberId).String() != first.Fetched.MemberID {
+			if now.Header.Revision != 15+task.RevisionsAhead || first.Fetched.Offset != task.RevisionsAhead || members.ID(now.Header.MemberId).String() != first.Fetched.MemberID {
 				t.Errorf("its status is %+v, and reported was %+v", now, first.Fetched)
 			}
 			_, err = c.Put(ctx, "written", "after")

@@ -22,9 +22,9 @@ func TestNewerBackup(t *testing.T) {
 		var saved *v1beta2.StoredBackup
 		etcdtest.Eventually(t, time.Minute, "a backup is in the format of "+written, func() error {
 			saved = w.mustSave()
-			_, format, err := contentOf(w.path(saved.Key))
-			if err == nil && i > 0 && "v"+format[:min(3, len(format))] != written[:4] {
-				err = fmt.Errorf("it is in that of %q", format)
+			has, err := contentOf(w.path(saved.Key))
+			if err == nil && i > 0 && "v"+has.format[:min(3, len(has.format))] != written[:4] {
+				err = fmt.Errorf("it is in that of %q", has.format)
 			}
 			return err
 		})

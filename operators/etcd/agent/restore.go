@@ -33,22 +33,30 @@ func restore(file, data string, m *task.Member, made *task.Fetched) (err error) 
 		}
 	}()
 	quiet := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(zapcore.WriteThenPanic))
-	revision, format, err := contentOf(file)
+	has, err := contentOf(file)
 	if err != nil {
 		return err
 	}
-	made.Revision = revision
-	if err := servedBy(m.Version, format); err != nil {
+	made.Revision = has.revision
+	if err := servedBy(m.Version, has.format); err != nil {
 		return err
 	}
-	err = etcdutl.NewV3(quiet).Restore(etcdutl.RestoreConfig{
+	config := etcdutl.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: data,
 		Name: m.Name, PeerURLs: []string{m.PeerURL},
 		InitialCluster: m.Name + "=" + m.PeerURL, InitialClusterToken: m.Token,
-	})
+	}
+	if begins := m.Begins(has.revision); begins > has.revision {
+		config.RevisionBump, config.MarkCompacted = uint64(begins-has.lastKey), true
+	}
+	if err := etcdutl.NewV3(quiet).Restore(config); err != nil {
+		return err
+	}
+	now, err := contentOf(filepath.Join(data, databaseName))
 	if err != nil {
 		return err
 	}
+	made.Offset = now.revision - has.revision
 	if m.ThrowAway {
 		if err := openToAll(filepath.Join(data, databaseName)); err != nil {
 			return err
@@ -81,12 +89,20 @@ var (
 // lockPatience is for a lock that only this process can have.
 const lockPatience = 10 * time.Second
 
-// contentOf is the revision of a snapshot's store: that of the last change or, if a compaction has removed what was changed
-// then, that of the compaction; and the version in whose format it is, such as 3.6.0: since 3.6 etcd says so.
-func contentOf(file string) (revision int64, format string, err error) {
+// content is what is read of a database.
+type content struct {
+	// revision is that of the store: that of the last change or, if a compaction has removed what was changed then, that of
+	// the compaction. lastKey is that of the last change that is there; 0 if none is.
+	revision, lastKey int64
+	// format is the version in whose format it is, such as 3.6.0: since 3.6 etcd says so.
+	format string
+}
+
+// contentOf reads the database in a file.
+func contentOf(file string) (has content, err error) {
 	db, err := bolt.Open(file, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockPatience})
 	if err != nil {
-		return 0, "", err
+		return content{}, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	err = db.View(func(tx *bolt.Tx) error {
@@ -94,19 +110,19 @@ func contentOf(file string) (revision int64, format string, err error) {
 		if keys == nil || meta == nil {
 			return errors.New("it is a database, but not one of etcd")
 		}
-		revision = 1 // of a store that is empty
 		if last, _ := keys.Cursor().Last(); last != nil {
-			revision = max(revision, mainRevision(last))
+			has.lastKey = mainRevision(last)
 		}
+		has.revision = max(1, has.lastKey) // 1 is that of a store that is empty
 		for _, key := range compactedKeys {
 			if value := meta.Get(key); value != nil {
-				revision = max(revision, mainRevision(value))
+				has.revision = max(has.revision, mainRevision(value))
 			}
 		}
-		format = string(meta.Get(formatKey))
+		has.format = string(meta.Get(formatKey))
 		return nil
 	})
-	return revision, format, err
+	return has, err
 }
 
 // newerError says that a snapshot is in the format of a later minor version than that of the etcd that is to serve it.

@@ -205,6 +205,7 @@ func statusOf(ctx context.Context, maintenance pb.MaintenanceClient) (*pb.Status
 // write stores a snapshot that has begun.
 func (s *saving) write(ctx context.Context, b *begun) (*v1beta2.StoredBackup, error) {
 	revision, named := b.before.GetHeader().GetRevision(), b.after.GetHeader().GetRevision()
+	cluster := members.ID(b.before.GetHeader().GetClusterId()).String()
 	key := s.task.Place.Key
 	if s.task.Periodic {
 		key = store.KeyOf(key, named, b.at)
@@ -212,7 +213,7 @@ func (s *saving) write(ctx context.Context, b *begun) (*v1beta2.StoredBackup, er
 	hash := s.hash(ctx, b.maintenance, revision)
 	_, err := s.to.Write(ctx, key, store.Meta{
 		Owner: s.task.Owner, Number: s.task.Number,
-		Revision: named, Time: b.at, EtcdVersion: b.before.GetVersion(),
+		Revision: named, Time: b.at, EtcdVersion: b.before.GetVersion(), ClusterID: cluster,
 	}, b.snapshot)
 	hashed := hash(err == nil)
 	if err != nil {
@@ -222,7 +223,7 @@ func (s *saving) write(ctx context.Context, b *begun) (*v1beta2.StoredBackup, er
 		return nil, err
 	}
 	saved := &v1beta2.StoredBackup{
-		Key: key, Revision: revision, Size: b.snapshot.Size, EtcdVersion: b.before.GetVersion(), Member: s.from.url,
+		Key: key, Revision: revision, Size: b.snapshot.Size, EtcdVersion: b.before.GetVersion(), ClusterID: cluster, Member: s.from.url,
 		StartTime: &metav1.Time{Time: b.from}, Duration: &metav1.Duration{Duration: s.agent.now().Sub(b.from).Round(time.Millisecond)},
 	}
 	if hashed != nil {

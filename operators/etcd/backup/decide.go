@@ -96,6 +96,13 @@ func (p *plan) follow(b *v1beta2.EtcdBackup, seen observation) {
 			return
 		}
 		p.problem = (*status.Problem)(said.Problem)
+	default:
+		words, until := pods.Unprepared(pod, nil, seen.now)
+		if words != "" {
+			p.problem = &status.Problem{Reason: job.ReasonCannotStart, Message: fmt.Sprintf("Pod %q: %s", pod.Name, words), Retriable: true}
+		} else if !until.IsZero() {
+			p.Wake(until)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@
 //
 // # Times
 //
-// The interval is from the beginning of a backup to that of the next. status.lastTry is what
+// The interval is from the beginning of a backup to that of the next. status.lastTryTime is what
 // it is counted from; a clock that was set back so that this is in the future makes the next one
 // due at once. A schedule goes on from the present then.
 package backup

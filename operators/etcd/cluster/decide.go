@@ -41,6 +41,7 @@ var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
 	membership.Restore,
 	rollout.TakeBack,
 	membership.RemoveStrays,
+	rollout.DropHistory,
 	rollout.AwaitMaintenance,
 	membership.AwaitQuorum,
 	membership.SettleCorrupt,

@@ -43,7 +43,7 @@
 //
 // They are functions of these names, in this order (steps in decide.go). Each is a function of what is known, and returns
 // what it does, as a value (package step); what it remembers, the next one finds in status. The first that has anything to
-// do is done, but for Restore and RemoveStrays, which leave the others their turn:
+// do is done, but for Restore, RemoveStrays and DropHistory, which leave the others their turn:
 //
 //	membership.StartStopped    start members that were stopped, and nothing else, while certificates are missing
 //	membership.SettleExisting  wait for the user's word on what may be of a cluster of this name
@@ -57,6 +57,7 @@
 //	rollout.TakeBack           give a member the version of the others again that cannot start with a later one, for what
 //	                           etcd's API v2 has written
 //	membership.RemoveStrays    delete what is left of removed members: pods first, then volumes
+//	rollout.DropHistory        drop the older half of the history that takes half of the room, before a database is full
 //	rollout.AwaitMaintenance   wait for the compaction or defragmentation that is under way
 //	membership.AwaitQuorum     wait for a quorum, and restart members that nobody trusts any more
 //	membership.SettleCorrupt   end an alarm CORRUPT: compare the members' data, remove who has other data than a majority

@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
+	"example.com/fairlead/operators/etcd/versions"
 )
 
 // The reasons of the CoreOS operator's events.
@@ -41,7 +42,7 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 		note := "Started an empty cluster: the data of all members was lost"
 		switch {
 		case r.Backup != "":
-			note = fmt.Sprintf("Started again from backup %s, of revision %d: the last one known before was %d", r.Backup, r.Revision, r.LostRevision)
+			note = fmt.Sprintf("Started again from backup %s, of revision %d: the last one known before was %d, and the next ones are above %d", r.Backup, r.Revision, r.LostRevision, r.Revision+r.RevisionOffset)
 		case r.Member != "":
 			note = fmt.Sprintf("Started again from member %s at revision %d", r.Member, r.Revision)
 		}
@@ -57,7 +58,7 @@ func announce(ctx context.Context, before, after *v1beta2.EtcdCluster) []loop.Ev
 	if before.Status.ObservedGeneration != after.Status.ObservedGeneration {
 		if ignored := ignoredFields(after); len(ignored) > 0 {
 			events = append(events, loop.Event{Type: corev1.EventTypeWarning, Reason: "FieldIgnored", Action: "Read",
-				Note: fmt.Sprintf("These fields of spec are of earlier versions of the API, and have no effect: %s", strings.Join(ignored, ", "))})
+				Note: fmt.Sprintf("These fields of spec are of earlier versions of the API or of etcd, and have no effect: %s", strings.Join(ignored, ", "))})
 		}
 	}
 	isStalled := meta.IsStatusConditionTrue(after.Status.Conditions, status.Stalled)
@@ -139,6 +140,13 @@ func ignoredFields(ec *v1beta2.EtcdCluster) []string {
 	} {
 		if isSet {
 			all = append(all, field)
+		}
+	}
+	if v, err := versions.Parse(ec.Spec.Version); err == nil && v.Minor() >= versions.Experimental && ec.Spec.Pod != nil {
+		for _, variable := range ec.Spec.Pod.EtcdEnv {
+			if instead, _ := versions.Replacement(variable.Name); instead != "" {
+				all = append(all, fmt.Sprintf("pod.etcdEnv %s (use %s)", variable.Name, instead))
+			}
 		}
 	}
 	slices.Sort(all)

@@ -83,7 +83,7 @@ var kind = loop.Kind[*v1beta2.EtcdCluster, view.Observation, *plan]{
 		"patch Pod/stop", "patch Pod/start", "patch Pod/voter",
 		"patch PersistentVolumeClaim/marks", "patch PersistentVolumeClaim/grow", "patch PersistentVolumeClaim/kept", "patch PersistentVolumeClaim/suspect",
 		"call/etcd add", "call/etcd promote", "call/etcd rewrite", "call/etcd remove", "call/etcd move leader", "call/etcd downgrade",
-		"call/etcd defragment", "call/etcd compact", "call/etcd disarm", "call/etcd enable authentication", "call/etcd set password",
+		"call/etcd defragment", "call/etcd compact", "call/etcd drop history", "call/etcd disarm", "call/etcd enable authentication", "call/etcd set password",
 		"status EtcdCluster", "status EtcdCluster/founders", "status EtcdCluster/cluster", "status EtcdCluster/member", "status EtcdCluster/change",
 		"status EtcdCluster/survivor", "status EtcdCluster/recovered", "status EtcdCluster/anew", "status EtcdCluster/prepared", "status EtcdCluster/refusal", "status EtcdCluster/maintenance",
 		"status EtcdCluster/seed", "status EtcdCluster/seeded", "status EtcdCluster/switching", "status EtcdCluster/switched", "status EtcdCluster/restored",

@@ -198,7 +198,7 @@ func TestRegisteredMetrics(t *testing.T) {
 	if err := registerMetrics(); err != nil {
 		t.Fatal(err)
 	}
-	if got := testutil.CollectAndCount(session.Requests); got != 11 {
-		t.Errorf("%d kinds of requests have a zero, want 11", got)
+	if got := testutil.CollectAndCount(session.Requests); got != 12 {
+		t.Errorf("%d kinds of requests have a zero, want 12", got)
 	}
 }

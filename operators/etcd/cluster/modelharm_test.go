@@ -21,7 +21,10 @@ func (n *modelNodes) put(*testkit.Run) error {
 	err := errors.New("no pod runs")
 	sim.Each(n.world.Server, func(pod *corev1.Pod) {
 		if p := n.pods[pod.UID]; err != nil && p != nil && p.runs && isServed(pod) {
-			_, err = n.model.Put(p.ip + ":2379")
+			var revision int64
+			if revision, err = n.model.Put(p.ip + ":2379"); err == nil {
+				n.goesForward(revision, p.disk.Cluster())
+			}
 		}
 	})
 	for _, m := range n.elsewhere {
@@ -30,6 +33,17 @@ func (n *modelNodes) put(*testkit.Run) error {
 		}
 	}
 	return err
+}
+
+// goesForward fails if a restored cluster has given a write a revision that the one before has given out: who watches would
+// never know of it.
+func (n *modelNodes) goesForward(revision int64, by members.ID) {
+	st := n.statusOf()
+	isRestored := st.Restoring != nil && members.ParseID(st.Restoring.ClusterID) == by || st.Restored != nil && members.ParseID(st.Restored.ClusterID) == by
+	if last := n.given; isRestored && by != last.by && revision <= last.revision {
+		n.world.Fail(fmt.Errorf("cluster %s has given out revision %d, and cluster %s before it %d", by, revision, last.by, last.revision))
+	}
+	n.given.revision, n.given.by = revision, by
 }
 
 func (n *modelNodes) lost(*testkit.Run) error {
@@ -79,6 +93,17 @@ func (n *modelNodes) fill(r *testkit.Run) error {
 		}
 	}
 	return errors.New("the database is not full")
+}
+
+func (n *modelNodes) age(*testkit.Run) error {
+	defer n.world.Changed()
+	err := errors.New("no pod runs")
+	for _, p := range n.inOrder() {
+		if p.runs && err != nil {
+			err = n.model.Overwrite(p.ip+":2379", 850<<10) // of a GiB of 1024 bytes each
+		}
+	}
+	return err
 }
 
 // slowDisks has members take longer for a defragmentation than the operator waits for it.

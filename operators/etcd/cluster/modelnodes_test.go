@@ -39,6 +39,11 @@ type modelNodes struct {
 	// backups are what can be fetched, by their keys, and fails how often fetching fails before it works.
 	backups map[string]*model.Snapshot
 	fails   int
+	// given is the last revision that a write was given, and by which cluster.
+	given struct {
+		revision int64
+		by       members.ID
+	}
 	// led are the pods that an operator has seen lead.
 	led map[string]bool
 	// off is the node that has no power, since when, and cut the member that nobody reaches; empty if there is none.

@@ -97,10 +97,10 @@ func (n *modelNodes) fetch(pod *corev1.Pod, p *modelPod) {
 		result.Problem = &task.Problem{Reason: task.ReasonObjectTooNew, Message: "The object has data in the format of a later version"}
 	default:
 		if p.disk.IsEmpty() {
-			p.disk.Restore(snapshot, todo.Member.Name, todo.Member.PeerURL, todo.Member.Token)
+			p.disk.Restore(snapshot, todo.Member.Name, todo.Member.PeerURL, todo.Member.Token, todo.Member.Begins(snapshot.Revision()))
 		}
 		p.fetched = true
-		result.Fetched = &task.Fetched{Key: todo.Place.Key, Revision: snapshot.Revision(), ClusterID: p.disk.Cluster().String(), MemberID: p.disk.Member().String()}
+		result.Fetched = &task.Fetched{Key: todo.Place.Key, Revision: snapshot.Revision(), Offset: todo.Member.Begins(snapshot.Revision()) - snapshot.Revision(), ClusterID: p.disk.Cluster().String(), MemberID: p.disk.Member().String()}
 	}
 	if result.Problem != nil {
 		code = 1

@@ -86,6 +86,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, ec *v1beta2.Etcd
 		answered := o.asker.Ask(ctx, ec, seen.Pods, seen.Now)
 		seen.Revision, seen.Led, seen.Leaderless = answered.Revision, answered.Led, answered.Leaderless
 		seen.Answers, seen.Maintenance, seen.Rewritten = answered.Answers, answered.Maintenance, answered.Rewritten
+		seen.Growth = answered.Growth
 		seen.Auth = view.Auth{Problem: wrong, LoggedIn: answered.LoggedIn}
 		return seen, o.observeGone(ctx, r, ec, &seen)
 	}

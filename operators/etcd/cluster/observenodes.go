@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/docs"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/view"
@@ -24,7 +25,7 @@ import (
 // role of its own, which an install may leave out: config/rbac/nodes.yaml.
 
 // withoutNodes is what is not done without that right.
-const withoutNodes = "no member of etcd is replaced before a drain takes it, see docs/etcd.md"
+var withoutNodes = "no member of etcd is replaced before a drain takes it, see " + docs.Page("nodes.md#members-that-cannot-take-their-data-along")
 
 // nodeWatch wakes the clusters with a pod on a node that was cordoned or uncordoned. Nodes change every few minutes otherwise.
 var nodeWatch = loop.Watch[*v1beta2.EtcdCluster]{

@@ -104,6 +104,7 @@ func look(ctx context.Context, t testing.TB, a *session.Asker, w *world) time.Ti
 	w.seen.Now = time.Now().Round(0)
 	asked := a.Ask(ctx, w.ec, w.seen.Pods, w.seen.Now)
 	w.seen.Answers, w.seen.Led, w.seen.Leaderless, w.seen.Maintenance = asked.Answers, asked.Led, asked.Leaderless, asked.Maintenance
+	w.seen.Growth = asked.Growth
 	p, err := (&observer{asker: a}).decide(w.ec, w.seen)
 	if err != nil {
 		t.Fatal(err)

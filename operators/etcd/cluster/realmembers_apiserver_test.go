@@ -213,7 +213,6 @@ func (n *realNodes) spoil(p *realPod) {
 	}
 }
 
-// fill writes to the same key, so that it is its history that fills the database.
 func (n *realNodes) loseImages(*testkit.Run) error {
 	return errors.New("there are programs here, and no images")
 }
@@ -222,15 +221,27 @@ func (n *realNodes) bloat(*testkit.Run) error {
 	return errors.New("a file of that size takes too long to write")
 }
 
+// putLarge writes to the same key, so that it is its history that fills the database.
+func (n *realNodes) putLarge() error {
+	return n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("large"), Value: make([]byte, 256<<10)})
+		return err
+	})
+}
+
+func (n *realNodes) age(*testkit.Run) (err error) {
+	for range 13 { // of 16
+		err = errors.Join(err, n.putLarge())
+	}
+	return err
+}
+
 func (n *realNodes) fill(*testkit.Run) error {
 	if n.quota == "" {
 		return errors.New("the database has room for everything")
 	}
 	for range 1000 {
-		err := n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
-			_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("large"), Value: make([]byte, 256<<10)})
-			return err
-		})
+		err := n.putLarge()
 		if grpcstatus.Code(err) == codes.ResourceExhausted {
 			return nil
 		} else if err != nil {

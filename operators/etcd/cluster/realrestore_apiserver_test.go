@@ -131,6 +131,7 @@ func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
 	}
 	m := todo.Member
 	data := filepath.Join(p.data, "data")
+	offset := m.Begins(b.revision) - b.revision
 	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
 		if pod.Labels[objects.NodeLabel] != "" {
 			return task.Result{}
@@ -138,6 +139,7 @@ func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
 		err := errors.Join(os.MkdirAll(p.data, 0o700), snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 			SnapshotPath: b.file, OutputDataDir: data, Name: m.Name, PeerURLs: []string{m.PeerURL},
 			InitialCluster: m.Name + "=" + m.PeerURL, InitialClusterToken: m.Token,
+			RevisionBump: uint64(offset), MarkCompacted: true,
 		}))
 		if err != nil {
 			_ = os.RemoveAll(data) // it is deleted with the pod otherwise
@@ -152,7 +154,7 @@ func (n *realNodes) fetched(pod *corev1.Pod, p *realPod) task.Result {
 	if err != nil {
 		return failed(task.ReasonAgentFailed, false, err)
 	}
-	return task.Result{Fetched: &task.Fetched{Key: todo.Place.Key, Revision: b.revision, ClusterID: members.ID(cluster.ID()).String()}}
+	return task.Result{Fetched: &task.Fetched{Key: todo.Place.Key, Revision: b.revision, Offset: offset, ClusterID: members.ID(cluster.ID()).String()}}
 }
 
 // initStatus is the status of the init container, if there is one.

@@ -66,7 +66,7 @@ type seedOption func(w *world, pod *corev1.Pod)
 
 // hasSeed has the seed's pod be there, and recorded.
 func (w *world) hasSeed(options ...seedOption) *world {
-	pod, err := objects.SeedPod(w.ec, w.ec.Status.Restoring, "3.6.16", "agent", objects.Certificates{})
+	pod, err := objects.SeedPod(w.ec, w.ec.Status.Restoring, "3.6.16", 0, "agent", objects.Certificates{})
 	if err != nil {
 		panic(err)
 	}
@@ -108,19 +108,19 @@ func cannotFetch(retriable bool) seedOption {
 }
 
 func fetched(_ *world, pod *corev1.Pod) {
-	says(pod, 0, task.Result{Fetched: &task.Fetched{Key: "key", Revision: 30, ClusterID: "5eed"}})
+	says(pod, 0, task.Result{Fetched: &task.Fetched{Key: "key", Revision: 30, Offset: task.RevisionsAhead, ClusterID: "5eed"}})
 }
 
 func serving(w *world, pod *corev1.Pod) {
 	w.seen.Answers[pod.Name] = session.Answer{
-		Status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30, StorageVersion: "3.6.0"},
+		Status: members.Status{ClusterID: 0x5eed, ID: 4, Version: "3.6.16", Leader: 4, RaftTerm: 2, Revision: 30 + task.RevisionsAhead, StorageVersion: "3.6.0"},
 		List:   members.List{ClusterID: 0x5eed, By: 4, Members: []members.Member{{ID: 4, Name: pod.Name, PeerURLs: []string{objects.PeerURLOf(w.ec, pod.Name)}}}},
 	}
 }
 
 func behind(w *world, pod *corev1.Pod) {
 	a := w.seen.Answers[pod.Name]
-	a.Status.Revision = 29
+	a.Status.Revision--
 	w.seen.Answers[pod.Name] = a
 }
 
@@ -143,6 +143,12 @@ func (w *world) stops(numbers ...int64) *world {
 
 func (w *world) stoppedFor(n int64, seed string) *world {
 	w.seen.Pods[w.name(n)].Annotations[annotation.StoppedFor] = seed
+	return w
+}
+
+// hasWritten has the cluster be at a revision.
+func (w *world) hasWritten(revision int64) *world {
+	w.seen.Revision = revision
 	return w
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/operators/etcd/restoring"
+	"example.com/fairlead/operators/etcd/task"
 )
 
 func TestRestoring(t *testing.T) {
@@ -35,6 +36,8 @@ func TestRestoring(t *testing.T) {
 		"it is of the backup, and does not serve": {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched)},
 		"it serves: switch":                       {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving), want: "status/switching"},
 		"it serves less than the backup: wait":    {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving, behind)},
+		"it serves, far ahead: switch":            {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).hasWritten(task.RevisionsAhead / 4), want: "status/switching"},
+		"it serves, and is overtaken: another":    {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).hasWritten(task.RevisionsAhead), want: "status/seed"},
 		"it serves, a member hangs: wait":         {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).silences(3).runs(3), problem: "Restoring: "},
 		"it serves, a member is gone: switch":     {world: healthy(anEtcd(onVolumes), 1, 2, 3).verifies().hasSeed(fetched, serving).losesPod(3), want: "status/switching"},
 		"the EtcdRestore is deleted: cancelled":   {world: healthy(anEtcd(), 1, 2, 3).verifies().hasSeed(fetched, serving).unwants(), want: "status/restored"},
@@ -85,5 +88,24 @@ func TestSwitchedStatus(t *testing.T) {
 	}
 	if want := []string{w.name(1), w.name(2), w.name(3)}; !slices.Equal(st.Restoring.Replaced, slices.Sorted(slices.Values(want))) {
 		t.Errorf("replaced: %v, want %v", st.Restoring.Replaced, want)
+	}
+}
+
+// TestStatusIsNotFarBehind: with every write the revision changes, and status is not written for it; but a restore begins
+// above what it says, if nothing else knows more.
+func TestStatusIsNotFarBehind(t *testing.T) {
+	for behind, want := range map[int64]bool{1: false, mostBehind: false, mostBehind + 1: true} {
+		w := healthy(anEtcd(), 1, 2, 3)
+		st := summarize(w.ec, w.seen, decide(w.ec, w.seen), nil)
+		w.ec.Status = st
+		before := st.MemberList[0].Revision
+		for name, a := range w.seen.Answers {
+			a.Status.Revision = before + behind
+			w.seen.Answers[name] = a
+		}
+		after := summarize(w.ec, w.seen, decide(w.ec, w.seen), nil).MemberList[0].Revision
+		if isWritten := after == before+behind; isWritten != want {
+			t.Errorf("%d revisions behind: status has %d, and had %d", behind, after, before)
+		}
 	}
 }

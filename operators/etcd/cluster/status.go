@@ -21,6 +21,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/rollout"
+	"example.com/fairlead/operators/etcd/task"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -148,11 +149,15 @@ func after(m *view.Member, ec *v1beta2.EtcdCluster, isKnown bool) v1beta2.Member
 		return is
 	}
 	is.Version, is.DBSize = m.Answer.Status.Version, rollout.Rounded(m.Answer.Status.DBSize)
-	if !same(was, is) {
+	if !same(was, is) || m.Answer.Status.Revision > was.Revision+mostBehind {
 		is.Revision = m.Answer.Status.Revision
 	}
 	return is
 }
+
+// mostBehind is how many revisions status may be behind. With a cluster that is lost while no operator remembers it, status
+// is what a restored one begins above, by more than this.
+const mostBehind = task.RevisionsAhead / 10
 
 // same says whether what is known of a member is the same but for its revision, which changes
 // with every write.

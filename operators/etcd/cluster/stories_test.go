@@ -39,6 +39,8 @@ type nodes interface {
 	damage(r *testkit.Run, member string) error
 	// fill fills the database.
 	fill(r *testkit.Run) error
+	// age writes so much history that it takes most of the room of the database.
+	age(r *testkit.Run) error
 	// bloat has the members' files grow until most of them is not in use.
 	bloat(r *testkit.Run) error
 	// loseImages has no image of quay.io to be had any more, and restarts all members.
@@ -133,7 +135,10 @@ func tales() []tale {
 		{name: "damaged", spec: []ecOption{stored}, steps: []testkit.Step{{Name: "damages the data of a member", When: ready, Do: func(_ context.Context, r *testkit.Run) error {
 			return own(r).damage(r, aMember(r))
 		}}}, settled: keeps(1)},
-		{name: "database-full", steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
+		{name: "history-takes-room", spec: []ecOption{withQuota("1073741824")}, steps: []testkit.Step{
+			{Name: "writes history", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).age(r) }},
+		}, settled: hasRoom},
+		{name: "database-full", spec: []ecOption{keepHistory(0)}, steps: []testkit.Step{{Name: "fills the database", When: ready, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }}}},
 		{name: "database-full-one-down", steps: []testkit.Step{
 			whenReady(`{"version":"3.6.999"}`),
 			{Name: "fills the database", When: oneIsDown, Do: func(_ context.Context, r *testkit.Run) error { return own(r).fill(r) }},
@@ -339,6 +344,28 @@ func inShort(ec *v1beta2.EtcdCluster) string {
 		said += fmt.Sprintf("; %s %s ready=%t learner=%t %s", m.Name, m.Version, m.Ready, m.Learner, m.Problem)
 	}
 	return said
+}
+
+// hasRoom is nil when the cluster is as it should be, and less of its quota is in use than an operator leaves that has just
+// begun and does not know what of it is keys.
+func hasRoom(ctx context.Context, r *testkit.Run) error {
+	c, leader, err := own(r).byHand(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	is, err := c.Status(ctx, leader)
+	if err != nil {
+		return err
+	}
+	quota := is.Quota
+	if quota == 0 {
+		quota = 1 << 30 // a model's
+	}
+	if is.DBSizeInUse > quota/4*3 || len(is.Alarms) > 0 {
+		return fmt.Errorf("%d bytes of %d are in use, and there are the alarms %v", is.DBSizeInUse, quota, is.Alarms)
+	}
+	return ready(ctx, r)
 }
 
 // smallAgain is nil when the cluster is as it should be, and the files of its members are small.

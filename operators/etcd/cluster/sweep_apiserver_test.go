@@ -47,7 +47,7 @@ func onMachine(m *machine, names ...string) []testkit.Scenario {
 		}
 		sc := t.scenario()
 		quota := ""
-		if t.name == "database-full" {
+		if t.name == "database-full" || t.name == "history-takes-room" {
 			quota = "4194304"
 		}
 		sc.Timeout = 2 * time.Minute
@@ -93,7 +93,7 @@ func TestSweep(t *testing.T) {
 	sweep.Writes = slices.DeleteFunc(slices.Clone(sweep.Writes), isLeftOut)
 	sweep.Run(t, onMachine(m,
 		"one-member", "three-members", "scales", "pod-deleted", "pod-deleted-with-volumes", "all-pods-deleted",
-		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "database-full",
+		"volume-deleted", "volume-deleted-in-downgrade", "volume-deleted-after-downgrade", "quorum-lost", "quorum-lost-with-volumes", "upgrades", "removed-by-hand", "history-takes-room", "database-full",
 		"all-lost", "corrupt", "corrupt-leader", "damaged", "scales-with-volumes", "owners-removed", "come-back-bare", "come-back-as-volumes",
 		"joins", "joins-and-goes-back", "authentication", "restored", "restored-keeps-old", "restore-fails", "seed-lost-switching", "quorum-lost-restored",
 	)...)

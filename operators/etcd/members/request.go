@@ -23,6 +23,8 @@ const (
 	// Compact drops the history before a revision, and waits until the member that is asked has dropped
 	// it. ErrCompacted if it is dropped already, or is being dropped.
 	Compact What = "compact"
+	// DropHistory drops the history before a revision, and does not wait for that. ErrCompacted as of Compact.
+	DropHistory What = "drop history"
 	// Defragment makes the member's database file as small as it can be. The member does not serve meanwhile.
 	Defragment What = "defragment"
 	// Disarm ends an alarm.

@@ -145,6 +145,8 @@ func (c *client) Send(ctx context.Context, r Request) error {
 			_, err = maintenance.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: uint64(r.ID)})
 		case r.What == Compact:
 			_, err = pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: r.Revision, Physical: true})
+		case r.What == DropHistory:
+			_, err = pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: r.Revision})
 		case r.What == Defragment:
 			_, err = maintenance.Defragment(ctx, &pb.DefragmentRequest{})
 		case r.What == Disarm:

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"example.com/fairlead/api/etcd/v1beta2"
+	"example.com/fairlead/internal/kit/docs"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/rollout"
+	"example.com/fairlead/operators/etcd/session"
 	"example.com/fairlead/operators/etcd/versions"
 	"example.com/fairlead/operators/etcd/view"
 )
@@ -156,7 +158,7 @@ func hasReachableVersion(ec *v1beta2.EtcdCluster, v *view.View) *status.Problem 
 	lowest, highest := v.Lowest(), v.Highest()
 	switch {
 	case lowest.Minor() < lowestToJoin:
-		return stalls(reason.JoinVersion, "The running etcd has version %s, and is joined from 3.%d on: upgrade it one minor version at a time, or move with a pause: docs/moving/etcd.md", lowest, lowestToJoin)
+		return stalls(reason.JoinVersion, "The running etcd has version %s, and is joined from 3.%d on: upgrade it one minor version at a time, or move with a pause: %s", lowest, lowestToJoin, docs.Page("moving/etcd.md"))
 	case lowest.Minor() != highest.Minor():
 		return waits(reason.JoinVersion, "The running etcd has members of %s and %s: complete its upgrade first", lowest, highest)
 	case v.Downgrading() != "":
@@ -221,7 +223,10 @@ func isTight(size, room int64) bool { return size > room/10*8 }
 
 // quotaOf is how many bytes the database of a member of an EtcdCluster may have; negative if any.
 func quotaOf(ec *v1beta2.EtcdCluster) int64 {
-	quota := int64(view.DefaultQuota)
+	quota := int64(session.DefaultQuota)
+	if is := ec.Spec.QuotaBackendBytes; is != nil {
+		return is.Value()
+	}
 	if ec.Spec.Pod == nil {
 		return quota
 	}

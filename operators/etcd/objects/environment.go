@@ -71,8 +71,30 @@ var reserved = []string{
 
 // isReserved says whether the operator decides about a variable.
 func isReserved(ec *v1beta2.EtcdCluster, variable string) bool {
-	return slices.Contains(reserved, variable) || strings.HasPrefix(variable, "ETCD_DISCOVERY") ||
+	isField := slices.ContainsFunc(settings(ec), func(is corev1.EnvVar) bool { return is.Name == variable })
+	return isField || slices.Contains(reserved, variable) || strings.HasPrefix(variable, "ETCD_DISCOVERY") ||
 		keepsHistory(ec) > 0 && strings.HasPrefix(variable, "ETCD_AUTO_COMPACTION_")
+}
+
+// settings are the variables of what spec says of etcd itself, and of which a pod has to be made anew.
+func settings(ec *v1beta2.EtcdCluster) (all []corev1.EnvVar) {
+	if quota := ec.Spec.QuotaBackendBytes; quota != nil {
+		all = append(all, corev1.EnvVar{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: strconv.FormatInt(quota.Value(), 10)})
+	}
+	if every := ec.Spec.HeartbeatInterval; every != nil {
+		all = append(all, corev1.EnvVar{Name: "ETCD_HEARTBEAT_INTERVAL", Value: strconv.FormatInt(every.Milliseconds(), 10)})
+	}
+	if after := ec.Spec.ElectionTimeout; after != nil {
+		all = append(all, corev1.EnvVar{Name: "ETCD_ELECTION_TIMEOUT", Value: strconv.FormatInt(after.Milliseconds(), 10)})
+	}
+	return all
+}
+
+// CompactsItself says whether etcd drops history by itself, by a variable in spec.pod.etcdEnv.
+func CompactsItself(ec *v1beta2.EtcdCluster) bool {
+	return slices.ContainsFunc(usersVariables(ec), func(is corev1.EnvVar) bool {
+		return is.Name == "ETCD_AUTO_COMPACTION_RETENTION" && is.Value != "" && is.Value != "0"
+	})
 }
 
 // usersVariables are those of spec.pod.etcdEnv that count.
@@ -119,6 +141,7 @@ func variables(ec *v1beta2.EtcdCluster, member, version string, s Start, certs C
 	if kept := keepsHistory(ec); kept > 0 {
 		all = append(all, compaction(kept, version)...)
 	}
+	all = append(all, settings(ec)...)
 	if ec.Spec.TLS != nil {
 		all = append(all, tlsVariables(certs)...)
 	}
@@ -159,16 +182,21 @@ func ServesMetrics(version string) bool {
 	return err == nil && minor >= 3
 }
 
+// Variables are those of the container etcd in a pod.
+func Variables(pod *corev1.Pod) []corev1.EnvVar {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == ContainerName {
+			return c.Env
+		}
+	}
+	return nil
+}
+
 // Variable is the value of a variable of the container etcd in a pod.
 func Variable(pod *corev1.Pod, variable string) string {
-	for _, c := range pod.Spec.Containers {
-		if c.Name != ContainerName {
-			continue
-		}
-		for _, v := range c.Env {
-			if v.Name == variable {
-				return v.Value
-			}
+	for _, v := range Variables(pod) {
+		if v.Name == variable {
+			return v.Value
 		}
 	}
 	return ""

@@ -173,7 +173,7 @@ func dataVolume(ec *v1beta2.EtcdCluster, member string) corev1.Volume {
 	return v
 }
 
-// TemplateHash is the hash of what of spec.pod a running pod cannot take over. It is made of the
+// TemplateHash is the hash of what of spec a running pod cannot take over. It is made of the
 // spec and not of the pod, so that another version of the operator, which makes other pods, does
 // not replace those that are there.
 func TemplateHash(ec *v1beta2.EtcdCluster) string {
@@ -183,7 +183,10 @@ func TemplateHash(ec *v1beta2.EtcdCluster) string {
 	}
 	// What no pod is made of. A volume that grows does so while it is mounted.
 	policy.PersistentVolumeClaimSpec, policy.BusyboxImage, policy.DNSTimeoutInSecond = nil, "", 0
-	data, _ := json.Marshal(policy) // of plain data
+	data, _ := json.Marshal(struct { // of plain data, and the same as of the policy alone where there are no settings
+		*v1beta2.PodPolicy
+		Settings []corev1.EnvVar `json:"settings,omitempty"`
+	}{policy, settings(ec)})
 	return names.Hash(string(data))
 }
 

@@ -272,7 +272,7 @@ func TestPodOfThePolicy(t *testing.T) {
 	for named, want := range map[string]string{"": "pulls", "cloud": "cloud"} {
 		r := aRestoring()
 		r.Source.ServiceAccountName = named
-		seed, err := SeedPod(ec, r, "3.6.16", "agent", Certificates{})
+		seed, err := SeedPod(ec, r, "3.6.16", 41, "agent", Certificates{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,5 +326,23 @@ func TestTemplateHash(t *testing.T) {
 		if got := TemplateHash(ec); got != hash {
 			t.Errorf("template hash %s, was %s", got, hash)
 		}
+	}
+}
+
+// TestSettings: what spec says of etcd itself counts, and replaces pods. That pods without stay is in TestTemplateHash.
+func TestSettings(t *testing.T) {
+	ec := aCluster(withVariables("ETCD_QUOTA_BACKEND_BYTES", "8", "ETCD_ELECTION_TIMEOUT", "5000"))
+	before := TemplateHash(ec)
+	ec.Spec.QuotaBackendBytes, ec.Spec.HeartbeatInterval = new(resource.MustParse("1Gi")), &metav1.Duration{Duration: 300 * time.Millisecond}
+	env := environmentOf(aPod(ec))
+	for variable, want := range map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "1073741824", "ETCD_HEARTBEAT_INTERVAL": "300", "ETCD_ELECTION_TIMEOUT": "5000"} {
+		if env[variable] != want {
+			t.Errorf("%s is %q, want %q", variable, env[variable], want)
+		}
+	}
+	after := TemplateHash(ec)
+	ec.Spec.QuotaBackendBytes = new(resource.MustParse("1024Mi"))
+	if after == before || TemplateHash(ec) != after {
+		t.Errorf("the hash is %s without settings, %s with, and %s with the same in other words", before, after, TemplateHash(ec))
 	}
 }

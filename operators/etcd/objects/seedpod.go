@@ -49,9 +49,9 @@ func MemberLabels(ec *v1beta2.EtcdCluster, member string) map[string]any {
 	return all
 }
 
-// SeedPod is the pod of a seed.
-func SeedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version, image string, certs Certificates) (*corev1.Pod, error) {
-	t, err := fetchTask(ec, r, version)
+// SeedPod is the pod of a seed, whose revisions begin after the last one that is known of the cluster.
+func SeedPod(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version string, last int64, image string, certs Certificates) (*corev1.Pod, error) {
+	t, err := fetchTask(ec, r, version, last)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func seedToken(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) string {
 }
 
 // fetchTask is what the init container of a seed does.
-func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version string) (task.Task, error) {
+func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version string, last int64) (task.Task, error) {
 	s := r.Source
 	place, err := task.PlaceOf(s.BackupStorageType, s.BackupSource)
 	if err != nil {
@@ -99,10 +99,10 @@ func fetchTask(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring, version string) (t
 	}
 	t := task.Task{
 		Action: task.Fetch, Place: place, Timeout: time.Duration(max(s.TimeoutInSecond, 1)) * time.Second,
-		Member: &task.Member{Name: r.Seed, PeerURL: PeerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: DataPath + "/data", Version: version},
+		Member: &task.Member{Name: r.Seed, PeerURL: PeerURLOf(ec, r.Seed), Token: seedToken(ec, r), DataDir: DataPath + "/data", After: last, Version: version},
 	}
 	if s.Revision != nil || s.Time != nil || s.Newest {
-		t.Choose = &task.Wanted{Revision: s.Revision}
+		t.Choose = &task.Wanted{Revision: s.Revision, ClusterID: ec.Status.ClusterID}
 		if s.Time != nil {
 			t.Choose.Time = &s.Time.Time
 		}

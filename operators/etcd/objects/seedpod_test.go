@@ -17,7 +17,7 @@ func TestSeedPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := aRestoring()
 			r.Source.ServiceAccountName, r.Source.Newest = "cloud", true
-			pod, err := SeedPod(ec, r, "3.6.16", "agent:1", Certificates{})
+			pod, err := SeedPod(ec, r, "3.6.16", 41, "agent:1", Certificates{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func TestSeedPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			if todo.Action != task.Fetch || todo.Choose == nil || todo.Member.DataDir != Variable(pod, "ETCD_DATA_DIR") || todo.Member.Name != Variable(pod, "ETCD_NAME") ||
-				todo.Member.PeerURL != Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) || todo.Member.Version != "3.6.16" {
+				todo.Member.PeerURL != Variable(pod, "ETCD_INITIAL_ADVERTISE_PEER_URLS") || todo.Member.Token == string(ec.UID) || todo.Member.Version != "3.6.16" || todo.Member.After != 41 {
 				t.Errorf("%+v", todo)
 			}
 			if fetch.Image != "agent:1" || fetch.SecurityContext == nil || *fetch.SecurityContext.AllowPrivilegeEscalation || pod.Annotations[annotation.InitialCluster] != Sealed {
@@ -47,7 +47,7 @@ func TestSeedPod(t *testing.T) {
 
 func TestSeedIsBesideMembers(t *testing.T) {
 	ec := aCluster(withPolicy(func(p *policy) { p.AntiAffinity = true }))
-	made, err := SeedPod(ec, aRestoring(), "3.6.16", "agent", Certificates{})
+	made, err := SeedPod(ec, aRestoring(), "3.6.16", 41, "agent", Certificates{})
 	if err != nil {
 		t.Fatal(err)
 	}

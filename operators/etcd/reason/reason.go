@@ -19,6 +19,7 @@ const (
 	InvalidVersion = "InvalidVersion"
 	VersionRefused = "VersionRefused"
 	NoSpace        = "DatabaseFull"
+	QuotaRefused   = "QuotaRefused"
 	DataDiffers    = "DataDiffers"
 	VolumeGoes     = "VolumeBeingDeleted"
 	Complaint      = "MemberReportsError"

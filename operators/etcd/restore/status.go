@@ -75,7 +75,7 @@ func await(conditions status.Conditions, ec *v1beta2.EtcdCluster) {
 // follow says how far the restore is.
 func follow(st *v1beta2.RestoreStatus, conditions status.Conditions, ec *v1beta2.EtcdCluster) {
 	r := ec.Status.Restoring
-	st.Phase, st.Key, st.Revision, st.LostRevision, st.ClusterID, st.StartTime = r.Phase, r.Key, r.Revision, r.LostRevision, r.ClusterID, r.StartTime
+	st.Phase, st.Key, st.Revision, st.RevisionOffset, st.LostRevision, st.ClusterID, st.StartTime = r.Phase, r.Key, r.Revision, r.RevisionOffset, r.LostRevision, r.ClusterID, r.StartTime
 	message := map[v1beta2.RestorePhase]string{
 		v1beta2.RestoreVerifying:  fmt.Sprintf("Member %q of EtcdCluster %q reads and checks the backup; the cluster goes on as it is", r.Seed, ec.Name),
 		v1beta2.RestoreSwitching:  fmt.Sprintf("EtcdCluster %q is switched to member %q, which serves revision %d", ec.Name, r.Seed, r.Revision),
@@ -101,7 +101,7 @@ func end(st *v1beta2.RestoreStatus, done *v1beta2.Restored) {
 	if done.FailureMessage != "" {
 		st.Phase, st.Succeeded, st.Reason = v1beta2.RestoreFailed, false, done.FailureMessage
 	}
-	st.Key, st.Revision, st.LostRevision, st.ClusterID, st.KeptPersistentVolumeClaims = done.Key, done.Revision, done.LostRevision, done.ClusterID, done.KeptPersistentVolumeClaims
+	st.Key, st.Revision, st.RevisionOffset, st.LostRevision, st.ClusterID, st.KeptPersistentVolumeClaims = done.Key, done.Revision, done.RevisionOffset, done.LostRevision, done.ClusterID, done.KeptPersistentVolumeClaims
 	st.CompletionTime = done.Time
 }
 
@@ -109,6 +109,9 @@ func end(st *v1beta2.RestoreStatus, done *v1beta2.Restored) {
 func tellEnd(st *v1beta2.RestoreStatus, conditions status.Conditions) {
 	if st.Phase == v1beta2.RestoreComplete {
 		message := fmt.Sprintf("The cluster was restored from %s, of revision %d", st.Key, st.Revision)
+		if st.RevisionOffset > 0 {
+			message += fmt.Sprintf(", and goes on from revision %d", st.Revision+st.RevisionOffset)
+		}
 		if st.LostRevision > st.Revision {
 			message += fmt.Sprintf("; the last revision known of the cluster before is %d", st.LostRevision)
 		}

@@ -41,7 +41,7 @@ func restoring(phase v1beta2.RestorePhase, problem string) func(*v1beta2.EtcdClu
 
 func restored(failed string) func(*v1beta2.EtcdCluster) {
 	return func(ec *v1beta2.EtcdCluster) {
-		ec.Status.Restored = &v1beta2.Restored{ID: "uid", Name: "mine", FailureMessage: failed, Key: "key", Revision: 7, LostRevision: 9, KeptPersistentVolumeClaims: []string{"example-old12"}, Time: &noon}
+		ec.Status.Restored = &v1beta2.Restored{ID: "uid", Name: "mine", FailureMessage: failed, Key: "key", Revision: 7, RevisionOffset: 1000, LostRevision: 9, KeptPersistentVolumeClaims: []string{"example-old12"}, Time: &noon}
 	}
 }
 
@@ -92,7 +92,7 @@ func TestSummarize(t *testing.T) {
 		"switching":  {aRestore(), aCluster(restoring(v1beta2.RestoreSwitching, "")), v1beta2.RestoreSwitching, status.Reconciling, `Switching: EtcdCluster "example" is switched`},
 		"completing": {aRestore(), aCluster(restoring(v1beta2.RestoreCompleting, "")), v1beta2.RestoreCompleting, status.Reconciling, `Completing: EtcdCluster "example" serves revision 7`},
 		"complete": {aRestore(), aCluster(restored("")), v1beta2.RestoreComplete, status.Ready,
-			`Complete: The cluster was restored from key, of revision 7; the last revision known of the cluster before is 9; these PersistentVolumeClaims are kept: example-old12`},
+			`Complete: The cluster was restored from key, of revision 7, and goes on from revision 1007; the last revision known of the cluster before is 9; these PersistentVolumeClaims are kept: example-old12`},
 		"waiting, and the cluster is gone": {aRestore(is(v1beta2.RestoreWaiting, "uid-of-example")), nil, v1beta2.RestoreFailed, status.Stalled,
 			`ClusterGone: EtcdCluster "example", of which this restore was, is gone. Nothing is tried again: to restore, create another EtcdRestore`},
 		"waiting, and another has its name":             {aRestore(is(v1beta2.RestoreWaiting, "another")), aCluster(func(*v1beta2.EtcdCluster) {}), v1beta2.RestoreFailed, status.Stalled, "ClusterGone: "},

@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
 	"example.com/fairlead/operators/etcd/step"
+	"example.com/fairlead/operators/etcd/task"
 	"example.com/fairlead/operators/etcd/view"
 )
 
@@ -28,7 +29,9 @@ import (
 //	             of quorum is answered with spec.recoverFrom
 //	Verifying    The seed is named. Its pod is created with a scheduling gate, what has its data is
 //	             recorded, and the gate is removed. It fetches the backup, which is checked, and serves
-//	             it, to nobody but the operator. Meanwhile the cluster is kept as always.
+//	             it, to nobody but the operator, with revisions far above those of the cluster: who watches
+//	             that learns from the seed that it has to list again, and is not silent until its
+//	             revisions have grown as far. Meanwhile the cluster is kept as always.
 //	Switching    The members of the cluster are stopped in their pods, each with the seed's name on
 //	             it. When all have stopped, and the seed still serves, the switch is claimed: the
 //	             cluster is the seed's, and has no other member. From here there is no way back.
@@ -163,7 +166,11 @@ func verify(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Rest
 			s.Soon()
 		}
 	default:
-		r.Key, r.Revision, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.ClusterID
+		if isOvertaken(v, said.fetched) {
+			nameSeed(ec, v, s, r, "the revisions of the cluster have come near to those that the seed begins with")
+			break
+		}
+		r.Key, r.Revision, r.RevisionOffset, r.ClusterID = said.fetched.Key, said.fetched.Revision, said.fetched.Offset, said.fetched.ClusterID
 		s.Soon()
 		if r.Problem = keepsFromSwitch(ec, v); r.Problem == "" {
 			startSwitch(v, s, r)
@@ -190,7 +197,7 @@ func answersLoss(ec *v1beta2.EtcdCluster, r *v1beta2.Restoring) bool {
 // restoredOf is what status says of a restore that came to its end.
 func restoredOf(v *view.View, r *v1beta2.Restoring, failure string) *v1beta2.Restored {
 	return &v1beta2.Restored{
-		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
+		ID: r.ID, Name: r.Name, FailureMessage: failure, Key: r.Key, Revision: r.Revision, RevisionOffset: r.RevisionOffset, LostRevision: r.LostRevision, ClusterID: r.ClusterID,
 		Time: step.TimeOf(v.Now),
 	}
 }
@@ -219,11 +226,23 @@ func keepsFromSwitch(ec *v1beta2.EtcdCluster, v *view.View) string {
 
 // startSwitch claims the switch. All that is needed later about the cluster before is recorded.
 func startSwitch(v *view.View, s *step.Step, r *v1beta2.Restoring) {
-	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, step.TimeOf(v.Now), v.Revision
-	for _, m := range v.Named {
-		r.LostRevision = max(r.LostRevision, m.Was.Revision)
-	}
+	r.Phase, r.SwitchTime, r.LostRevision = v1beta2.RestoreSwitching, step.TimeOf(v.Now), lastRevision(v)
 	s.Claim = "switching"
+}
+
+// lastRevision is the last revision that is known of the cluster.
+func lastRevision(v *view.View) int64 {
+	last := v.Revision
+	for _, m := range v.Named {
+		last = max(last, m.Was.Revision)
+	}
+	return last
+}
+
+// isOvertaken says whether the cluster, which goes on until the switch, has used up so many revisions that it could give out
+// those that the seed begins with. An agent of an earlier version leaves them as they are in the backup.
+func isOvertaken(v *view.View, seed *task.Fetched) bool {
+	return seed.Offset > 0 && lastRevision(v)+task.RevisionsAhead/2 > seed.Revision+seed.Offset
 }
 
 // switchOver stops the members of the cluster, and claims that the cluster is the seed's.
@@ -272,7 +291,7 @@ func switched(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.Re
 	m := s.Remember(ec)
 	m.ClusterID, m.Founders, m.MemberBeingAdded, m.MemberBeingUpdated, m.DataPreparedFor, m.VersionRefused, m.QuorumLoss = r.ClusterID, nil, "", "", "", nil, nil
 	if r.Name == "" {
-		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, LostRevision: r.LostRevision, Time: step.TimeOf(v.Now)}
+		m.Recovered = &v1beta2.Recovered{ID: r.ID, Member: r.Seed, Backup: r.Key, Revision: r.Revision, RevisionOffset: r.RevisionOffset, LostRevision: r.LostRevision, Time: step.TimeOf(v.Now)}
 	}
 	a := v.Seed.Answer
 	s.Only = &v1beta2.MemberStatus{Name: r.Seed, ID: a.Status.ID.String(), DataUID: r.SeedDataUID, Version: a.Status.Version, Revision: a.Status.Revision}

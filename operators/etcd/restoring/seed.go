@@ -26,7 +26,7 @@ func createSeed(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step, r *v1beta2.
 	}
 	switch {
 	case pod == nil:
-		made, err := objects.SeedPod(ec, r, version, v.AgentImage, v.Certs)
+		made, err := objects.SeedPod(ec, r, version, lastRevision(v), v.AgentImage, v.Certs)
 		if err != nil {
 			r.Problem = err.Error()
 			return

@@ -49,7 +49,7 @@ func readSeed(m *view.Member) seedWords {
 		return said
 	}
 	said.fetched = out.Result.Fetched
-	said.serves = m.LeadsAlone() && m.Answer.Status.ClusterID.String() == said.fetched.ClusterID && m.Answer.Status.Revision >= said.fetched.Revision
+	said.serves = m.LeadsAlone() && m.Answer.Status.ClusterID.String() == said.fetched.ClusterID && m.Answer.Status.Revision >= said.fetched.Revision+said.fetched.Offset
 	if said.serves {
 		return said
 	}

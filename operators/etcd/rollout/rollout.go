@@ -29,6 +29,11 @@ func RollOut(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		s.Stall(reason.VersionRefused, "%v", err)
 		to = v.Lowest()
 	}
+	if m := tooSmallFor(ec, v); m != nil {
+		s.Stall(reason.QuotaRefused, "spec.quotaBackendBytes is %s, and the database of member %s has %s: at that, nobody could write any more. Delete keys, or set a greater one",
+			ec.Spec.QuotaBackendBytes, m.PodName, Rounded(m.Answer.Status.DBSize))
+		return s
+	}
 	isUpgrade := to != v.Lowest() || to != v.Highest()
 	if isUpgrade && prepare(ec, v, &s, to) || changeOne(ec, v, &s, to) || settleDowngrade(ec, v, &s, to) {
 		return s.Last()

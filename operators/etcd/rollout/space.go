@@ -20,7 +20,7 @@ import (
 //	the alarms are disarmed     one after the other
 //
 // One that is down meanwhile comes back with a file that is as great as before. It is defragmented then
-// (keepUp) or, if its first write raises the alarm again, before that is disarmed.
+// (KeepUp) or, if its first write raises the alarm again, before that is disarmed.
 //
 // If the history was not what filled the database, the alarm comes back with the next writes. Then there is
 // nothing left to do: it is reported. It is tried again when there is another revision, or after some minutes.
@@ -57,7 +57,7 @@ func MakeSpace(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 		defragment(ec, v, &s, next)
 	case full.ResolvedTime != nil:
 		s.Wake(full.ResolvedTime.Add(EmptyAgain))
-		s.Stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
+		s.Stall(reason.NoSpace, "The database is full, and it is not its history that fills it: delete keys, or set a greater spec.quotaBackendBytes, or ETCD_QUOTA_BACKEND_BYTES in spec.pod.etcdEnv")
 		return s
 	default:
 		s.Request = step.AskedLeader(ec, v, "alarm disarmed: there is room in the database again", members.Request{What: members.Disarm, Alarm: alarms[0]})
@@ -109,10 +109,22 @@ func missedDefragmentation(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member
 		m.Answer.Status.DBSize >= worthFreeingPart*leader.Answer.Status.DBSize
 }
 
+// tooSmallFor is a member whose database has more than the spec allows, and its pod not yet: the first member with the
+// smaller quota would raise an alarm for all.
+func tooSmallFor(ec *v1beta2.EtcdCluster, v *view.View) *view.Member {
+	quota := ec.Spec.QuotaBackendBytes
+	if quota == nil {
+		return nil
+	}
+	return v.Find(func(m *view.Member) bool {
+		return !m.IsForeign() && m.HasAnswered() && m.Quota() != quota.Value() && m.Answer.Status.DBSize >= quota.Value()
+	})
+}
+
 const (
 	// fillsAtMost is how many bytes are written to a database in a second, at most. One that is at rest is
-	// looked at before it can be full, but not sooner than after shortestWake. An empty one of etcd's quota is
-	// left alone for restingWake all the same. Faster disks fill it sooner (BenchmarkGreatDatabase of package
+	// looked at before it can be full, but not sooner than after ShortestWake. An empty one of etcd's quota is
+	// left alone for step.RestingWake all the same. Faster disks fill it sooner (BenchmarkGreatDatabase of package
 	// members): that is seen later.
 	fillsAtMost = 64 << 20
 	// ShortestWake is for how long one at rest is left alone at least.

@@ -30,6 +30,10 @@ func stepTo(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) (versions.Versi
 	if err == nil {
 		err = refused(ec, v)
 	}
+	var held *view.Member
+	if err == nil {
+		held, err = holdsVariables(ec, v)
+	}
 	if err != nil {
 		return v.Wanted, err
 	}
@@ -37,8 +41,11 @@ func stepTo(ec *v1beta2.EtcdCluster, v *view.View, s *step.Step) (versions.Versi
 		s.Target = v.Wanted.String()
 		s.Activity, s.Doing = v1beta2.ConditionUpgrading, fmt.Sprintf("members are changed from %s to %s", lowest, v.Wanted)
 	}
-	if len(path) == 0 {
+	switch {
+	case len(path) == 0:
 		return v.Wanted, nil
+	case held != nil:
+		return highest, nil
 	}
 	return path[0], nil
 }

@@ -9,29 +9,29 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/operators/etcd/annotation"
-	"example.com/fairlead/operators/etcd/members"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/step"
 	"example.com/fairlead/operators/etcd/view"
 )
 
 const (
-	// WorthFreeing is how much of a database file has to be unused, in bytes and as a part of the
-	// file, for a defragmentation to pay: the member does not serve meanwhile, some seconds for
-	// each GiB that is in use.
-	WorthFreeing     = 100 << 20
-	worthFreeingPart = 2 // one half
+	// WorthFreeing is how much of a database file has to be unused, in bytes or as a part of the quota, and as a part of
+	// the file, for a defragmentation to pay: the member does not serve meanwhile, some seconds for each GiB that is in
+	// use.
+	WorthFreeing      = 100 << 20
+	worthFreeingQuota = 4 // a quarter
+	worthFreeingPart  = 2 // one half
 )
 
-// KeepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty. One
-// member at a time, the leader last, which hands over before.
+// KeepUp does what keeps a cluster going for years: it makes files smaller that are mostly empty, unless they are about to
+// grow again. One member at a time, the leader last, which hands over before.
 func KeepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	if !v.IsWhole() || v.Leading() == nil {
 		return s
 	}
 	var next *view.Member
 	for _, m := range v.Members {
-		if m.IsForeign() || !paysToDefragment(m.Answer.Status) && !missedDefragmentation(ec, v, m) {
+		if m.IsForeign() || !paysToDefragment(v, m) && !missedDefragmentation(ec, v, m) {
 			continue
 		}
 		if next == nil || next.ID == v.Leader {
@@ -55,10 +55,14 @@ func KeepUp(ec *v1beta2.EtcdCluster, v *view.View) (s step.Step) {
 	return s.Last()
 }
 
-// paysToDefragment says whether it is worth to make a database file smaller.
-func paysToDefragment(s members.Status) bool {
+// paysToDefragment says whether it is worth to make the database file of a member smaller.
+func paysToDefragment(v *view.View, m *view.Member) bool {
+	s, enough := m.Answer.Status, int64(WorthFreeing)
+	if quota := m.Quota(); quota > 0 {
+		enough = min(enough, quota/worthFreeingQuota)
+	}
 	free := s.DBSize - s.DBSizeInUse
-	return s.DBSizeInUse > 0 && free >= WorthFreeing && free >= s.DBSize/worthFreeingPart
+	return s.DBSizeInUse > 0 && free >= enough && free >= s.DBSize/worthFreeingPart && !isFilling(v)
 }
 
 // GrowVolumes requests more storage for volumes that have less than the spec requests. Whether

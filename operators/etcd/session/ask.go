@@ -88,6 +88,8 @@ type asked struct {
 	// that may be much older: it is not written for a revision alone.
 	Revision  int64
 	clusterID string
+	// Growth is how the databases of that cluster have grown.
+	Growth Growth
 	// LoggedIn is what etcd says to the operator's user, and at when it was asked.
 	LoggedIn   error
 	loggedInAt time.Time
@@ -237,8 +239,10 @@ func (a *Asker) Ask(ctx context.Context, ec *v1beta2.EtcdCluster, pods map[strin
 	}
 	if before.clusterID != ec.Status.ClusterID {
 		before.Revision, before.clusterID, before.loggedInAt, before.Rewritten = 0, ec.Status.ClusterID, time.Time{}, nil
+		before.Growth = Growth{}
 	}
 	before.note(names, answers, now)
+	before.noteGrowth(pods, now)
 	a.compare(ctx, ec, to, before.Answers)
 	a.mu.Lock()
 	as := a.clients[objects.Key(ec)].as

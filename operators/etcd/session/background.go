@@ -151,7 +151,7 @@ func (a *Asker) begin(ctx context.Context, ec types.NamespacedName, r Request) e
 		if err == nil {
 			r.note(ctx)
 		} else {
-			log.FromContext(ctx).Info(r.Why+": not known", "why", err.Error())
+			log.FromContext(ctx).Info("it is not known whether etcd has done what was requested", "for", r.Why, "why", err.Error())
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()

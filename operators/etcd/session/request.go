@@ -18,7 +18,7 @@ import (
 
 // Requests counts what was requested and done.
 var Requests = metrics.Counter("fairlead_etcd_member_requests_total",
-	"Changes that were requested from members of etcd and done, by kind: add, promote, rewrite, remove, move leader, downgrade, defragment, compact, disarm, enable authentication, set password.",
+	"Changes that were requested from members of etcd and done, by kind: add, promote, rewrite, remove, move leader, downgrade, defragment, compact, drop history, disarm, enable authentication, set password.",
 	"change")
 
 // Request is a request to a member, with what is known when it has been made.
@@ -34,7 +34,7 @@ type Request struct {
 func (r Request) note(ctx context.Context) {
 	Requests.WithLabelValues(string(r.What)).Inc()
 	if r.Why != "" {
-		log.FromContext(ctx).Info(r.Why)
+		log.FromContext(ctx).Info("request made of etcd", "why", r.Why)
 	}
 }
 
@@ -58,11 +58,18 @@ func (a *Asker) CarryOut(ctx context.Context, ec types.NamespacedName, r Request
 	switch {
 	case slices.ContainsFunc(notNow, func(is error) bool { return errors.Is(err, is) }):
 		return loop.ErrNotNow
+	case r.What == members.DropHistory && errors.Is(err, members.ErrCompacted): // another client was first
+		if a.noteCompacted(ec, r.Revision) {
+			return loop.ErrNotNow
+		}
 	case err != nil:
 		return err
 	}
 	if r.What == members.Rewrite {
 		a.noteRewritten(ec, r.ID)
+	}
+	if r.What == members.DropHistory {
+		a.noteDropped(ec)
 	}
 	r.note(ctx)
 	return nil

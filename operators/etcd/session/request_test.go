@@ -55,6 +55,8 @@ func TestCarryOut(t *testing.T) {
 		"add, there is no downgrade":     {request: members.Request{What: members.Add, NoDowngrade: true}, cancel: members.ErrNoDowngrade, asked: []members.What{members.Downgrade, members.Add}},
 		"add, there are no downgrades":   {request: members.Request{What: members.Add, NoDowngrade: true}, cancel: members.ErrUnsupported, asked: []members.What{members.Downgrade, members.Add}},
 		"add, is there a downgrade?":     {request: members.Request{What: members.Add, NoDowngrade: true}, cancel: cut, want: cut, asked: []members.What{members.Downgrade}},
+		"drop history":                   {request: members.Request{What: members.DropHistory}},
+		"drop history, it is dropped":    {request: members.Request{What: members.DropHistory}, answer: members.ErrCompacted},
 		"promote":                        {request: members.Request{What: members.Promote}},
 		"promote, not yet":               {request: members.Request{What: members.Promote}, answer: members.ErrLearnerNotReady, want: loop.ErrNotNow},
 		"promote a voter":                {request: members.Request{What: members.Promote}, answer: members.ErrNotLearner, want: loop.ErrNotNow},

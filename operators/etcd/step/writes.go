@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,11 +56,39 @@ func Created(ec *v1beta2.EtcdCluster, v *view.View, m *view.Member, version vers
 		writes = append(writes, loop.Create{Object: claim, IfCurrent: true})
 	}
 	if m.Pod == nil {
-		pod := objects.Pod(ec, m.PodName, version.String(), s, v.Certs)
+		pod := objects.Pod(roomy(ec, v), m.PodName, version.String(), s, v.Certs)
 		pod.OwnerReferences = append(pod.OwnerReferences, kept...)
 		writes = append(writes, loop.Create{Object: pod, IfCurrent: true})
 	}
 	return writes
+}
+
+// roomy is the spec as a pod may be made of it now: without a quota that a database has reached, with which the first member
+// would raise an alarm for all. The rollout reports it, and replaces the pod once the quota is larger.
+func roomy(ec *v1beta2.EtcdCluster, v *view.View) *v1beta2.EtcdCluster {
+	quota, size, has := ec.Spec.QuotaBackendBytes, int64(0), int64(0)
+	if quota == nil {
+		return ec
+	}
+	for _, m := range v.Members {
+		switch {
+		case m.IsForeign():
+			continue
+		case m.HasAnswered():
+			size = max(size, m.Answer.Status.DBSize)
+		case m.Was.DBSize != nil:
+			size = max(size, m.Was.DBSize.Value())
+		}
+		if m.Pod != nil {
+			has = max(has, m.Quota())
+		}
+	}
+	if size < quota.Value() {
+		return ec
+	}
+	ec = ec.DeepCopy()
+	ec.Spec.QuotaBackendBytes = resource.NewQuantity(max(has, 2*size), resource.BinarySI)
+	return ec
 }
 
 // LetGo removes the scheduling gate.

@@ -73,7 +73,7 @@ func TestChoose(t *testing.T) {
 		"a time before the first":                      {keys: growing, wanted: task.Wanted{Time: hours(-1)}, reason: task.ReasonObjectNotFound},
 		"after a restore, the newest is by time":       {keys: restored, want: at(70, 3)},
 		"after a restore, a time before it":            {keys: restored, wanted: task.Wanted{Time: hours(1.5)}, want: at(120, 1)},
-		"after a restore, a revision of before it":     {keys: restored, wanted: task.Wanted{Revision: new(int64(200))}, want: at(120, 1)},
+		"after a restore, a revision of before it":     {keys: restored, wanted: task.Wanted{Revision: new(int64(200))}, reason: task.ReasonObjectAmbiguous},
 		"of several of one revision, the newest":       {keys: idle, wanted: task.Wanted{Revision: new(int64(50))}, want: at(50, 2)},
 		"of several of one revision, by time":          {keys: idle, wanted: task.Wanted{Time: hours(1)}, want: at(50, 1)},
 		"at one time, the greatest revision":           {keys: []string{at(10, 0), at(9, 0)}, want: at(10, 0)},
@@ -97,11 +97,90 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestHistories: backups of several clusters, or of several histories of one, under the same path.
+func TestHistories(t *testing.T) {
+	type saved struct {
+		revision int64
+		cluster  string
+	}
+	key := func(all []saved, n int) string {
+		return KeyOf("prod", all[n].revision, noon.Add(time.Duration(n)*time.Hour))
+	}
+	revision := func(n int64) task.Wanted { return task.Wanted{Revision: &n} }
+	since := func(n int) task.Wanted { return task.Wanted{Time: new(noon.Add(time.Duration(n) * time.Hour))} }
+	of := func(w task.Wanted, cluster string) task.Wanted {
+		w.ClusterID = cluster
+		return w
+	}
+	const (
+		ahead     = task.RevisionsAhead
+		ambiguous = -1
+	)
+	restored := []saved{{50, "a"}, {120, "a"}, {ahead + 130, "b"}, {ahead + 140, "b"}}
+	setBack := []saved{{50, "a"}, {120, "a"}, {60, "b"}, {70, "b"}} // as restores did before
+	byTurns := []saved{{500, "a"}, {7, "x"}, {510, "a"}, {9, "x"}}
+	created := []saved{{500, "a"}, {510, "a"}, {7, "x"}, {9, "x"}}
+	recovered := []saved{{50, "a"}, {120, "a"}, {110, "a"}, {130, "a"}}
+	older := []saved{{50, ""}, {60, ""}, {60, "a"}, {60, "a"}, {70, "a"}}
+	for name, tc := range map[string]struct {
+		saved  []saved
+		wanted task.Wanted
+		want   int
+	}{
+		"restored: the newest":                               {restored, task.Wanted{}, 3},
+		"restored: a revision of before":                     {restored, revision(125), 1},
+		"restored: one of before, of the present cluster":    {restored, of(revision(125), "b"), 1},
+		"restored: a revision of after":                      {restored, revision(ahead + 135), 2},
+		"restored: a revision between":                       {restored, revision(ahead), 1},
+		"restored: a time of before":                         {restored, of(since(1), "b"), 1},
+		"set back: the newest":                               {setBack, task.Wanted{}, 3},
+		"set back: a revision that both have":                {setBack, revision(65), ambiguous},
+		"set back: a revision after both":                    {setBack, revision(1000), ambiguous},
+		"set back: a revision that the present one has":      {setBack, of(revision(65), "b"), 2},
+		"set back: a revision that only the first has":       {setBack, of(revision(55), "b"), 0},
+		"by turns: the newest":                               {byTurns, task.Wanted{}, ambiguous},
+		"by turns: the newest of the present one":            {byTurns, of(task.Wanted{}, "a"), 2},
+		"by turns: a time":                                   {byTurns, since(2), ambiguous},
+		"by turns: a time before the other":                  {byTurns, since(0), 0},
+		"by turns: a revision":                               {byTurns, revision(505), ambiguous},
+		"by turns: a revision of the present one":            {byTurns, of(revision(505), "a"), 0},
+		"by turns: the newest, of a cluster that has none":   {byTurns, of(task.Wanted{}, "c"), ambiguous},
+		"created anew: the newest":                           {created, task.Wanted{}, 3},
+		"created anew: the newest, of the one before":        {created, of(task.Wanted{}, "a"), 1},
+		"created anew: a revision":                           {created, revision(505), ambiguous},
+		"created anew: a revision that it has not reached":   {created, of(revision(505), "x"), ambiguous},
+		"created anew: a revision that it has reached":       {created, of(revision(8), "x"), 2},
+		"recovered, gone back: the newest":                   {recovered, of(task.Wanted{}, "a"), 3},
+		"recovered, gone back: a revision that both have":    {recovered, of(revision(125), "a"), ambiguous},
+		"recovered, gone back: a revision of the first only": {recovered, of(revision(100), "a"), 0},
+		"of an agent of before: the newest":                  {older, task.Wanted{}, 4},
+		"of an agent of before: a revision of both":          {older, revision(60), 3},
+		"of an agent of before: a revision of it":            {older, of(revision(55), "a"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []Object
+			for n, s := range tc.saved {
+				all = append(all, Object{Key: key(tc.saved, n), Meta: Meta{ClusterID: s.cluster}})
+			}
+			for range 10 {
+				rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+				got, p := Choose(all, "prod", tc.wanted)
+				switch {
+				case tc.want == ambiguous && (p == nil || p.Reason != task.ReasonObjectAmbiguous || p.Retriable):
+					t.Fatalf("Choose() = %q, %v, want %s", got.Key, p, task.ReasonObjectAmbiguous)
+				case tc.want != ambiguous && (p != nil || got.Key != key(tc.saved, tc.want)):
+					t.Fatalf("Choose() = %q, %v, want %q", got.Key, p, key(tc.saved, tc.want))
+				}
+			}
+		})
+	}
+}
+
 func TestMeta(t *testing.T) {
 	for name, meta := range map[string]Meta{
 		"empty": {},
 		"full": {
-			Owner: "8ae2a7a0-9ea3-4a4b-a8f6-2a1a1a3d9d0a", Number: 7, Revision: 1 << 40, Time: noon.Add(time.Nanosecond), EtcdVersion: "3.6.16",
+			Owner: "8ae2a7a0-9ea3-4a4b-a8f6-2a1a1a3d9d0a", Number: 7, Revision: 1 << 40, Time: noon.Add(time.Nanosecond), EtcdVersion: "3.6.16", ClusterID: "cafe",
 		},
 	} {
 		if diff := cmp.Diff(meta, metaOf(meta.metadata())); diff != "" {

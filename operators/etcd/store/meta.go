@@ -15,8 +15,9 @@ type Meta struct {
 	// Revision and Time are those of the backup, and those that are in its key if it is periodic.
 	Revision int64
 	Time     time.Time
-	// EtcdVersion is that of the member.
+	// EtcdVersion is that of the member, and ClusterID etcd's ID of its cluster, as members.ID writes it.
 	EtcdVersion string
+	ClusterID   string
 }
 
 // metaPrefix is what the names of our metadata begin with. Letters alone are let through as they are by
@@ -27,7 +28,7 @@ const metaPrefix = "fairlead"
 func (m Meta) metadata() map[string]string {
 	all := map[string]string{metaPrefix + "owner": m.Owner}
 	for name, value := range map[string]string{
-		"number": number(m.Number), "revision": number(m.Revision), "time": date(m.Time), "etcdversion": m.EtcdVersion,
+		"number": number(m.Number), "revision": number(m.Revision), "time": date(m.Time), "etcdversion": m.EtcdVersion, "clusterid": m.ClusterID,
 	} {
 		if value != "" {
 			all[metaPrefix+name] = value
@@ -48,7 +49,7 @@ func metaOf(all map[string]string) Meta {
 		return n
 	}
 	t, _ := time.Parse(time.RFC3339Nano, get("time"))
-	return Meta{Owner: get("owner"), Number: num("number"), Revision: num("revision"), Time: t, EtcdVersion: get("etcdversion")}
+	return Meta{Owner: get("owner"), Number: num("number"), Revision: num("revision"), Time: t, EtcdVersion: get("etcdversion"), ClusterID: get("clusterid")}
 }
 
 func number(n int64) string {

@@ -266,9 +266,20 @@ func (s *Store) page(ctx context.Context, prefix string, page []byte) ([]Object,
 // statsAtOnce is how many objects are asked for at once: no storage has metadata in all its lists.
 const statsAtOnce = 8
 
-// Owned is the objects of the owner, with their Meta, whose keys [KeyOf] made of the path. It ends
-// after the first error. The order is none.
+// Owned is the objects of the owner that [Store.Periodic] has.
 func (s *Store) Owned(ctx context.Context, path, owner string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for o, err := range s.Periodic(ctx, path) {
+			if isOwned := o.Meta.Owner == owner && owner != ""; (err != nil || isOwned) && !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// Periodic is the objects, with their Meta, whose keys [KeyOf] made of the path. It ends after the first error. The order
+// is none.
+func (s *Store) Periodic(ctx context.Context, path string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		var batch []string
 		// flush is whether to go on.
@@ -288,7 +299,7 @@ func (s *Store) Owned(ctx context.Context, path, owner string) iter.Seq2[Object,
 					yield(Object{}, errs[i])
 					return false
 				}
-				if o.Meta.Owner == owner && owner != "" && !yield(o, nil) {
+				if !yield(o, nil) {
 					return false
 				}
 			}

@@ -129,6 +129,8 @@ func (p Place) Check(key string) error {
 type Wanted struct {
 	Revision *int64     `json:",omitempty"`
 	Time     *time.Time `json:",omitempty"`
+	// ClusterID is etcd's ID of the cluster whose backups are taken rather than those of others; empty if it has none yet.
+	ClusterID string `json:",omitempty"`
 }
 
 func (w Wanted) String() string {

@@ -33,6 +33,8 @@ const (
 	ReasonAccessDenied = "AccessDenied"
 	// ReasonObjectNotFound says that there is no such object, or none that was wanted.
 	ReasonObjectNotFound = "ObjectNotFound"
+	// ReasonObjectAmbiguous says that more than one object may be the one that was wanted.
+	ReasonObjectAmbiguous = "ObjectAmbiguous"
 	// ReasonObjectOfAnother says that the object was not written by this owner, so that it is neither
 	// replaced nor deleted.
 	ReasonObjectOfAnother = "ObjectOfAnother"

@@ -86,10 +86,26 @@ type Member struct {
 	Token string
 	// DataDir is etcd's data directory. Its parent is the volume, or in it.
 	DataDir string
+	// After is the last revision that is known of the cluster that is replaced; 0 if there is none.
+	After int64 `json:",omitempty"`
 	// Version is that of its etcd; empty if it is the one that the backup is from.
 	Version string `json:",omitempty"`
 	// ThrowAway says that the member is there only for a proof: authentication is off.
 	ThrowAway bool `json:",omitempty"`
+}
+
+// RevisionsAhead is by how much the revisions of a restored cluster begin above the last one that is known of the cluster
+// before, and of the backup. It has to be more than were given out after the operator's last observation: at 10,000 writes
+// a second that are 28 hours.
+const RevisionsAhead = 1_000_000_000
+
+// Begins is the revision that a member begins with, which a backup of that revision is restored for. A client that has watched
+// the cluster before waits for the next revision that it does not know: below it nothing would ever reach it.
+func (m *Member) Begins(revision int64) int64 {
+	if m.ThrowAway {
+		return revision // as in the backup, with which it is compared
+	}
+	return max(revision, m.After) + RevisionsAhead
 }
 
 // Retention is what is kept of an EtcdBackup's backups: those that are among the last Max, and not
@@ -123,8 +139,10 @@ type Result struct {
 type Fetched struct {
 	// Key is that of the object.
 	Key string
-	// Revision is that of the store, exactly.
+	// Revision is that of the store in the backup, exactly.
 	Revision int64
+	// Offset is by how much the revision that the member begins with is greater.
+	Offset int64 `json:",omitempty"`
 	// ClusterID is etcd's ID of the new cluster, in hexadecimal, as members.ID writes it.
 	ClusterID string
 	// MemberID is etcd's ID of its member, in hexadecimal.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ import (
 )
 
 // Member is all that is known of a member, or of what may be one: what each of five says of it, joined once
-// (viewOf), and what follows from that. The seed of a restore is one, too.
+// (join), and what follows from that. The seed of a restore is one, too.
 type Member struct {
 	// Member is what etcd's member list says; while nobody has one, what of it status remembers.
 	members.Member
@@ -36,9 +35,9 @@ type Member struct {
 
 	// PodName is that of its pod; empty for one that the operator does not run.
 	PodName string
-	// IsMember says that it is in the member list, and isFounder that it is one of those that began.
+	// IsMember says that it is in the member list, and IsFounder that it is one of those that began.
 	IsMember, IsFounder bool
-	// Data is the UID of what would have its data now: of its volume if isOnVolume, or else of its pod. Status has
+	// Data is the UID of what would have its data now: of its volume if IsOnVolume, or else of its pod. Status has
 	// that of what had it.
 	Data       string
 	IsOnVolume bool
@@ -256,20 +255,8 @@ func (v *View) alarmsOf(m *Member) []string {
 	return alarms
 }
 
-// DefaultQuota is etcd's.
-const DefaultQuota = 2 << 30
-
-// Quota is how many bytes a member's database may have; negative if any. Before 3.6 etcd does not say.
-func (m *Member) Quota() int64 {
-	quota := m.Answer.Status.Quota
-	if quota == 0 && m.Pod != nil {
-		quota, _ = strconv.ParseInt(objects.Variable(m.Pod, "ETCD_QUOTA_BACKEND_BYTES"), 10, 64) // 0 if it is none
-	}
-	if quota == 0 {
-		return DefaultQuota
-	}
-	return quota
-}
+// Quota is how many bytes a member's database may have; negative if any.
+func (m *Member) Quota() int64 { return m.Answer.Quota(m.Pod) }
 
 // IsSettled says whether a member is as its pod says, and follows the leader.
 func (m *Member) IsSettled() bool {

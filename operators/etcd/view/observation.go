@@ -71,6 +71,8 @@ type Observation struct {
 	Leaderless time.Time
 	// Revision is the last revision that any member was seen to have.
 	Revision int64
+	// Growth is how the databases of the members grow.
+	Growth session.Growth
 	// Waiting is what the cluster waited for when it was last decided, and since when.
 	Waiting session.Waiting
 	// Maintenance is the last that this operator has decided on.

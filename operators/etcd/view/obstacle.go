@@ -125,7 +125,7 @@ const slowBinding = 10 * time.Second
 // obstacle is what keeps a member from serving, in words that do not change with every try; none if nothing does.
 type obstacle struct {
 	Words string
-	// IsStarting says that nothing is wrong with it so far, and isCrash that etcd ends each time that it is started.
+	// IsStarting says that nothing is wrong with it so far, and IsCrash that etcd ends each time that it is started.
 	IsStarting, IsCrash bool
 }
 
@@ -174,6 +174,9 @@ func problemOfPod(m *Member, now time.Time) obstacle {
 		return obstacle{Words: fmt.Sprintf("its volume is not bound: kubectl describe pvc %s may say why", m.Claim.Name)}
 	case objects.IsEnding(m.Pod):
 		return obstacle{Words: "its pod is ending"}
+	}
+	if words, _ := pods.Unprepared(m.Pod, nil, now); words != "" {
+		return obstacle{Words: "its " + words}
 	}
 	return obstacle{Words: "its pod is starting", IsStarting: true}
 }

@@ -28,9 +28,9 @@ type View struct {
 	Named map[string]*Member
 	// Leader is the ID of the member that leads; 0 if nobody is known to.
 	Leader members.ID
-	// IsKnown says that the list is etcd's, and isCurrent that it is the leader's.
+	// IsKnown says that the list is etcd's, and IsCurrent that it is the leader's.
 	IsKnown, IsCurrent bool
-	// HasQuorum says that a majority of the voters follows the leader, and mayHaveQuorum that it did some
+	// HasQuorum says that a majority of the voters follows the leader, and MayHaveQuorum that it did some
 	// seconds ago, and nothing says that it does not.
 	HasQuorum, MayHaveQuorum bool
 	// Right is the hash of the data of a majority; zero if there is none, or members are not compared. IsSame says that

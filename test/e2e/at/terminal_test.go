@@ -44,9 +44,9 @@ func TestKubectlOnATerminal(t *testing.T) {
 	}
 	terminal.Clear()
 	terminal.Type("kubectl fairlead status --watch -n $NS")
-	terminal.Shows(`\AOBJECT [^\n]*\n(at/later-\d+ +Scheduled[^\n]*\n){7}… and 3 lines more\z`)
+	terminal.Shows(`\ANAME [^\n]*\n(at/later-\d+ +Scheduled[^\n]*\n){7}… and 3 lines more\z`)
 	e2e.Kubectl(t, "at", "-n", ns, "--name=broken", "--in=1s", "--", "false")
-	terminal.Shows(`\AOBJECT [^\n]*\nat/broken +CommandFailed[^\n]*\n(at/later-\d+ +Scheduled[^\n]*\n){6}… and 4 lines more\z`)
+	terminal.Shows(`\ANAME [^\n]*\nat/broken +CommandFailed[^\n]*\n(at/later-\d+ +Scheduled[^\n]*\n){6}… and 4 lines more\z`)
 	terminal.Interrupt()
 	terminal.Shows(`\n(\^C)?error: interrupted\n`)
 }

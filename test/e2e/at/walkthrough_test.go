@@ -43,7 +43,7 @@ spec:
 `, schedule))
 
 	out := e2e.Kubectl(t, "get", "at", "-n", ns)
-	if header := strings.Fields(strings.Split(out, "\n")[0]); strings.Join(header, " ") != "NAME SCHEDULE PHASE EXIT CODE AGE" {
+	if header := strings.Fields(strings.Split(out, "\n")[0]); strings.Join(header, " ") != "NAME SCHEDULE TIME ZONE PHASE EXIT CODE REASON AGE" {
 		t.Errorf("columns of kubectl get at: %v", header)
 	}
 	wantAt(t, ns, "at/sample-at", "PENDING", 2*time.Second)

@@ -75,6 +75,7 @@ func TestKubectlFairleadEtcdTLS(t *testing.T) {
 	if len(lines) != 3 || !strings.Contains(lines[2], ", the leader: from ") {
 		t.Errorf("the leader is not the last of three:\n%s", out)
 	}
+	e2e.Fairlead(t, e.namespace, " (dry run)", "etcd", "move-leader", "example", "--dry-run=client")
 	e2e.Fairlead(t, e.namespace, " leads now", "etcd", "move-leader", "example")
 	e2e.Fairlead(t, e.namespace, ", as etcd has it", "etcd", "snapshot", "example", filepath.Join(t.TempDir(), "example.db"))
 }

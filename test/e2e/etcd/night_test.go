@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +12,22 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestEtcdNightWalkthrough follows "Your night when it went wrong" of the guide word for word, after the data of
-// all members is lost.
+// TestEtcdNightWalkthrough follows the pages on disaster recovery word for word, with the plugin and without it, after the
+// data of all members is lost.
 func TestEtcdNightWalkthrough(t *testing.T) {
+	e2e.InstallPlugin(t)
+	for _, guide := range []struct {
+		page, section string
+		blocks        int
+	}{{"disaster-recovery.md", "", 2}, {"etcd-backup.md", "Restore without the plugin", 5}} {
+		t.Run(strings.TrimSuffix(guide.page, ".md"), func(t *testing.T) {
+			t.Parallel()
+			restoresByGuide(t, e2e.GuideCommands(t, guide.page, guide.section, guide.blocks))
+		})
+	}
+}
+
+func restoresByGuide(t *testing.T, blocks []string) {
 	e := create(t, "size: 3", volumes)
 	s := e.claim()
 	e.put("/key", "backed up")
@@ -32,7 +46,7 @@ func TestEtcdNightWalkthrough(t *testing.T) {
 		}
 		return nil
 	})
-	for _, commands := range e2e.GuideCommands(t, "etcd-backup.md", "Your night when it went wrong", 5) {
+	for _, commands := range blocks {
 		e2e.RunGuide(t, e.namespace, commands)
 	}
 	e.wantValue("/key", "backed up")

@@ -50,6 +50,7 @@ func TestKubectlFairleadMemcached(t *testing.T) {
 	// What was planned is what happens.
 	announced := e2e.Fairlead(t, ns, "Cold: ", "memcached", "plan", "sessions", "--memory", "128Mi")
 	e2e.FairleadRefuses(t, ns, "100 items are lost", "memcached", "flush", "sessions", "--gradually", "--over=2s")
+	e2e.Fairlead(t, ns, " flushed (dry run), the last server at ", "memcached", "flush", "sessions", "--gradually", "--over=2s", "--dry-run=client")
 	e2e.Fairlead(t, ns, " flushed, the last server at ", "memcached", "flush", "sessions", "--gradually", "--over=2s", "--yes")
 	pace.Eventually(t, time.Minute, func() error {
 		for i, m := range servers {

@@ -65,3 +65,45 @@ spec:
 		t.Errorf("a pod that is not ready: %v %s", err, out)
 	}
 }
+
+// TestEndedPodsRollBack: a revision that its node does not let run is rolled back, and the pods before it stay.
+func TestEndedPodsRollBack(t *testing.T) {
+	ns := e2e.NewNamespace(t)
+	e2e.Apply(t, ns, `
+apiVersion: my.domain/v1
+kind: WebServer
+metadata: {name: web}
+spec: {image: "`+oldNginx+`", replicas: 2}
+`)
+	get := func() string {
+		return e2e.Kubectl(t, "get", "webserver/web", "-n", ns, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
+	}
+	says := func(words ...string) {
+		t.Helper()
+		pace.Eventually(t, 2*time.Minute, func() error {
+			got := get()
+			for _, word := range words {
+				if !strings.Contains(got, word) {
+					return fmt.Errorf("the condition Ready says %q, want %q", got, word)
+				}
+			}
+			return nil
+		})
+	}
+	says("Ready: ")
+	before := podNames(t, ns, "web")
+	e2e.Kubectl(t, "patch", "webserver/web", "-n", ns, "--type=merge", "-p",
+		`{"spec":{"podTemplate":{"spec":{"securityContext":{"sysctls":[{"name":"net.core.somaxconn","value":"1024"}]}}}}}`)
+	says("RolledBack: ", "PodsEnded: ", "SysctlForbidden")
+	time.Sleep(5 * time.Second) // no pod is made any more
+	after := e2e.Kubectl(t, "get", "pods", "-n", ns, "-l", "webserver_cr=web", "-o", "name")
+	time.Sleep(5 * time.Second)
+	if now := e2e.Kubectl(t, "get", "pods", "-n", ns, "-l", "webserver_cr=web", "-o", "name"); now != after {
+		t.Errorf("the pods were\n%s\nand are now\n%s", after, now)
+	}
+	for _, pod := range before {
+		if !strings.Contains(after, pod) {
+			t.Errorf("pod %s is gone; there are\n%s", pod, after)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func TestKubectlFairleadWeb(t *testing.T) {
 	}
 	first := rolledBackAfter("")
 	e2e.Fairlead(t, ns, "rolled back: ", "web", "history", "site")
-	out := e2e.Fairlead(t, ns, "  - image: "+oldNginx, "web", "diff", "site")
+	out := e2e.FairleadRefuses(t, ns, "  - image: "+oldNginx, "web", "diff", "site") // exit code 1: they differ
 	if !strings.Contains(out, "\n+") || !strings.Contains(out, "image: nginx:none\n") {
 		t.Errorf("the difference does not show the image:\n%s", out)
 	}

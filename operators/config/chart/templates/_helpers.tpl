@@ -16,6 +16,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
 {{- end }}
 
+{{- /* The content of a file, with the documentation at the address that the values have. Its argument is a list: the root, and
+the file's path. */ -}}
+{{- define "file" -}}
+{{- $root := index . 0 -}}
+{{- $address := ($root.Files.Get "files/values.yaml" | fromYaml).documentation -}}
+{{- $root.Files.Get (index . 1) | replace $address ($root.Values.documentation | default $address | trimSuffix "/") }}
+{{- end }}
+
 {{- /* What the manager runs: one operator, or all. */ -}}
 {{- define "operator" -}}
 {{ index .Chart.Annotations "fairlead.example.com/operator" }}
@@ -28,22 +36,57 @@ the root, and the path of one of the operator's files, files/<operator>/... */ -
 {{ $root.Chart.Name }}{{ if eq (include "operator" $root) "all" }}-{{ index (splitList "/" (index . 1)) 1 }}{{ end }}
 {{- end }}
 
-{{- /* Gives values that are not there their default: with --reuse-values they are those of the release before, which may
-not have known some. It comes first in each template that reads values. */ -}}
+{{- /* Completes the values: with --reuse-values they are those of an older version in place of this one's. What that
+version did not have gets its default. What is missing otherwise, a user has removed with null: a map is empty then. It
+comes first in each template that reads values. */ -}}
 {{- define "defaults" -}}
-{{- include "complete" (list .Values (.Files.Get "files/values.yaml" | fromYaml)) }}
+{{- $defaults := .Files.Get "files/values.yaml" | fromYaml }}
+{{- include "complete" (list .Values $defaults "" (int .Values.valuesVersion)) }}
+{{- $_ := set .Values "valuesVersion" $defaults.valuesVersion }}
 {{- end }}
 
-{{- /* Its argument is a list: values, and their defaults. What is within resources or labels is the user's choice, and so
-is what is missing there. */ -}}
+{{- /* The values that came after the first release, with the valuesVersion since which they, and all in them, are there. */ -}}
+{{- define "since" -}}
+admissionPolicy: 1
+documentation: 1
+metrics.dashboards: 1
+metrics.podMonitor: 1
+metrics.prometheusRule: 1
+metrics.serviceMonitor: 1
+networkPolicy: 1
+nodesRole: 1
+{{- end }}
+
+{{- /* Its argument is a list: values, their defaults, where they are, and their valuesVersion; -1 where all is new. */ -}}
 {{- define "complete" -}}
 {{- $values := index . 0 }}
+{{- $where := index . 2 }}
+{{- $version := index . 3 }}
+{{- $since := include "since" . | fromYaml }}
 {{- range $name, $default := index . 1 }}
-{{- $value := index $values $name }}
-{{- if kindIs "invalid" $value }}
+{{- $later := gt (index $since (print $where $name) | int) $version }}
+{{- if and $later (not (hasKey $values $name)) }}
 {{- $_ := set $values $name $default }}
-{{- else if and (kindIs "map" $default) (not (has $name (list "resources" "labels"))) }}
-{{- include "complete" (list $value $default) }}
+{{- else if kindIs "map" $default }}
+{{- if kindIs "invalid" (index $values $name) }}
+{{- $_ := set $values $name (dict) }}
+{{- end }}
+{{- if or (empty $default) (has $name (list "resources" "labels")) }}
+{{- include "removeNulls" (index $values $name) }}
+{{- else }}
+{{- include "complete" (list (index $values $name) $default (print $where $name ".") (ternary -1 $version $later)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Removes the nulls from a map whose content is the user's choice. */ -}}
+{{- define "removeNulls" -}}
+{{- range $name, $value := . }}
+{{- if kindIs "invalid" $value }}
+{{- $_ := unset $ $name }}
+{{- else if kindIs "map" $value }}
+{{- include "removeNulls" $value }}
 {{- end }}
 {{- end }}
 {{- end }}

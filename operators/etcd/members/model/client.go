@@ -81,13 +81,12 @@ func (w *World) Put(address string) (int64, error) {
 	if quota == 0 {
 		quota = defaultQuota
 	}
-	if next.dbTotal+bytesPerWrite-p.config.Disk.freed > quota {
+	if max(next.dbInUse+bytesPerWrite, p.config.Disk.file) > quota {
 		next.alarms = append(slices.Clip(next.alarms), members.Alarm{Member: p.id(), Type: members.NoSpace})
 		_ = w.propose(p.leader, &next, 0) // the answer is the same
 		return 0, members.ErrNoSpace
 	}
 	next.revision++
-	next.dbTotal += bytesPerWrite
 	next.dbInUse += bytesPerWrite
 	w.lastWrite++
 	if !w.propose(p.leader, &next, w.lastWrite) {
@@ -96,6 +95,21 @@ func (w *World) Put(address string) (int64, error) {
 	w.acked = append(w.acked, w.lastWrite)
 	w.ackedBy[w.lastWrite] = p.config.Disk.cluster
 	return next.revision, nil
+}
+
+// Overwrite has a key written so many times, so that its history takes room.
+func (w *World) Overwrite(address string, times int64) error {
+	p, err := w.at(address)
+	if err != nil {
+		return err
+	}
+	if p.leader == nil {
+		return members.ErrNoLeader
+	}
+	next := *p.leader.state()
+	next.revision += times
+	next.dbInUse += times * bytesPerWrite
+	return w.commit(p, &next)
 }
 
 // Bloat has the files of all members grow by bytes that are not in use, as after many deletions.
@@ -107,9 +121,12 @@ func (w *World) Bloat(address string, bytes int64) error {
 	if p.leader == nil {
 		return members.ErrNoLeader
 	}
-	next := *p.leader.state()
-	next.dbTotal += bytes
-	return w.commit(p, &next)
+	for _, d := range w.disks {
+		if d.cluster == p.config.Disk.cluster {
+			d.file += bytes
+		}
+	}
+	return nil
 }
 
 func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Status, err error) {
@@ -119,7 +136,7 @@ func (c client) Status(ctx context.Context, at members.Endpoint) (s members.Stat
 		s = members.Status{
 			ClusterID: d.cluster, ID: d.member, Version: p.version.text, IsLearner: m != nil && m.IsLearner,
 			RaftTerm: d.term, RaftIndex: d.head.index, Applied: d.head.index, Revision: now.revision,
-			DBSize: now.dbTotal - d.freed, DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
+			DBSize: max(d.file, now.dbInUse), DBSizeInUse: now.dbInUse, Alarms: slices.Clone(now.alarms),
 		}
 		if p.version.minor >= 6 {
 			s.StorageVersion, s.Downgrading = minor(d.storage), minor(now.target)
@@ -182,7 +199,7 @@ func (c client) Send(ctx context.Context, r members.Request) error {
 			return c.w.remove(p, r.ID)
 		case members.MoveLeader:
 			return c.w.moveLeader(p, r.ID)
-		case members.Compact:
+		case members.Compact, members.DropHistory:
 			return c.w.compact(p, r.Revision)
 		case members.Disarm:
 			next := *p.leader.state()
@@ -231,7 +248,7 @@ func (w *World) defragment(p *Process, now time.Time) bool {
 		w.wake(p.defragmented)
 		return false
 	}
-	p.config.Disk.freed, p.defragmented = p.state().dbTotal-p.state().dbInUse, time.Time{}
+	p.config.Disk.file, p.defragmented = p.state().dbInUse, time.Time{}
 	return true
 }
 

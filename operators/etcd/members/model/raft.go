@@ -44,17 +44,17 @@ func (e *entry) contains(other *entry) bool {
 
 // state is what the members of a cluster have agreed to. It is never changed, but replaced.
 type state struct {
-	cluster          members.ID
-	members          []members.Member
-	removed          []members.ID
-	version, target  int // minor versions; target is that of a downgrade
-	alarms           []members.Alarm
-	revision         int64
-	compacted        int64
-	dbTotal, dbInUse int64
-	root             string // root's password; empty if there is no such user
-	isRoot, auth     bool   // whether root has its role, and authentication is on
-	v2               bool   // whether the API v2 has written something
+	cluster         members.ID
+	members         []members.Member
+	removed         []members.ID
+	version, target int // minor versions; target is that of a downgrade
+	alarms          []members.Alarm
+	revision        int64
+	compacted       int64
+	dbInUse         int64
+	root            string // root's password; empty if there is no such user
+	isRoot, auth    bool   // whether root has its role, and authentication is on
+	v2              bool   // whether the API v2 has written something
 }
 
 func (s *state) member(id members.ID) *members.Member {
@@ -270,7 +270,7 @@ func (w *World) catchUp(p *Process, now time.Time) bool {
 	if p.config.Disk.head.index == 0 { // it gets all data, as it is
 		p.config.Disk.rot = l.config.Disk.rot
 	}
-	p.config.Disk.head = l.config.Disk.head
+	p.config.Disk.apply(l.config.Disk.head)
 	if !slices.Contains(l.matched, p.id()) {
 		l.matched = append(l.matched, p.id())
 	}
@@ -287,9 +287,9 @@ func (w *World) propose(l *Process, next *state, write Write) bool {
 	e.write = write
 	for _, q := range w.processes {
 		if q.leader == l && l.reaches(q) && q.config.Disk.head == old && q != l {
-			q.config.Disk.head = e
+			q.config.Disk.apply(e)
 		}
 	}
-	l.config.Disk.head = e
+	l.config.Disk.apply(e)
 	return true
 }

@@ -34,15 +34,17 @@ func (s *Snapshot) IsFor(version string) bool { return s.storage <= parse(versio
 func (s *Snapshot) Has(write Write) bool { return (&Disk{head: s.head}).Has(write) }
 
 // Restore makes of an empty disk that of the only member of a new cluster, as etcdutl does: the keys
-// are those of the backup, and nothing else is. The log begins anew.
-func (d *Disk) Restore(s *Snapshot, name, peerURL, token string) {
+// are those of the backup, and nothing else is. The log begins anew, and revisions begin with the given one, with all
+// below compacted.
+func (d *Disk) Restore(s *Snapshot, name, peerURL, token string, begins int64) {
 	member := hash(peerURL + token)
 	state := &state{
 		cluster:  hash(string(slices.Concat([]byte(token), []byte(member.String())))),
 		members:  []members.Member{{ID: member, Name: name, PeerURLs: []string{peerURL}}},
-		revision: s.head.state.revision, compacted: s.head.state.compacted,
-		dbTotal: s.head.state.dbInUse, dbInUse: s.head.state.dbInUse,
+		revision: begins, compacted: begins,
+		dbInUse: s.head.state.dbInUse,
 	}
 	d.member, d.cluster, d.term, d.storage = member, state.cluster, 1, s.storage
 	d.head = &entry{prev: s.head, index: s.head.index + 1, term: 1, state: state}
+	d.file = state.dbInUse
 }

@@ -35,6 +35,14 @@ func (w *World) Holders(write Write) []*Disk {
 	return all
 }
 
+// apply takes the log on to an entry. The file grows when all of it is in use, and never shrinks by itself.
+func (d *Disk) apply(to *entry) {
+	for e := to; e != nil && e != d.head; e = e.prev {
+		d.file = max(d.file, e.state.dbInUse)
+	}
+	d.head = to
+}
+
 // Has says whether a write is in the data, as it was made.
 func (d *Disk) Has(write Write) bool {
 	if d.rot.write == write {

@@ -47,7 +47,7 @@ type Disk struct {
 	term            uint64
 	head            *entry
 	storage         int   // the minor version of the data
-	freed           int64 // bytes that defragmentation has freed
+	file            int64 // how many bytes its file has, in use or not
 	corrupt         bool
 	rot             rot
 }

@@ -1,0 +1,139 @@
+package memcached
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/loop"
+)
+
+// workloadApplied is the workload that a plan applies, as a StatefulSet, which has all that is looked
+// at of either; nil if it applies none.
+func workloadApplied(t *testing.T, next *plan) *appsv1.StatefulSet {
+	t.Helper()
+	for _, w := range next.Writes {
+		if write, is := w.(loop.Apply); is && (loop.KindOf(write.Object) == statefulSetKind || loop.KindOf(write.Object) == deploymentKind) {
+			s := &appsv1.StatefulSet{}
+			decodeInto(t, write.Want, s)
+			return s
+		}
+	}
+	return nil
+}
+
+func revisionApplied(t *testing.T, next *plan) string {
+	t.Helper()
+	if s := workloadApplied(t, next); s != nil {
+		return s.Spec.Template.Annotations[revisionAnnotation]
+	}
+	return ""
+}
+
+// missing are inputs without the Secrets of these roles.
+func missing(roles ...string) seenOption {
+	return func(seen *observation) { seen.inputs.missing = roles }
+}
+
+// TestRefusedStaysAndScales: what a spec that cannot be carried out requests besides goes on,
+// with the servers as they are.
+func TestRefusedStaysAndScales(t *testing.T) {
+	low := own("100Mi", "")
+	for name, tc := range map[string]struct {
+		was, is []mcOption
+		seen    []seenOption
+		isHeld  bool
+	}{
+		"a limit":                           {is: []mcOption{low}},
+		"a lower limit":                     {was: []mcOption{own("1Gi", "")}, is: []mcOption{low}},
+		"a lower limit, with a request":     {was: []mcOption{own("1Gi", "200Mi")}, is: []mcOption{own("100Mi", "50Mi")}},
+		"a limit in place of a request":     {was: []mcOption{own("", "200Mi")}, is: []mcOption{low}},
+		"more memory than the limit":        {was: []mcOption{own("200Mi", "")}, is: []mcOption{own("200Mi", ""), memory("1Gi")}},
+		"more connections than the limit":   {was: []mcOption{own("200Mi", "")}, is: []mcOption{own("200Mi", ""), connections(100_000)}},
+		"a limit, and a version":            {is: []mcOption{low, version("1.6.18")}},
+		"a limit, and other fields":         {is: []mcOption{low, threads(8), func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 }}},
+		"a limit, and users":                {is: []mcOption{low, withUsers}},
+		"users who are missing":             {is: []mcOption{withUsers}, seen: []seenOption{missing("auth")}},
+		"a certificate that is missing":     {was: []mcOption{withUsers}, is: []mcOption{withUsers, withCertificate}, seen: []seenOption{missing("tls")}},
+		"the Secret and its copy are gone":  {was: []mcOption{withUsers}, is: []mcOption{withUsers}, seen: []seenOption{missing("auth")}, isHeld: true},
+		"something that is not in the args": {is: []mcOption{low, func(mc *v1alpha1.Memcached) { mc.Spec.PodTemplate.Spec.PriorityClassName = "high" }}, isHeld: true},
+	} {
+		for identity, of := range map[string]mcOption{"random": func(*v1alpha1.Memcached) {}, "stable": stable, "warm": warm} {
+			was, is := aPool(append(tc.was, of)...), aPool(append(tc.is, of, size(5))...)
+			is.Generation = 2
+			options := append([]seenOption{aServer(was, 0), aServer(was, 1), aServer(was, 2)}, tc.seen...)
+			if isStable(was) {
+				options = append(options, aStatefulSet(was))
+			} else {
+				options = append(options, aDeployment(was, 3), func(seen *observation) {
+					t := mustTemplate(was)
+					seen.deployment().Spec.Template = t.PodTemplateSpec
+				})
+			}
+			next, err := decide(is, somethingSeen(options...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := workloadApplied(t, next)
+			switch {
+			case tc.isHeld && s != nil:
+				t.Errorf("%s, %s: %s is applied", identity, name, s.Name)
+			case tc.isHeld:
+			case s == nil:
+				t.Errorf("%s, %s: nothing is applied", identity, name)
+			case s.Spec.Template.Annotations[revisionAnnotation] != mustTemplate(was).revision || *s.Spec.Replicas != 5 || next.upgrade != nil:
+				t.Errorf("%s, %s: %d of revision %s; upgrade %+v", identity, name, *s.Spec.Replicas, s.Spec.Template.Annotations[revisionAnnotation], next.upgrade)
+			}
+			if st := summarize(is, somethingSeen(options...), next, nil); !tc.isHeld && (st.Image != imageOf(was) || st.Memory != was.Spec.Memory.String()) {
+				t.Errorf("%s, %s: status has image %s and memory %s", identity, name, st.Image, st.Memory)
+			}
+		}
+	}
+}
+
+// TestRefusedInTheMiddle: a warm change that was begun goes on although the spec that is
+// there now cannot be carried out, and no other server can be evicted while one restarts.
+func TestRefusedInTheMiddle(t *testing.T) {
+	old, now := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
+	restarted := func(pod *corev1.Pod) {
+		restarting(pod)
+		pod.Annotations[changedAnnotation] = noon.Format(time.RFC3339)
+	}
+	edited := func(options ...mcOption) *v1alpha1.Memcached {
+		mc := aPool(append([]mcOption{warm, size(2)}, options...)...)
+		mc.Status = now.Status
+		return mc
+	}
+	for name, tc := range map[string]struct {
+		mc     *v1alpha1.Memcached
+		server func(*corev1.Pod)
+		seen   []seenOption
+		want   int32
+		goesOn bool
+	}{
+		"a limit":                         {mc: edited(own("100Mi", "")), server: restarted, want: 0, goesOn: true},
+		"users who are missing":           {mc: edited(withUsers), server: restarted, seen: []seenOption{missing("auth")}, want: 0, goesOn: true},
+		"a limit, and it is back":         {mc: edited(own("100Mi", "")), server: func(*corev1.Pod) {}, want: 0, goesOn: true},
+		"another change, and none is bad": {mc: edited(memory("1Gi")), server: restarted, want: 0},
+		"…, and it is back":               {mc: edited(memory("1Gi")), server: func(*corev1.Pod) {}, want: 1},
+	} {
+		seen := append([]seenOption{aStatefulSet(now), aServer(old, 0), aServer(now, 1, tc.server), aPull(now, pulled(""))}, tc.seen...)
+		next, err := decide(tc.mc, somethingSeen(seen...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if goesOn := next.upgrade != nil && next.upgrade.Revision == mustTemplate(now).revision; next.evictable != tc.want || goesOn != tc.goesOn {
+			t.Errorf("%s: %d may be evicted, the change is %+v", name, next.evictable, next.upgrade)
+		}
+	}
+
+	held := edited(own("100Mi", ""))
+	held.Spec.PodTemplate.Spec.PriorityClassName = "high"
+	next, err := decide(held, somethingSeen(aStatefulSet(now), aServer(old, 0), aServer(now, 1, restarted)))
+	if err != nil || next.evictable != 0 || next.wakeAfter == 0 {
+		t.Errorf("with what cannot be read back: %d may be evicted, woken after %s (%v)", next.evictable, next.wakeAfter, err)
+	}
+}
