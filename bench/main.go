@@ -42,6 +42,7 @@ var measures = []measure{
 	{"webservers", webServerOperator, []string{webImage}, webServers.measure},
 	{"webserver-repair", webServerOperator, []string{webImage}, repair},
 	{servedWebServer.measure, webServerOperator, []string{webImage}, servedWebServer.take},
+	{"configmaps", webServerOperator, []string{webImage}, beside},
 	{"memcacheds", memcachedOperator, memcachedImages, memcacheds.measure},
 	{"memcached-warm", memcachedOperator, memcachedImages, warm},
 	{"memcached-ring", memcachedOperator, memcachedImages, remapped},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -221,14 +222,20 @@ func bareUnlessWrittenBy(operators []string) toolscache.TransformFunc {
 	}
 }
 
+// largestAnnotation is the most bytes of an annotation that is cached. Those that the operators read are hashes and names.
+const largestAnnotation = 1 << 10
+
 // bare takes the managed fields off an object; off a Node its status, which is most of it; and off what is cached as
-// metadata, such as the Secrets of others, the copy of its content that kubectl apply keeps in an annotation.
+// metadata, such as the Secrets of others, the copies of its content that kubectl apply and other tools keep in
+// annotations.
 func bare(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Node:
 		object.Status = corev1.NodeStatus{}
 	case *metav1.PartialObjectMetadata:
-		delete(object.Annotations, corev1.LastAppliedConfigAnnotation)
+		maps.DeleteFunc(object.Annotations, func(name, value string) bool {
+			return name == corev1.LastAppliedConfigAnnotation || len(value) > largestAnnotation
+		})
 	}
 	return cache.TransformStripManagedFields()(object)
 }

@@ -19,8 +19,14 @@ import (
 // namespace that was deleted took the Role in it along. So managers come one after the other, in one process: each for
 // the namespaces that can be read when it begins, until one more can be.
 
-// leftOutInterval is how often it is looked whether a namespace that is left out can be read by now.
-const leftOutInterval = 10 * time.Second
+const (
+	// leftOutInterval is how often it is looked whether a namespace that is left out can be read by now.
+	leftOutInterval = 10 * time.Second
+	// Where the API server does not answer whether a namespace can be read, it is asked again so often in all, at this
+	// distance: a namespace that is served without its word, and cannot be read, holds the others up.
+	askedAgain   = 10
+	askedAgainIn = 2 * time.Second
+)
 
 // runManagers works for the namespaces of the options that can be read, until ctx ends.
 func runManagers(ctx context.Context, log logr.Logger, cfg *rest.Config, options Options, operators ...Operator) error {
@@ -87,19 +93,29 @@ func newNamespaces(log logr.Logger, cfg *rest.Config, operators []Operator) (*na
 	return n, nil
 }
 
-// part has those that are served, and those that are left out. If none can be read, or there is only one, none is left
-// out: the manager waits for the right, and is not ready.
+// part has those that are served, and those that are left out. If none can be read, or there is only one, all are served:
+// the manager waits for the right, and is not ready. Of several, one may be readable long before the others, or alone: so
+// they count as left out, too, and the manager begins anew with the first that can be read.
 func (n *namespaces) part(ctx context.Context, all []string) (served, leftOut []string) {
+	again := 0
 	for _, namespace := range all {
+		err := n.refused(ctx, namespace)
+		for ; err != nil && !apierrors.IsForbidden(err) && again < askedAgain && sleep(ctx, askedAgainIn); again++ {
+			err = n.refused(ctx, namespace)
+		}
 		// An API server that does not answer says nothing of a namespace: one that was served is, and the other is not.
-		if err := n.refused(ctx, namespace); err == nil || !apierrors.IsForbidden(err) && !n.told[namespace] {
+		if err == nil || !apierrors.IsForbidden(err) && !n.told[namespace] {
 			served = append(served, namespace)
 		} else {
 			leftOut = append(leftOut, namespace)
 		}
 	}
-	if len(served) == 0 {
+	switch {
+	case len(served) > 0:
+	case len(all) == 1:
 		return all, nil
+	default:
+		return all, all
 	}
 	for _, namespace := range leftOut {
 		if !n.told[namespace] {
@@ -111,14 +127,19 @@ func (n *namespaces) part(ctx context.Context, all []string) (served, leftOut []
 	return served, leftOut
 }
 
+// sleep says whether ctx lasts that long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // await returns once one of these can be read, or ctx ends.
 func (n *namespaces) await(ctx context.Context, leftOut []string) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(leftOutInterval):
-		}
+	for sleep(ctx, leftOutInterval) {
 		for _, namespace := range leftOut {
 			if n.refused(ctx, namespace) == nil && ctx.Err() == nil {
 				n.told[namespace] = false

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -176,17 +177,24 @@ func TestNamespacesThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A manager that can read none of its namespaces is not ready, and works as soon as it can.
+// A manager that can read none of its namespaces is not ready, and works as soon as it can, also if the others never come.
 func TestNoNamespaceCanBeRead(t *testing.T) {
+	for name, others := range map[string][]string{"one": nil, "one of two": {"never-there"}} {
+		t.Run(name, func(t *testing.T) { noNamespaceCanBeRead(t, others) })
+	}
+}
+
+func noNamespaceCanBeRead(t *testing.T, others []string) {
 	server := testkit.Server(t)
 	c := newClient(t, server.Config)
 	only := server.NewNamespace(t)
+	namespaces := slices.Concat(others, []string{only})
 	it := populate(t, c, only)
 	cfg := rest.CopyConfig(server.Config)
 	cfg.Impersonate.UserName = only + "-user"
 	saw := make(chan seen, 100)
 	address := freeAddress(t)
-	start(t, cfg, Options{ProbeAddress: address, Namespaces: []string{only}}, reading(saw))
+	start(t, cfg, Options{ProbeAddress: address, Namespaces: namespaces}, reading(saw))
 	ready := func() int {
 		code, err := get(t, "http://"+address+"/readyz", "")
 		if err != nil {

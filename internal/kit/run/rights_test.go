@@ -75,7 +75,7 @@ func TestRightsThatMayBeLeftOut(t *testing.T) {
 // Of the metadata of a ConfigMap that kubectl has applied, a copy of all of its content would be most.
 func TestMetadataIsCachedWithoutContent(t *testing.T) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		corev1.LastAppliedConfigAnnotation: "large", "team": "blue",
+		corev1.LastAppliedConfigAnnotation: "large", "team": "blue", "example.com/original": strings.Repeat("x", 2<<10),
 	}}}
 	got, err := bare(object)
 	if want := map[string]string{"team": "blue"}; err != nil || !equality.Semantic.DeepEqual(got.(client.Object).GetAnnotations(), want) {
