@@ -33,7 +33,7 @@ func TestChangedWithEachUpdate(t *testing.T) {
 			return err
 		}
 		ready := meta.FindStatusCondition(at.Status.Conditions, status.Ready)
-		if ready == nil || !strings.Contains(ready.Message, "pod updates may not change fields") {
+		if ready == nil || !strings.Contains(ready.Message, "pod updates may not change fields") || !strings.Contains(ready.Message, "a policy or webhook of the cluster") {
 			return fmt.Errorf("Ready is %+v", ready)
 		}
 		return nil

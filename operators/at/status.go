@@ -337,7 +337,7 @@ func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	case apply.IsRefusal(failure) && failed == withdraw:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is too late to run, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == release:
-		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The scheduling gate of the pod cannot be removed: " + failure.Error())}
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The scheduling gate of the pod cannot be removed: "+failure.Error()) + apply.WhatToDo(failure)}
 	}
 	return news{}
 }

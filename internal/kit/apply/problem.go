@@ -29,14 +29,14 @@ func Problem(failure error, kind string) *status.Problem {
 	case errors.As(failure, &conflict):
 		return &status.Problem{Reason: ReasonConflict, Message: conflict.Error(), Retriable: conflict.Predecessor}
 	case AnyOf(failure, IsRefusal):
-		return &status.Problem{Reason: ReasonRefused, Message: "The API server refuses what this " + kind + " needs: " + status.Shortened(failure.Error()) + whatToDo(failure)}
+		return &status.Problem{Reason: ReasonRefused, Message: "The API server refuses what this " + kind + " needs: " + status.Shortened(failure.Error()) + WhatToDo(failure)}
 	}
 	return &status.Problem{Reason: ReasonRetrying, Message: "A request to the API server failed and is retried: " + status.Shortened(failure.Error()), Retriable: true}
 }
 
-// whatToDo is for a refusal that only a user can end, and whose words do not say how: a workload that was adopted has its
+// WhatToDo is for a refusal that only a user can end, and whose words do not say how: a workload that was adopted has its
 // selector for life, and an update of a pod is refused if admission adds what no update may change.
-func whatToDo(failure error) (words string) {
+func WhatToDo(failure error) (words string) {
 	AnyOf(failure, func(err error) bool {
 		var refused *apierrors.StatusError
 		if !errors.As(err, &refused) || refused.ErrStatus.Details == nil {

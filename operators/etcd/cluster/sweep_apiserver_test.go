@@ -22,9 +22,11 @@ import (
 	kindrestore "example.com/fairlead/operators/etcd/restore"
 )
 
+// operator is the one whose members are reached by network.
+var operator = run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind, kindrestore.Kind}}
+
 // newSweep plays stories on the real API server.
 func newSweep() *testkit.Sweep {
-	operator := run.Operator{Name: objects.Operator, AddToScheme: v1beta2.AddToScheme, Kinds: []run.Kind{Kind, kindrestore.Kind}}
 	return &testkit.Sweep{
 		Start:  standalone.Start(operator),
 		Writes: slices.Concat(kind.Writes, kindrestore.Static.Writes),
