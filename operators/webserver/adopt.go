@@ -243,10 +243,8 @@ func adoptedMessage(ws *webv1.WebServer, seen observation, desired podTemplate) 
 	if !drains(seen.deployment()) {
 		message += " They do not drain: the first change may fail some requests."
 	}
-	if s := seen.service(); adoptsService(ws) && isOwned(s, ws) {
-		if kept := staying(ws, s); len(kept) > 0 {
-			message += fmt.Sprintf(" The Service keeps, also later, what its former owner has set: %s.", strings.Join(kept, ", "))
-		}
+	if kept := serviceKeeps(ws, seen); kept != "" {
+		message += " " + kept
 	}
 	if desired.isNone() {
 		return message
@@ -256,6 +254,15 @@ func adoptedMessage(ws *webv1.WebServer, seen observation, desired podTemplate) 
 		return message
 	}
 	return fmt.Sprintf("%s Then they get, too: %s%s", message, strings.Join(fields[:min(len(fields), differencesShown)], ", "), tooMany(fields))
+}
+
+// serviceKeeps says what no change of the spec will change of an adopted Service; empty if that is nothing.
+func serviceKeeps(ws *webv1.WebServer, seen observation) string {
+	s := seen.service()
+	if !adoptsService(ws) || !isOwned(s, ws) || len(staying(ws, s)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The Service keeps, also later, what its former owner has set: %s.", strings.Join(staying(ws, s), ", "))
 }
 
 // differencesShown is how many fields of an adopted template are named.

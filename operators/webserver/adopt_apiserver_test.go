@@ -75,6 +75,9 @@ func TestAdoptByHand(t *testing.T) {
 	if p := service.Spec.Ports; len(p) != 1 || p[0].Name != "" || p[0].TargetPort.String() != httpName {
 		t.Errorf("the Service has ports %+v", p)
 	}
+	if c := meta.FindStatusCondition(mustCurrent(s).Status.Conditions, webv1.ConditionAdopted); c == nil || !strings.Contains(c.Message, "spec.sessionAffinity") {
+		t.Errorf("the Service keeps its session affinity, and Adopted is %+v", c)
+	}
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))
 }
 

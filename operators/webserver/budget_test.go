@@ -45,6 +45,7 @@ func TestBudget(t *testing.T) {
 		"nothing is said of it":    {aWeb(budgeted(webv1.DisruptionSpec{})), somethingSeen(), "apply", "1"},
 		"it is enabled":            {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true)})), somethingSeen(), "apply", "1"},
 		"it is described":          {aWeb(budgeted(webv1.DisruptionSpec{Enabled: new(true), MaxUnavailable: new(intstr.FromString("50%"))})), somethingSeen(), "apply", "50%"},
+		"pods may all be away":     {aWeb(budgeted(webv1.DisruptionSpec{MinAvailable: new(intstr.FromInt32(0))})), somethingSeen(), "apply", ""},
 		"it is not enabled":        {aWeb(off), somethingSeen(aBudget()), "delete", ""},
 		"it is gone":               {aWeb(off), somethingSeen(), "", ""},
 		"it is about to go":        {aWeb(off), somethingSeen(aBudget(ending)), "", ""},
@@ -62,6 +63,9 @@ func TestBudget(t *testing.T) {
 				continue
 			}
 			got = verb
+			if policy := disruptionBudget(tc.ws).Spec.UnhealthyPodEvictionPolicy; policy == nil || *policy != policyv1.AlwaysAllow {
+				t.Errorf("%s: pods that are not ready: %v", name, policy)
+			}
 			if tc.pods != "" && disruptionBudget(tc.ws).Spec.MaxUnavailable.String() != tc.pods {
 				t.Errorf("%s: %v pods may be unavailable, want %s", name, disruptionBudget(tc.ws).Spec.MaxUnavailable, tc.pods)
 			}

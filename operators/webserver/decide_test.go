@@ -210,6 +210,12 @@ func TestJudge(t *testing.T) {
 		"its pods are refused": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-59*time.Second)))), desired: b},
 		"its pods are refused for too long": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)))), desired: b,
 			want: again(0, 10*time.Minute, failure("PodsRefused", "not healthy within 60 s: pods cannot be created: exceeded quota"))},
+		"a webhook does not answer": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)), func(d *appsv1.Deployment) {
+			d.Status.Conditions[0].Message = `Internal error occurred: failed calling webhook "w": connection refused`
+		})), desired: b, want: again(0, 10*time.Minute, failure("PodsRefused", `not healthy within 60 s: pods cannot be created: Internal error occurred: failed calling webhook "w": connection refused`))},
+		"a webhook refuses its pods": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, refused(noon.Add(-time.Minute)), func(d *appsv1.Deployment) {
+			d.Status.Conditions[0].Message = `admission webhook "w" denied the request: no`
+		})), desired: b, want: failure("PodsRefused", `not healthy within 60 s: pods cannot be created: admission webhook "w" denied the request: no`)},
 		"its pods end on their nodes, again and again": {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon), appliedAt(noon)), ended(b, 0), ended(b, 0), ended(b, 0)), desired: b,
 			want: again(0, 10*time.Minute, failure("PodsEnded", "3 pods were ended by their nodes, the last one for SysctlForbidden: forbidden sysctl"))},
 		"two pods ended, and those of an earlier try":   {ws: aWeb(good(a, noon)), seen: somethingSeen(aDeployment(b, a, progressing("ReplicaSetUpdated", noon), appliedAt(noon)), ended(b, 0), ended(b, 0), ended(b, -time.Second), ended(a, 0)), desired: b},

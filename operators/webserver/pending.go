@@ -5,7 +5,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -93,7 +92,7 @@ func judgeLate(ws *webv1.WebServer, d *appsv1.Deployment, members []corev1.Pod, 
 	if refused, _ := refusedPods(d); refused != nil {
 		v := tooLate("not healthy", seconds, problem)
 		isItsOwn := problem.Reason == crashLoop || problem.Reason == pods.NoImage || slices.Contains(pods.NoStartReasons, problem.Reason)
-		if !isItsOwn && strings.Contains(refused.Message, "exceeded quota") {
+		if !isItsOwn && passes.MatchString(refused.Message) {
 			v.retries = untilAble
 		}
 		return v, 0
@@ -125,6 +124,8 @@ func judgeLate(ws *webv1.WebServer, d *appsv1.Deployment, members []corev1.Pod, 
 			}
 		case its.Reason == pods.NoImage && isRegistryAway(pod):
 			retries = untilAble
+		case notSynced.MatchString(its.Message):
+			retries = once
 		}
 		if !now.Before(due) {
 			v := tooLate("not healthy", seconds, its)
@@ -158,6 +159,13 @@ func tooLate(what string, seconds int32, why *status.Problem) *verdict {
 // noRegistry are the words of a pull that fails although nothing has to be wrong with the image: the registry does not
 // answer, or not now.
 var noRegistry = regexp.MustCompile(`(?i)dial tcp|time-?out|deadline exceeded|connection re(fused|set)|no such host|server misbehaving|too ?many ?requests|status:? 50[0-4]|RegistryUnavailable`)
+
+// passes are the words of a refusal that ends without another revision: a quota that is used up, or a webhook that does
+// not answer.
+var passes = regexp.MustCompile(`exceeded quota|failed calling webhook`)
+
+// notSynced are the kubelet's words while the API server does not give it a ConfigMap or a Secret.
+var notSynced = regexp.MustCompile(`failed to sync (configmap|secret) cache`)
 
 // quoted is what others have named, such as an image, whose name says nothing of the registry.
 var quoted = regexp.MustCompile(`"[^"]*"`)

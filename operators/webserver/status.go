@@ -92,6 +92,8 @@ func summarize(ws *webv1.WebServer, seen observation, next *plan, failure error)
 		conditions.Set(webv1.ConditionAdopted, false, reasonNotAdopted, notAdopted(next))
 	case next.chosen.adopted:
 		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, adoptedMessage(ws, seen, next.chosen.desired))
+	case serviceKeeps(ws, seen) != "":
+		conditions.Set(webv1.ConditionAdopted, true, reasonAdopted, serviceKeeps(ws, seen))
 	default:
 		meta.RemoveStatusCondition(&st.Conditions, webv1.ConditionAdopted)
 	}

@@ -223,6 +223,32 @@ func TestStaying(t *testing.T) {
 	}
 }
 
+// TestAdoptedWhileServiceKeeps: the condition stays after the first change, as long as something of the former owner's does.
+func TestAdoptedWhileServiceKeeps(t *testing.T) {
+	a := templateFor()
+	affinity := func(seen *observation) { seen.service().Spec.SessionAffinity = corev1.ServiceAffinityClientIP }
+	for name, tc := range map[string]struct {
+		ws   *webv1.WebServer
+		seen []seenOption
+		want string
+	}{
+		"something stays":             {aWeb(adopting), []seenOption{aService(0), affinity}, "former owner has set: spec.sessionAffinity."},
+		"nothing stays":               {aWeb(adopting), []seenOption{aService(0)}, ""},
+		"a Service that it has made":  {aWeb(), []seenOption{aService(0), affinity}, ""},
+		"one that it does not own":    {aWeb(adopting), []seenOption{aService(0), affinity, func(seen *observation) { seen.service().OwnerReferences = nil }}, ""},
+		"an adopted Service was lost": {aWeb(adopting), nil, ""},
+	} {
+		st := summarize(tc.ws, somethingSeen(append([]seenOption{aDeployment(a, a)}, tc.seen...)...), &plan{chosen: choice{template: a, desired: a}}, nil)
+		got := ""
+		if c := meta.FindStatusCondition(st.Conditions, webv1.ConditionAdopted); c != nil {
+			got = c.Message
+		}
+		if !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: Adopted says %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // TestNotKnown: it is Ready, and says what is between its URL and its Service, as long as nothing says that
 // it works.
 func TestNotKnown(t *testing.T) {

@@ -382,8 +382,9 @@ const (
 	// the spec requests or by another one.
 	ConditionAvailable = "Available"
 	// ConditionAdopted is true while the pods are those of a Deployment that was
-	// taken over: it says what the next change of the spec will also change. It is
-	// false while spec.adopt cannot be carried out: it says what would be right.
+	// taken over: it says what the next change of the spec will also change. After
+	// that, it is true while an adopted Service keeps what its former owner has set.
+	// It is false while spec.adopt cannot be carried out: it says what would be right.
 	ConditionAdopted = "Adopted"
 )
 

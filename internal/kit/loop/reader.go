@@ -31,6 +31,11 @@ type Reader struct {
 	found  found
 }
 
+// ReaderOf reads all that is not a child from c, for tests.
+func ReaderOf(c client.Reader, children Children) *Reader {
+	return &Reader{Live: c, Children: children, cache: c, memory: apply.NewMemory(time.Now)}
+}
+
 // found are objects that the cache does not show, as the API server has them.
 type found map[foundKey]client.Object
 
