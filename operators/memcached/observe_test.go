@@ -2,14 +2,22 @@ package memcached
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/internal/kit/contents"
+	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
 
@@ -80,5 +88,20 @@ func TestHidden(t *testing.T) {
 		if got := mayBeHidden(tc.mc, somethingSeen(tc.seen...), tc.made); got != tc.want {
 			t.Errorf("%s: it is looked for: %v", name, got)
 		}
+	}
+}
+
+// TestUnmounted: a Secret that a server mounts, and that is not there, is known while the server's node cannot prepare it.
+func TestUnmounted(t *testing.T) {
+	mc := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Disruption = &v1alpha1.DisruptionSpec{Enabled: new(false)} })
+	seen := somethingSeen(aServer(mc, 0, func(pod *corev1.Pod) {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}})
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
+	}))
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&seen.pods[0]).Build()
+	o := &observer{digests: &contents.Digests{}, limits: &limits{}, missing: &firstSeen{}, now: func() time.Time { return noon }}
+	got, err := o.observe(t.Context(), loop.ReaderOf(c, seen.children), mc)
+	if want := []pods.Mount{{Kind: secretKind, Name: "gone"}}; err != nil || !slices.Equal(got.unmounted, want) {
+		t.Errorf("unmounted are %v, want %v (%v)", got.unmounted, want, err)
 	}
 }

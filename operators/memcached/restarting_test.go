@@ -30,6 +30,7 @@ type restartingKubelet struct {
 	ended       map[types.UID]time.Time
 	names       []string // of servers that were restarted
 	unavailable int      // the most at the same time
+	cold        []string // the revisions of which status has announced that servers lose their items
 }
 
 // newRestarting makes it for a run.
@@ -179,6 +180,29 @@ func oneAway(c sim.Change, r *testkit.Run) error {
 	})
 	if len(away) > 1 {
 		return fmt.Errorf("%v are away at the same time", away)
+	}
+	return nil
+}
+
+// emptiedAsAnnounced is broken when a server is changed in place to a version that cannot read its items, and status has
+// not announced a cold change to that revision before.
+func emptiedAsAnnounced(c sim.Change, r *testkit.Run) error {
+	switch now := c.New.(type) {
+	case *v1alpha1.Memcached:
+		if up := now.Status.Upgrade; up != nil && up.Kind == v1alpha1.Cold {
+			rs := r.Own.(*restartingKubelet)
+			rs.cold = append(rs.cold, up.Revision)
+		}
+	case *corev1.Pod:
+		before, was := c.Old.(*corev1.Pod)
+		if !was {
+			return nil
+		}
+		from, to := podtemplate.Container(&before.Spec, serverContainer).Image, podtemplate.Container(&now.Spec, serverContainer).Image
+		isAnnounced := slices.Contains(r.Own.(*restartingKubelet).cold, now.Annotations[revisionAnnotation])
+		if from != to && !keepsCache(versionOf(from), versionOf(to)) && !isAnnounced {
+			return fmt.Errorf("%s goes from %s to %s, which empties it, and that was not announced", now.Name, from, to)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
 func TestSimulation(t *testing.T) {
-	simulation(t).Run(t, stories(simulatedRestarts{})...)
+	simulation(t).Run(t, append(stories(simulatedRestarts{}), goesBackWarm())...)
 }
 
 // TestOnceFailed plays what has failed once. What was wrong is in the names.
@@ -58,11 +59,19 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	simulation(t).RequireSame(t, 48, stories(simulatedRestarts{})...)
 }
 
-// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
-// fail. The flaw: the status of a pod that was just changed in place, which is the one from
-// before, is taken for that of the restarted server, so that the next one is restarted too.
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to fail.
 func TestSimulationFindsPlanted(t *testing.T) {
-	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation/upgrades-warm", "[cache-0 cache-1] are away at the same time")
+	for patch, tc := range map[string]struct{ story, finds string }{
+		// The status of a pod that was just changed in place, which is the one from before, is taken for that of the
+		// restarted server, so that the next one is restarted too.
+		"two-away": {"upgrades-warm", "[cache-0 cache-1] are away at the same time"},
+		// A change is announced by what the last server has.
+		"emptied": {"goes-back-warm", "which empties it, and that was not announced"},
+	} {
+		t.Run(patch, func(t *testing.T) {
+			sim.FindsPlanted(t, "testdata/"+patch+".patch", "TestSimulation/"+tc.story, tc.finds)
+		})
+	}
 }
 
 func simulation(t *testing.T) *sim.Simulation {
@@ -92,7 +101,9 @@ func simulation(t *testing.T) *sim.Simulation {
 			}
 			return ""
 		},
-		Always:   oneAway,
+		Always: func(c sim.Change, r *testkit.Run) error {
+			return errors.Join(oneAway(c, r), emptiedAsAnnounced(c, r))
+		},
 		Meddling: meddling(),
 		Reports:  "status Memcached",
 	}

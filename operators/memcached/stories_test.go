@@ -186,6 +186,32 @@ func upgradesWarm(rs restarts) testkit.Scenario {
 	}
 }
 
+// goesBackWarm goes back to a version that cannot read what the servers then have, with another setting once one of them
+// is back: emptiedAsAnnounced is what must hold. It is for the simulation alone, because Kubernetes holds back servers
+// that are restarted this often.
+func goesBackWarm() testkit.Scenario {
+	oneIsBack := func(ctx context.Context, r *testkit.Run) error {
+		pod, err := read(ctx, r, "cache-2", &corev1.Pod{})
+		if err != nil {
+			return err
+		}
+		if have := podtemplate.Container(&pod.Spec, serverContainer).Image; !strings.HasSuffix(have, "memcached:1.6.18") {
+			return fmt.Errorf("cache-2 has image %s", have)
+		}
+		return nil
+	}
+	return testkit.Scenario{
+		Name: "goes-back-warm", Pods: behaves, Arrange: arranged(warm, size(3)),
+		Steps: []testkit.Step{
+			{Name: "another version", When: isReadyWith(reasonIsReady, "memcached:1.6.18", 3), Do: patched(`{"spec":{"version":"1.6.38"}}`)},
+			{Name: "back", When: isReadyWith(reasonIsReady, "memcached:1.6.38", 3), Do: patched(`{"spec":{"version":"1.6.18"}}`)},
+			{Name: "more threads", When: oneIsBack, Do: patched(`{"spec":{"threads":8}}`)},
+		},
+		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 3),
+		Check:   nothingLeft(0, 1, 0),
+	}
+}
+
 // upgradesCold changes what cannot be changed in place.
 func upgradesCold() testkit.Scenario {
 	return testkit.Scenario{

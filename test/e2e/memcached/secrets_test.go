@@ -105,3 +105,39 @@ spec: {identity: Stable, auth: {secretName: who}, tls: {secretName: certificate}
 		t.Error(errors.New("the server was restarted"))
 	}
 }
+
+// TestMemcachedTLSConnections: as many idle connections with TLS as a server allows do not cost it its life, also in a
+// cache that is small beside them. It listens at each address of its pod, of which there are two in a cluster of both
+// families.
+func TestMemcachedTLSConnections(t *testing.T) {
+	const allowed, idle = 8000, 7900
+	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
+	cert, key := e2e.Certificate(t, "idle.example.com")
+	e2e.Kubectl(t, "create", "secret", "generic", "certificate", "-n", ns, "--from-file=tls.crt="+cert, "--from-file=tls.key="+key)
+	e2e.Apply(t, ns, fmt.Sprintf(`
+apiVersion: cache.example.com/v1alpha1
+kind: Memcached
+metadata: {name: pool}
+spec: {identity: Stable, maxConnections: %d, tls: {secretName: certificate}}
+`, allowed))
+	e2e.Kubectl(t, "wait", "-n", ns, "--for=condition=Ready", e2e.Patience, "memcached/pool")
+	address, encrypted := exposed(t, ns, "pool-0"), &tls.Config{InsecureSkipVerify: true}
+	first := mustDial(t, address, encrypted)
+	for n := range idle {
+		m, err := dialMemcached(address, encrypted)
+		if err == nil {
+			t.Cleanup(func() { _ = m.Close() })
+			_, err = m.ask("version")
+		}
+		if err != nil {
+			t.Fatalf("connection %d of %d: %v", n+1, allowed, err)
+		}
+	}
+	pod := serverPods(t, ns, "pool")["pool-0"]
+	if answer, err := first.ask("get key"); err != nil || answer != "END" || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("beside %d idle connections the first one answers %q (%v), and the server was restarted %d times", idle, answer, err, pod.Status.ContainerStatuses[0].RestartCount)
+	}
+	for _, ip := range pod.Status.PodIPs {
+		e2e.Kubectl(t, "exec", "-n", ns, "pool-0", "-c", "memcached", "--", "sh", "-c", "nc "+ip.IP+" 11211 </dev/null")
+	}
+}
