@@ -222,16 +222,16 @@ func (n *realNodes) bloat(*testkit.Run) error {
 }
 
 // putLarge writes to the same key, so that it is its history that fills the database.
-func (n *realNodes) putLarge() error {
+func (n *realNodes) putLarge(size int) error {
 	return n.each(5*time.Second, func(ctx context.Context, _ string, conn grpc.ClientConnInterface) error {
-		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("large"), Value: make([]byte, 256<<10)})
+		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("large"), Value: make([]byte, size)})
 		return err
 	})
 }
 
 func (n *realNodes) age(*testkit.Run) (err error) {
-	for range 13 { // of 16
-		err = errors.Join(err, n.putLarge())
+	for range 416 { // of 512. Of larger values, more is copied than written.
+		err = errors.Join(err, n.putLarge(32<<10))
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func (n *realNodes) fill(*testkit.Run) error {
 		return errors.New("the database has room for everything")
 	}
 	for range 1000 {
-		err := n.putLarge()
+		err := n.putLarge(256 << 10)
 		if grpcstatus.Code(err) == codes.ResourceExhausted {
 			return nil
 		} else if err != nil {

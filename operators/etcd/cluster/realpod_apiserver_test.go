@@ -62,9 +62,6 @@ func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 		"ETCD_UNSAFE_NO_FSYNC=true",
 		"GOMAXPROCS=1",
 	}
-	if n.quota != "" {
-		all = append(all, "ETCD_QUOTA_BACKEND_BYTES="+n.quota)
-	}
 	for _, c := range pod.Spec.Containers {
 		if c.Name != objects.ContainerName {
 			continue
@@ -83,6 +80,9 @@ func (n *realNodes) environment(pod *corev1.Pod, p *realPod) []string {
 			}
 			all = append(all, v.Name+"="+value)
 		}
+	}
+	if n.quota != "" { // in place of a story's, which is for models: that much cannot be written here
+		all = append(all, "ETCD_QUOTA_BACKEND_BYTES="+n.quota)
 	}
 	return all
 }

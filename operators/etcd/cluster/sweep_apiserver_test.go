@@ -48,10 +48,7 @@ func onMachine(m *machine, names ...string) []testkit.Scenario {
 			continue
 		}
 		sc := t.scenario()
-		quota := ""
-		if t.name == "database-full" || t.name == "history-takes-room" {
-			quota = "4194304"
-		}
+		quota := map[string]string{"database-full": "4194304", "history-takes-room": "16777216"}[t.name]
 		sc.Timeout = 2 * time.Minute
 		if t.name == "database-full" { // what an operator has begun that dies, the next one waits for
 			sc.Timeout += 2 * members.DefragmentPatience(0)
