@@ -229,12 +229,16 @@ APISERVER_TEST = GOGC=400 GOMEMLIMIT=2GiB KUBEBUILDER_ASSETS=$(ASSETS) ETCD_ASSE
 LONG = ^Test(Sweep|Fields|Memory$$)
 # These need no API server, and have one goroutine.
 SIMULATED = ^Test(Simulation$$|SimulationFindsPlanted|SimulationIsDeterministic|SimulationUnderPolicies|OnceFailed|PlantedFlaws)
-RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -skip '$(LONG)|$(SIMULATED)'
+# These wait for half of their time, so there are more packages at a time than processors.
+RACE_TEST = CGO_ENABLED=1 $(APISERVER_TEST) -race -p 4 -skip '$(LONG)|$(SIMULATED)'
 # What takes longest begins first: one that begins last would run alone.
 LONGEST = $(addprefix ./operators/,etcd/cluster webserver memcached etcd/backup at)
 TESTED = $(if $(filter all,$(OPERATOR)),$(LONGEST) ./internal/... ./operators/...,./operators/$(OPERATOR)/...)
-# With an API server, these also need versions of etcd, and servers of object storage.
-NEED_PROGRAMS = ./operators/etcd/agent/... ./operators/etcd/members/... ./operators/etcd/store/...
+# Those with a test of such a name: the tests of the others would be linked for nothing.
+having = $(if $(filter all,$(OPERATOR)),$(LONGEST)) $(sort $(addprefix ./,$(dir $(shell \
+	grep -lrE --include='*_test.go' '^func $(subst ^,,$(subst $$,,$(1)))' $(if $(filter all,$(OPERATOR)),internal operators,operators/$(OPERATOR))))))
+# With an API server, these also need versions of etcd, and servers of object storage. The first waits for most of its time.
+NEED_PROGRAMS = ./operators/etcd/store/... ./operators/etcd/agent/... ./operators/etcd/members/...
 MOST = $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(NEED_PROGRAMS))")
 
 .PHONY: apiserver-test
@@ -244,7 +248,7 @@ apiserver-test: assets etcd-versions $(STORAGE) ## Tests of $OPERATOR against a 
 
 .PHONY: sweep
 sweep: assets etcd-versions $(STORAGE) ## The crash-point sweep of $OPERATOR, and what else is long
-	$(APISERVER_TEST) -run '$(LONG)' $(TESTED)
+	$(APISERVER_TEST) -run '$(LONG)' $(call having,$(LONG))
 
 # RACE=yes is CI's: it finds data races as well, which takes less than the same tests once more.
 .PHONY: first-tests
@@ -260,7 +264,7 @@ store-test:
 
 .PHONY: simulated
 simulated:
-	go test -timeout 60m -run '$(SIMULATED)' $(LONGEST) ./internal/... ./operators/...
+	go test -timeout 60m -run '$(SIMULATED)' $(call having,$(SIMULATED))
 
 .PHONY: race-test
 race-test:

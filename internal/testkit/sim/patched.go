@@ -31,7 +31,7 @@ func FindsPlanted(t *testing.T, patch, test, want string) {
 	if !draw.Takes(patch) {
 		t.Skip("it fits; that it is found is drawn for another landing")
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay="+overlay, "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-overlay="+overlay, "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", patch, err, out)
 	}
 	compiled := time.Since(began)
