@@ -64,7 +64,14 @@ var ofEtcd = map[string]cause{
 		alerts: []string{"FairleadEtcdDatabaseNearQuota"},
 		name:   "filled",
 		cause: func(s *scene) {
-			member := s.etcd("filled", "size: 1", "pod: {"+small+", "+volumes+"}")[0]
+			const quota = 16 << 20
+			// The volume has room for the larger quota that the runbook sets.
+			member := s.etcd("filled", "size: 1", "quotaBackendBytes: 16Mi", "pod: {"+strings.Replace(volumes, "64Mi", "16Gi", 1)+"}")[0]
+			for range 130 { // of some 160
+				if err := s.fill(member); err != nil {
+					s.Fatal(err)
+				}
+			}
 			for {
 				if err := s.fill(member); err != nil {
 					s.Fatal(err)
@@ -151,10 +158,8 @@ spec:
 
 const (
 	volumes = "persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 64Mi}}}"
-	quota   = 4 << 20
+	small   = `etcdEnv: [{name: ETCD_QUOTA_BACKEND_BYTES, value: "4194304"}]`
 )
-
-var small = fmt.Sprintf("etcdEnv: [{name: ETCD_QUOTA_BACKEND_BYTES, value: \"%d\"}]", quota)
 
 // etcd creates an EtcdCluster, waits for it, and has the names of its members.
 func (s *scene) etcd(name string, spec ...string) []string {
