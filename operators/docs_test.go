@@ -76,16 +76,10 @@ func TestMessagesNameNoFile(t *testing.T) {
 // TestOneAddressOfTheDocumentation: messages, alerts, dashboards and charts lead to the same one.
 func TestOneAddressOfTheDocumentation(t *testing.T) {
 	address := regexp.MustCompile(`https://fairlead\.example\.com/[^\s"` + "`" + `]*`)
-	for _, pattern := range []string{"*/config/prometheus/rules.yaml", "*/config/grafana/*.json", "config/grafana/*/*.json", "config/chart/values.yaml", "*/config/crd/*_*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
-		}
-		for _, file := range files {
-			for _, found := range address.FindAllString(readFile(t, file), -1) {
-				if found != docs.Base && !strings.HasPrefix(found, docs.Base+"/") {
-					t.Errorf("%s: %s is not below %s", file, found, docs.Base)
-				}
+	for _, file := range matching(t, "*/config/prometheus/rules.yaml", "*/config/grafana/*.json", "config/grafana/*/*.json", "config/chart/values.yaml", "*/config/crd/*_*.yaml") {
+		for _, found := range address.FindAllString(readFile(t, file), -1) {
+			if found != docs.Base && !strings.HasPrefix(found, docs.Base+"/") {
+				t.Errorf("%s: %s is not below %s", file, found, docs.Base)
 			}
 		}
 	}

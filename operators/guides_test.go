@@ -15,12 +15,8 @@ func TestGuidesHaveReasons(t *testing.T) {
 	reason := regexp.MustCompile(`(?m)^\t[rR]eason\w+\s+= "(\w+)"$`)
 	wrong := readFile(t, "../docs/troubleshooting.md")
 	for folder, guide := range map[string]string{"at": "at.md", "memcached": "memcached.md", "webserver": "webserver.md", "etcd/cluster": "etcd.md"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", folder, err)
-		}
 		text := readFile(t, "../docs/"+guide) + wrong
-		for _, file := range files {
+		for _, file := range matching(t, filepath.Join(folder, "*.go")) {
 			for _, match := range reason.FindAllStringSubmatch(readFile(t, file), -1) {
 				if name := match[1]; name != "Ready" && !strings.Contains(text, "`"+name+"`") {
 					t.Errorf("%s: neither docs/%s nor docs/troubleshooting.md says anything of the reason %s", file, guide, name)
@@ -28,6 +24,19 @@ func TestGuidesHaveReasons(t *testing.T) {
 			}
 		}
 	}
+}
+
+// matching are the files that patterns match, each of them some.
+func matching(t *testing.T, patterns ...string) (all []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		all = append(all, files...)
+	}
+	return all
 }
 
 var (
@@ -42,16 +51,10 @@ var (
 // TestIndexOfDocs: every page is in the index. Runbooks are in that of the alerts.
 func TestIndexOfDocs(t *testing.T) {
 	index := readFile(t, "../docs/README.md")
-	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
-		}
-		for _, file := range files {
-			page, isRunbook := strings.TrimPrefix(file, "../docs/"), strings.HasPrefix(file, "../docs/runbooks/")
-			if page != "README.md" && !isRunbook && !strings.Contains(index, "]("+page+")") {
-				t.Errorf("docs/README.md has no link to %s", page)
-			}
+	for _, file := range matching(t, "../docs/*.md", "../docs/*/*.md") {
+		page, isRunbook := strings.TrimPrefix(file, "../docs/"), strings.HasPrefix(file, "../docs/runbooks/")
+		if page != "README.md" && !isRunbook && !strings.Contains(index, "]("+page+")") {
+			t.Errorf("docs/README.md has no link to %s", page)
 		}
 	}
 }
@@ -61,20 +64,14 @@ func TestEventsAreListed(t *testing.T) {
 	_, table, _ := strings.Cut(readFile(t, "../docs/troubleshooting.md"), "\n## Events\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	own, found := regexp.MustCompile(`Event\{.*?Reason: "([^"]+)"|(?m)^\tevent\w+ += "([^"]+)"$`), 0
-	for _, pattern := range []string{"*/*.go", "*/*/*.go", "../internal/kit/*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
+	for _, file := range matching(t, "*/*.go", "*/*/*.go", "../internal/kit/*/*.go") {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
 		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			for _, match := range own.FindAllStringSubmatch(readFile(t, file), -1) {
-				name := match[1] + match[2]
-				if found++; !strings.Contains(table, "`"+name+"`") {
-					t.Errorf("%s: the events in docs/troubleshooting.md have no %s", file, name)
-				}
+		for _, match := range own.FindAllStringSubmatch(readFile(t, file), -1) {
+			name := match[1] + match[2]
+			if found++; !strings.Contains(table, "`"+name+"`") {
+				t.Errorf("%s: the events in docs/troubleshooting.md have no %s", file, name)
 			}
 		}
 	}
@@ -87,23 +84,17 @@ func TestEventsAreListed(t *testing.T) {
 func TestLabelsAreListed(t *testing.T) {
 	page, found := readFile(t, "../docs/labels.md"), 0
 	prefixed := regexp.MustCompile(`(?m)(prefix \+ ")([a-z-]+)"$|"((?:(?:memcached|webserver)-operator|at\.example\.com|etcd\.database\.coreos\.com)/[a-z-]+)"$`)
-	for _, pattern := range []string{"../api/*/*/*.go", "*/*.go", "*/*/*.go", "../internal/kit/*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
+	for _, file := range matching(t, "../api/*/*/*.go", "*/*.go", "*/*/*.go", "../internal/kit/*/*.go") {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
 		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
+		for _, match := range prefixed.FindAllStringSubmatch(readFile(t, file), -1) {
+			name := match[3]
+			if match[1] != "" {
+				name = "etcd.database.coreos.com/" + match[2]
 			}
-			for _, match := range prefixed.FindAllStringSubmatch(readFile(t, file), -1) {
-				name := match[3]
-				if match[1] != "" {
-					name = "etcd.database.coreos.com/" + match[2]
-				}
-				if found++; !strings.Contains(page, name) {
-					t.Errorf("docs/labels.md has no %s, of %s", name, file)
-				}
+			if found++; !strings.Contains(page, name) {
+				t.Errorf("docs/labels.md has no %s, of %s", name, file)
 			}
 		}
 	}
@@ -114,29 +105,23 @@ func TestLabelsAreListed(t *testing.T) {
 
 // TestLinksOfGuides: each leads to a file that is there, and to a heading in it.
 func TestLinksOfGuides(t *testing.T) {
-	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
+	for _, file := range matching(t, "../*.md", "../docs/*.md", "../docs/*/*.md") {
+		if filepath.Base(file) == "reference.md" {
+			continue // generated
 		}
-		for _, file := range files {
-			if filepath.Base(file) == "reference.md" {
-				continue // generated
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(readFile(t, file), ""), -1) {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, ":") {
+				continue
 			}
-			for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(readFile(t, file), ""), -1) {
-				target, anchor, _ := strings.Cut(match[1], "#")
-				if strings.Contains(target, ":") {
-					continue
-				}
-				to := file
-				if target != "" {
-					to = filepath.Join(filepath.Dir(file), target)
-				}
-				if _, err := os.Stat(to); err != nil {
-					t.Errorf("%s: %v", file, err)
-				} else if anchor != "" && filepath.Ext(to) == ".md" && !hasHeading(readFile(t, to), anchor) {
-					t.Errorf("%s: %s has no heading #%s", file, to, anchor)
-				}
+			to := file
+			if target != "" {
+				to = filepath.Join(filepath.Dir(file), target)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", file, err)
+			} else if anchor != "" && filepath.Ext(to) == ".md" && !hasHeading(readFile(t, to), anchor) {
+				t.Errorf("%s: %s has no heading #%s", file, to, anchor)
 			}
 		}
 	}
@@ -145,20 +130,14 @@ func TestLinksOfGuides(t *testing.T) {
 // TestLinesOfGuides: prose is wrapped, so that a change of a word is a change of a line. What cannot be wrapped is a
 // table, an address, or a command and its output.
 func TestLinesOfGuides(t *testing.T) {
-	for _, pattern := range []string{"../*.md", "../*/README.md", "../docs/*.md", "../docs/*/*.md"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
+	for _, file := range matching(t, "../*.md", "../*/README.md", "../docs/*.md", "../docs/*/*.md") {
+		if filepath.Base(file) == "reference.md" {
+			continue // generated
 		}
-		for _, file := range files {
-			if filepath.Base(file) == "reference.md" {
-				continue // generated
-			}
-			for line := range strings.Lines(anyFence.ReplaceAllString(readFile(t, file), "")) {
-				line = strings.TrimRight(line, "\n")
-				if utf8.RuneCountInString(line) > 120 && !unwrapped.MatchString(line) {
-					t.Errorf("%s: wrap this line at 120: %s", file, line)
-				}
+		for line := range strings.Lines(anyFence.ReplaceAllString(readFile(t, file), "")) {
+			line = strings.TrimRight(line, "\n")
+			if utf8.RuneCountInString(line) > 120 && !unwrapped.MatchString(line) {
+				t.Errorf("%s: wrap this line at 120: %s", file, line)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,4 +117,20 @@ func (s *Stage) Ready(reason string, conditions func(context.Context, *testkit.R
 		return nil
 	})
 	return ready
+}
+
+// GateStays is for a cluster in which admission changes each update of a pod. It requires that what was said names that, in
+// the API server's words, and what to look for; that the gate is tried to be removed ever more slowly; and that no pod starts.
+func (s *Stage) GateStays(said string) {
+	s.Helper()
+	for _, words := range []string{"pod updates may not change fields", "a policy or webhook of the cluster"} {
+		if !strings.Contains(said, words) {
+			s.Errorf("it says %q, want %q", said, words)
+		}
+	}
+	s.Counter.Reset()
+	time.Sleep(4 * time.Second)
+	if n := s.Counter.Counts()["patch pods"]; n > 4 || len(s.R.Kubelet.Starts()) > 0 {
+		s.Errorf("in 4 s the gate was tried to be removed %d times, and %d pods were started", n, len(s.R.Kubelet.Starts()))
+	}
 }
