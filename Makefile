@@ -7,8 +7,9 @@ SHELL := /bin/bash -o pipefail
 export PATH := $(PATH):/usr/local/go/bin
 # With cgo, Go would compile nearly all packages a second time; only the race detector needs it.
 export CGO_ENABLED ?= 0
-# go vet is lint's: with each run of tests it would look at all that they import, anew.
-export GOFLAGS := $(GOFLAGS) -vet=off
+# go vet is lint's: with each run of tests it would look at all that they import, anew. What is compiled without the
+# folder's path is there for the next clone, and for the release, too.
+export GOFLAGS := $(GOFLAGS) -vet=off -trimpath
 
 OPERATOR ?= all
 # The version being worked on. Released ones are in hack/releases.
@@ -122,7 +123,7 @@ build: build-localcluster ## Build the programs into bin/
 
 .PHONY: build-localcluster
 build-localcluster:
-	go build -C localcluster -o $(BIN)/ .
+	go build -C localcluster -ldflags '-X example.com/fairlead/localcluster/internal/build.source=$(CURDIR)/localcluster' -o $(BIN)/ .
 
 # Azurite is installed once for each lock file.
 AZURITE := $(BIN)/azurite

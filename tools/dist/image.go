@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -137,7 +136,7 @@ func (r *release) compile(platform *v1.Platform, program, to string) error {
 		return err
 	}
 	flags := fmt.Sprintf("-s -w -X %s.Version=%s -X %s.Commit=%s", runPackage, r.version, runPackage, r.commit)
-	cmd := command("go", "build", "-trimpath="+strconv.FormatBool(!r.local), "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
+	cmd := command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", to, "./cmd/"+program)
 	cmd.Dir = r.tree
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off",
 		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")

@@ -12,7 +12,6 @@ const localArchive = "fairlead.tar"
 // writeLocal makes what a cluster without a registry takes: the manager's image,
 // and the manifests that run it. It says how to load the one and apply the other.
 func (r *release) writeLocal() error {
-	r.local = true
 	fmt.Println("building the operators (minutes the first time, seconds after that)")
 	image, _, err := r.buildImage()
 	if err != nil {

@@ -46,9 +46,6 @@ type release struct {
 	// past are the released versions before this one, oldest first.
 	past []past
 	temp string
-	// local says that nothing of it is published. Then the program is built with the
-	// packages that all other builds here have compiled, and has this machine's paths in it.
-	local bool
 	// digest is the manager's image's, once it is known.
 	digest string
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -116,10 +115,10 @@ type goBuild struct {
 	packages []string
 }
 
-// ldflags are flags for go build that leave out what only a debugger needs. The
-// commit is not put in either: each would mean linking again.
+// ldflags are flags for go build that leave out what only a debugger needs. The folder's path is not put in, nor the
+// commit: each would mean compiling or linking again.
 func ldflags(more string) []string {
-	return []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + more)}
+	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + more)}
 }
 
 // build runs go build, and says how far it is.
@@ -174,14 +173,16 @@ func (b Builder) follow(ctx context.Context, p *progress, dir string, args ...st
 	return stdout.Bytes(), nil
 }
 
+// source is the folder of this module. The linker sets it, because programs have no paths of the machine (-trimpath):
+// what a package is compiled to is the same in every clone. As it is, it is right for go run and go test.
+var source = "."
+
 // moduleDir is where this module's source is: where this program was built.
 func moduleDir() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..")
-	if _, err := os.Stat(filepath.Join(dir, "components")); !ok || err != nil {
-		return "", fmt.Errorf("the source of localcluster is not in %s any more: build it again where it is", dir)
+	if _, err := os.Stat(filepath.Join(source, "components")); err != nil {
+		return "", fmt.Errorf("the source of localcluster is not in %s: build it where it is, by make build-localcluster", source)
 	}
-	return dir, nil
+	return source, nil
 }
 
 // Locked runs f while no other process makes parts in the same folder.
