@@ -52,9 +52,13 @@ packages=
 packages+=$(for operator in ${operators/etcd/}; do printf ' ./test/e2e/%s' "$operator"; done)
 # The alerts and the network are about all of them.
 [[ ${1:-all} != all ]] || packages+=" ./test/e2e/alerts ./test/e2e/network"
-# run FLAG...: they mostly wait, so there are more packages at a time than processors.
+# run FLAG...: they mostly wait, so there are more packages at a time than processors. Of those that run in parallel,
+# the lines with CONT and NAME say which one printed what follows.
 # shellcheck disable=SC2086 # $packages is a list
-run() { go test -tags e2e -count 1 -timeout 60m -v -p 3 "$@" $packages 2>&1 | tee -a "$log" | grep -vE '^=== '; }
+run() {
+	go test -tags e2e -count 1 -timeout 60m -v -p 3 -parallel 2 "$@" $packages 2>&1 | tee -a "$log" |
+		grep -vE '^=== (RUN|PAUSE) '
+}
 failed=0
 case ${RUN:-} in
 ^TestSerial* | ^TestAlone*) run -p 1 -parallel 1 -run "$RUN" || failed=1 ;;

@@ -119,8 +119,12 @@ func Load(t testing.TB, folder string, images ...string) {
 }
 
 // TryKubectl runs kubectl and returns what it prints on both outputs.
-func TryKubectl(stdin string, args ...string) (string, error) {
+func TryKubectl(stdin string, args ...string) (string, error) { return tryKubectl(nil, stdin, args...) }
+
+// tryKubectl is TryKubectl with more in the environment.
+func tryKubectl(env []string, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(context.Background(), "kubectl", args...)
+	cmd.Env = append(cmd.Environ(), env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

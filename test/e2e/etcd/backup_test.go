@@ -92,6 +92,7 @@ func (e etcd) restoreIs(name string, is func(*v1beta2.EtcdRestore) error) *v1bet
 // TestEtcdBackupStorages: a key that was backed up and then deleted comes back, from each sort of
 // storage, with and without TLS and volumes, and with each minor version of etcd.
 func TestEtcdBackupStorages(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	for name, tt := range map[string]struct {
 		storage func(etcd) storage
@@ -157,6 +158,7 @@ func (e etcd) wantMemberValue(key, want string) {
 // TestEtcdBackupRetention: across revisions 9 to 10 and 99 to 100 the newest are kept, and files that
 // the EtcdBackup has not written are left alone, whatever they are called.
 func TestEtcdBackupRetention(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := create(t, "size: 1")
 	s := e.s3()

@@ -15,6 +15,7 @@ import (
 // TestEtcdCorruptLeader: a value is changed on the leader's disk while its etcd runs. Etcd's leader compares the others with
 // itself, and accuses those that are right; it is the leader that is replaced, and its volume kept.
 func TestEtcdCorruptLeader(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", strings.TrimSuffix(volumes, "}")+", etcdEnv: [{name: ETCD_CORRUPT_CHECK_TIME, value: 8s}]}")
 	const right = "this-value-is-right"
 	e.put("/key", right)

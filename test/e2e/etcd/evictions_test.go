@@ -15,6 +15,7 @@ import (
 )
 
 // TestEtcdThatCrashesIsEvicted: who drains a node does not wait for a member that serves nobody, and keeps its volume.
+// It is not parallel: the operator would move the members of all other clusters off the cordoned node.
 func TestEtcdThatCrashesIsEvicted(t *testing.T) {
 	const crashing = `{"pod":{"etcdEnv":[{"name":"ETCD_ELECTION_TIMEOUT","value":"nonsense"}]}}`
 	e := etcd{t, e2e.NewNamespace(t, restricted)}

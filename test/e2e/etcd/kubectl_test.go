@@ -14,7 +14,7 @@ import (
 
 // TestKubectlFairleadEtcd goes through what docs/kubectl.md has for EtcdClusters.
 func TestKubectlFairleadEtcd(t *testing.T) {
-	e2e.InstallPlugin(t)
+	t.Parallel()
 	e := create(t, "size: 3", volumes)
 	do := func(want string, args ...string) string {
 		return e2e.Fairlead(t, e.namespace, want, append([]string{"etcd"}, args...)...)
@@ -68,7 +68,7 @@ func TestKubectlFairleadEtcd(t *testing.T) {
 
 // TestKubectlFairleadEtcdTLS reaches members with the certificate that is in the Secret.
 func TestKubectlFairleadEtcdTLS(t *testing.T) {
-	e2e.InstallPlugin(t)
+	t.Parallel()
 	e := create(t, "size: 3", "TLS: {generated: {}}")
 	out := e2e.Fairlead(t, e.namespace, ", the leader: from ", "etcd", "defrag", "example")
 	lines := strings.Split(strings.TrimSpace(out), "\n")

@@ -11,6 +11,7 @@ import (
 
 // TestLeaveEtcd: without its EtcdCluster the members run on, and another EtcdCluster takes them in again.
 func TestLeaveEtcd(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", "version: "+current, volumes)
 	e.put("/key", "kept")
 	members := e.members()

@@ -1,6 +1,10 @@
 //go:build e2e
 
 // Package etcd is the end-to-end tests of the etcd operator.
+//
+// They mostly wait, so they run in parallel, each with a cluster in a namespace of its own. A test is not parallel if
+// it kills the operator, cordons nodes (which moves the members of all clusters) or changes the environment. It then
+// runs before the parallel ones, with no other test of this package beside it.
 package etcd
 
 import (

@@ -12,8 +12,8 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestEtcdNightWalkthrough follows the pages on disaster recovery word for word, with the plugin and without it, after the
-// data of all members is lost.
+// TestEtcdNightWalkthrough follows the pages on disaster recovery word for word, with the plugin and without it, after
+// the data of all members is lost. It is not parallel, because it changes PATH; its two parts are.
 func TestEtcdNightWalkthrough(t *testing.T) {
 	e2e.InstallPlugin(t)
 	for _, guide := range []struct {

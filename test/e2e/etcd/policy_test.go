@@ -11,6 +11,7 @@ import (
 // TestOnlyOwnObjects: the operator's role allows more than it needs, because Kubernetes' rules know no owners; the
 // admission policy takes the rest away.
 func TestOnlyOwnObjects(t *testing.T) {
+	t.Parallel()
 	e2e.OnlyOwn(t, "etcd", "etcd.database.coreos.com/v1beta2/EtcdCluster",
 		[]string{"pod", "persistentvolumeclaim", "secret", "service"},
 		[]string{"pod", "persistentvolumeclaim", "secret", "service"},

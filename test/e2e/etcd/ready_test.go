@@ -18,6 +18,7 @@ import (
 
 // TestEtcdReadyIsServed: whichever way a cluster becomes Ready, a client that connects then is answered.
 func TestEtcdReadyIsServed(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := etcd{t, e2e.NewNamespace(t, restricted)}
 	b := e.believer()
@@ -74,6 +75,7 @@ func TestEtcdReadyIsServed(t *testing.T) {
 
 // TestEtcdReadyWithOtherCertificates is the same for a cluster whose certificates are replaced.
 func TestEtcdReadyWithOtherCertificates(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := etcd{t, e2e.NewNamespace(t, restricted)}
 	b := e.believer()

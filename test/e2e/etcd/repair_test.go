@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"example.com/fairlead/internal/testkit/pace"
+	"example.com/fairlead/test/e2e"
 )
 
 // TestEtcdPodDeleted: without volumes a member whose pod is deleted is replaced, with volumes it
 // comes back.
 func TestEtcdPodDeleted(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string][]string{"without volumes": {"size: 3"}, "with volumes": {"size: 3", volumes}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,6 +58,7 @@ func TestEtcdPodDeleted(t *testing.T) {
 
 // TestEtcdAllPodsDeleted: with volumes nothing is lost.
 func TestEtcdAllPodsDeleted(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", volumes)
 	e.put("/key", "kept")
 	before, deleted := e.members(), e.pods()
@@ -88,6 +91,7 @@ func TestEtcdAllPodsDeleted(t *testing.T) {
 // TestEtcdComesBackBare: volumes that a backup tool brings back have no owner, and fields of its own. Nothing is
 // founded beside them, and the user's word takes them in.
 func TestEtcdComesBackBare(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", volumes)
 	e.put("/key", "kept")
 	members := e.members()
@@ -141,6 +145,7 @@ func (e etcd) replaces(lost string) {
 
 // TestEtcdVolumeDeleted: a member whose volume is gone is replaced.
 func TestEtcdVolumeDeleted(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", volumes)
 	e.put("/key", "kept")
 	lost := e.members()[0]
@@ -155,13 +160,22 @@ func TestEtcdVolumeDeleted(t *testing.T) {
 // TestEtcdQuorumLost: the loss of two of three members' data is reported, and the cluster starts
 // again from the third on the user's word.
 func TestEtcdQuorumLost(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string][]string{"without volumes": {"size: 3"}, "with volumes": {"size: 3", volumes}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := create(t, spec...)
 			e.put("/key", "kept")
-			time.Sleep(time.Second) // until all members have applied it
-			lost := e.members()[:2]
+			members := e.members()
+			lost, survivor := members[:2], members[2]
+			pace.Eventually(t, time.Minute, func() error {
+				out, err := e2e.TryKubectl("", "exec", "-n", e.namespace, survivor, "-c", "etcd", "--",
+					"etcdctl", "get", "/key", "--print-value-only", "--consistency=s")
+				if err == nil && strings.TrimSpace(out) != "kept" {
+					err = fmt.Errorf("%s has not applied it yet, and has %q", survivor, out)
+				}
+				return err
+			})
 			if len(spec) > 1 {
 				e.kubectl("delete", "pvc", lost[0], lost[1], "--wait=false")
 			}

@@ -19,6 +19,7 @@ import (
 // TestEtcdRestoreDamaged: a backup that is damaged, or is none, leaves the cluster as it was, and the
 // EtcdRestore says what is wrong.
 func TestEtcdRestoreDamaged(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := create(t, "size: 3")
 	s := e.s3()
@@ -70,6 +71,7 @@ func TestEtcdRestoreDamaged(t *testing.T) {
 }
 
 // TestEtcdRestoreOperatorKilled: a restore goes on where it was, whenever the operator dies.
+// It is not parallel: while there is no operator, the status of all other clusters says what was.
 func TestEtcdRestoreOperatorKilled(t *testing.T) {
 	needsLocalCluster(t)
 	e := create(t, "size: 3", volumes)
@@ -106,6 +108,7 @@ func TestEtcdRestoreOperatorKilled(t *testing.T) {
 // TestEtcdRestoreNew: a cluster that is created together with its EtcdRestore begins with the backup:
 // here with the newest one at or before a revision, of those that a periodic EtcdBackup has made.
 func TestEtcdRestoreNew(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := create(t, "size: 1")
 	s := e.s3()

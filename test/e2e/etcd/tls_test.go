@@ -25,6 +25,7 @@ import (
 // and without losing quorum: its Secret is deleted, which is the quickest way to need another one.
 // Members are restarted in their pods for that, also where only images of one registry are allowed.
 func TestEtcdCertificates(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", "TLS: {generated: {}}")
 	e.allowImages("quay.io/coreos/etcd:")
 	e.putSecurely("/key", "before")
@@ -139,6 +140,7 @@ func (e etcd) asMember(args ...string) (string, error) {
 // under a cluster without a restart; one that lacks a key is reported, and the cluster serves on. All of them
 // are replaced at once by those of another CA, and the members are restarted, with what they have.
 func TestEtcdOwnCertificates(t *testing.T) {
+	t.Parallel()
 	e := etcd{t, e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")}
 	ca, err := pki.MakeCA(rand.Reader, "our CA", time.Now(), time.Hour)
 	if err != nil {

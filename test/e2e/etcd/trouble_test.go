@@ -17,6 +17,7 @@ import (
 
 // TestEtcdBackupTrouble: what cannot work says why, and is made good when it can.
 func TestEtcdBackupTrouble(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := create(t, "size: 1")
 	s := e.s3()
@@ -61,15 +62,15 @@ func TestEtcdBackupTrouble(t *testing.T) {
 // TestEtcdBackupCut: the storage dies in the middle of uploads. The backup is made when it is back,
 // and until then there is none at all.
 func TestEtcdBackupCut(t *testing.T) {
+	t.Parallel()
 	needsLocalCluster(t)
 	e := create(t, "size: 3")
 	for i := range 120 { // some 12 MiB, more than one part
-		if _, err := e.etcdctl("put", fmt.Sprintf("/fill/%d", i), strings.Repeat("x", 100<<10)); err != nil {
-			t.Fatal(err)
-		}
+		e.put(fmt.Sprintf("/fill/%d", i), strings.Repeat("x", 100<<10))
 	}
 	s := e.s3()
-	e.backUp("prod", "etcdCluster: example", s.at("storageType", "prod"), "backupPolicy: {backupIntervalInSecond: 1, timeoutInSecond: 5}")
+	e.backUp("prod", "etcdCluster: example", s.at("storageType", "prod"),
+		fmt.Sprintf("backupPolicy: {backupIntervalInSecond: 1, timeoutInSecond: %d}", pace.Seconds(5)))
 	e.backup("prod", isMade)
 	for kill := range 5 {
 		pace.Eventually(t, time.Minute, func() error {

@@ -13,6 +13,7 @@ import (
 
 // TestEtcdVersions: up through two minor versions, and down by one.
 func TestEtcdVersions(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", "version: "+older)
 	e.put("/key", "kept")
 	before := e.pods()
@@ -43,6 +44,7 @@ func TestEtcdVersions(t *testing.T) {
 
 // TestEtcdNoSuchVersion: one member is down at most, and it heals when the version is reverted.
 func TestEtcdNoSuchVersion(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", "version: "+current)
 	e.put("/key", "kept")
 	e.patch(`{"version":"3.6.999"}`)
@@ -85,6 +87,7 @@ func TestEtcdNoSuchVersion(t *testing.T) {
 // TestEtcdImagesRewritten: where admission rewrites images, as for a mirror, members have what they
 // are to have: they are upgraded, and left alone afterwards.
 func TestEtcdImagesRewritten(t *testing.T) {
+	t.Parallel()
 	e := etcd{t, e2e.NewNamespace(t)}
 	e.rewriteImages("registry.example.com/etcd", "quay.io/coreos/etcd")
 	e.apply("size: 3", "repository: registry.example.com/etcd", "version: "+patch)
@@ -102,7 +105,7 @@ func TestEtcdImagesRewritten(t *testing.T) {
 		}
 	}
 	// Probes of the members that were started last may still be on their way.
-	time.Sleep(5 * time.Second)
+	time.Sleep(pace.Scale(5 * time.Second))
 	after = e.pods()
 	time.Sleep(5 * time.Second)
 	for name, pod := range e.pods() {

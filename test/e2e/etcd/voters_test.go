@@ -14,6 +14,7 @@ import (
 // TestEtcdClientsMeetVoters: while members are added, who connects anew for each request is never led to a learner, which
 // would refuse it.
 func TestEtcdClientsMeetVoters(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 1")
 	e.put("/key", "value")
 	address := e.exposed()()[0]

@@ -15,6 +15,7 @@ import (
 
 // TestEtcdWalkthrough is what the CoreOS operator's guide does.
 func TestEtcdWalkthrough(t *testing.T) {
+	t.Parallel()
 	e := create(t, "size: 3", "version: "+current)
 	rows := e2e.Rows(e.kubectl("get", "pod"))
 	for _, row := range rows {

@@ -14,7 +14,6 @@ import (
 
 // TestKubectlFairleadMemcached plans changes, carries one of them out, and flushes.
 func TestKubectlFairleadMemcached(t *testing.T) {
-	e2e.InstallPlugin(t)
 	ns := e2e.NewNamespace(t)
 	manifest := func(more string) string {
 		return "apiVersion: cache.example.com/v1alpha1\nkind: Memcached\nmetadata: {name: sessions}\n" +
@@ -76,7 +75,6 @@ func TestKubectlFairleadMemcached(t *testing.T) {
 
 // TestKubectlFairleadMemcachedSecrets asks servers that want a password and speak TLS.
 func TestKubectlFairleadMemcachedSecrets(t *testing.T) {
-	e2e.InstallPlugin(t)
 	ns := e2e.NewNamespace(t)
 	cert, key := e2e.Certificate(t, "sessions.example.com")
 	e2e.Kubectl(t, "create", "secret", "generic", "certificate", "-n", ns, "--from-file=tls.crt="+cert, "--from-file=tls.key="+key)

@@ -14,7 +14,6 @@ import (
 
 // TestKubectlFairleadWeb rolls back an image that does not exist, looks at it, and retries it.
 func TestKubectlFairleadWeb(t *testing.T) {
-	e2e.InstallPlugin(t)
 	ns := e2e.NewNamespace(t)
 	e2e.Apply(t, ns, "apiVersion: my.domain/v1\nkind: WebServer\nmetadata: {name: site}\nspec: {image: \""+oldNginx+"\", rollout: {deadlineSeconds: 10}}\n")
 	webURL(t, ns, "site")
