@@ -177,7 +177,12 @@ func (m *moved) stand(manifest string) {
 	m.applyFile("application.yaml")
 	m.kubectl("rollout", "status", "deployment", "application", e2e.Patience)
 	m.printed = m.follow()
-	time.Sleep(2 * time.Second) // it writes
+	pace.Eventually(t, time.Minute, func() error {
+		if logs := m.kubectl("logs", "-l", "app=application", "--tail=-1"); strings.Count(logs, "\n/application/") < 20 {
+			return fmt.Errorf("the application has hardly written:\n%s", logs)
+		}
+		return nil
+	})
 }
 
 func (m *moved) kubectl(args ...string) string {
