@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 )
 
 // brokenAts is how many broken Ats come on top in the second kind of burst.
@@ -33,7 +35,7 @@ func burst(ctx context.Context, b *bench) ([]figure, error) {
 		return nil, err
 	}
 
-	var creates, exist, run, existBroken, runBroken []time.Duration
+	var creates, run, runBroken []time.Duration
 	for round := range b.rounds {
 		took, err := bare.create(ctx, b, b.burst)
 		if err != nil {
@@ -47,40 +49,29 @@ func burst(ctx context.Context, b *bench) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.say("round %d: bare client %s; Ats exist %s, may run %s; with broken ones exist %s, may run %s", round+1, inSeconds(took),
-			inSeconds(sound.exist), inSeconds(sound.run), inSeconds(broken.exist), inSeconds(broken.run))
-		creates = append(creates, took)
-		exist, run = append(exist, sound.exist), append(run, sound.run)
-		existBroken, runBroken = append(existBroken, broken.exist), append(runBroken, broken.run)
+		b.say("round %d: bare client %s; Ats may run %s; with broken ones %s", round+1, inSeconds(took), inSeconds(sound), inSeconds(broken))
+		creates, run, runBroken = append(creates, took), append(run, sound), append(runBroken, broken)
 	}
 	if err := b.clear(ctx, burstNamespaces...); err != nil {
 		return nil, err
 	}
 
-	rates := func(d []time.Duration) figure {
+	rates := func(measure, what string, d []time.Duration) figure {
 		return figure{
-			value:  fmt.Sprintf("%.0f pods/s", rate(b.burst, median(d))),
+			measure: measure, what: what, value: fmt.Sprintf("%.0f pods/s", rate(b.burst, median(d))),
 			spread: "seconds: " + spread(d, func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }),
 		}
 	}
-	named := func(f figure, measure, what string) figure {
-		f.measure, f.what = measure, what
-		return f
-	}
-	against := func(measure, what string, d []time.Duration, bound float64) figure {
-		return ratio(measure, what, median(d).Seconds()/median(creates).Seconds(), bound, quotients(d, creates))
+	against := func(measure, what string, d, than []time.Duration, bound float64) figure {
+		return ratio(measure, what, median(d).Seconds()/median(than).Seconds(), bound, quotients(d, than))
 	}
 	sound, broken := fmt.Sprintf("burst of %d", b.burst), fmt.Sprintf("burst, %d broken", brokenAts)
 	return []figure{
-		named(rates(creates), "bare client", fmt.Sprintf("%d pods, %d workers", b.burst, workers)),
-		named(rates(exist), sound, "due until the last pod exists"),
-		named(rates(run), sound, "due until the last pod may run"),
-		against(sound, "exists, against the bare client", exist, 1.5),
-		against(sound, "may run, against the bare client", run, 4),
-		against(broken, "exists, against the bare client", existBroken, 1.5),
-		against(broken, "may run, against the bare client", runBroken, 4),
-		unbounded(ratio(broken, "exists, against without them", median(existBroken).Seconds()/median(exist).Seconds(), 0, quotients(existBroken, exist))),
-		unbounded(ratio(broken, "may run, against without them", median(runBroken).Seconds()/median(run).Seconds(), 0, quotients(runBroken, run))),
+		rates("bare client", fmt.Sprintf("%d pods, %d workers", b.burst, workers), creates),
+		rates(sound, "due until the last pod may run", run),
+		against(sound, "may run, against the bare client", run, creates, 1.5),
+		against(broken, "may run, against the bare client", runBroken, creates, 1.5),
+		unbounded(against(broken, "may run, against without them", runBroken, run, 0)),
 	}, nil
 }
 
@@ -103,56 +94,59 @@ func (b *bench) prepareBurst(ctx context.Context) error {
 	return b.cordon(ctx, true)
 }
 
-// burstTimes are counted from the moment that all Ats are due.
-type burstTimes struct {
-	exist time.Duration // until the last pod exists
-	run   time.Duration // until the last pod may run
-}
-
-// burstOfAts lets n Ats become due in the same second, and broken ones besides.
-func (b *bench) burstOfAts(ctx context.Context, n, broken int) (burstTimes, error) {
-	var times burstTimes
+// burstOfAts lets n Ats become due in the same second, and broken ones besides, and returns how long it takes from then
+// on until the last one may run.
+func (b *bench) burstOfAts(ctx context.Context, n, broken int) (time.Duration, error) {
 	if err := b.clear(ctx, burstNamespaces...); err != nil {
-		return times, err
+		return 0, err
 	}
-	// Time to create them, and for their first status.
-	due := time.Now().Add(20*time.Second + time.Duration(n)*10*time.Millisecond).Truncate(time.Second)
+	// Time to create them, and for their pods, which are made in the last quarter of it.
+	due := time.Now().Add(60*time.Second + time.Duration(n)*20*time.Millisecond).Truncate(time.Second)
 	trouble, err := b.createBroken(ctx, broken, due)
 	if err != nil {
-		return times, err
+		return 0, err
 	}
 	if err := b.pendingAts(ctx, n, func(int) time.Time { return due }, unscheduled); err != nil {
-		return times, err
+		return 0, err
 	}
-	if left := time.Until(due); left < 3*time.Second {
-		return times, fmt.Errorf("the Ats were pending only %s before they were due: the machine is too busy", left)
+	if err := b.prepared(ctx, n, due); err != nil {
+		return 0, err
 	}
 	runtime.GC() // now, rather than while measuring
 	tail, err := b.tailAudit()
 	if err != nil {
-		return times, err
+		return 0, err
 	}
 	defer tail.close()
-
 	opened, err := tail.answered(ctx, 5*time.Minute, openGate, atPrefix, n)
 	if err != nil {
-		return times, err
-	}
-	created, err := tail.answered(ctx, 0, createPod, atPrefix, n)
-	if err != nil {
-		return times, err
+		return 0, err
 	}
 	for name, r := range opened {
 		if r.RequestReceivedTimestamp.Before(due) {
-			return times, fmt.Errorf("%s was early: it was due at %s and let run at %s", name, due, r.RequestReceivedTimestamp)
+			return 0, fmt.Errorf("%s was early: it was due at %s and let run at %s", name, due, r.RequestReceivedTimestamp)
 		}
 	}
-	times = burstTimes{exist: last(created).Sub(due), run: last(opened).Sub(due)}
 	if err := b.allMayRun(ctx, n); err != nil {
-		return times, err
+		return 0, err
 	}
 	b.say("  %s", summary(by(atOperator, tail.seen)))
-	return times, trouble.check(ctx, b)
+	return last(opened).Sub(due), trouble.check(ctx, b)
+}
+
+// prepared waits until n Ats are, which must be some seconds before they are due.
+func (b *bench) prepared(ctx context.Context, n int, due time.Time) error {
+	return eventually(ctx, time.Until(due)-3*time.Second, fmt.Sprintf("%d Ats are prepared before they are due", n), func() (bool, error) {
+		var ats atv1alpha1.AtList
+		err := b.client.List(ctx, &ats, client.InNamespace(workload))
+		count := 0
+		for _, at := range ats.Items {
+			if strings.HasPrefix(at.Name, atPrefix) && at.Status.Reason == "Prepared" {
+				count++
+			}
+		}
+		return count == n, err
+	})
 }
 
 // The requests that the times are taken from: the one that makes a pod, and the

@@ -44,7 +44,7 @@ type Scenario struct {
 
 	// Admit, if set, is what admission makes of a write, or why it refuses it; old is nil for a new object. Only a
 	// simulation has it.
-	Admit func(old, obj client.Object) error
+	Admit func(r *Run, old, obj client.Object) error
 
 	policy *Policy // that is enforced in the namespace of a run
 

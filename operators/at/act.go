@@ -18,8 +18,8 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file has the writes of each action. To claim a pod, or to reject it, is a status
-// write and nothing else.
+// This file has the writes of each action. To prepare a pod, to claim or to reject it is a
+// status write and nothing else.
 
 // write puts the writes of a step into its plan.
 func (o *observer) write(obj client.Object, seen observation, next *step) error {
@@ -27,12 +27,24 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	next.WakeAt = next.wakeAt
 	switch next.action {
 	case hold:
-	case claim, reject:
+	case prepare, claim, reject:
 		next.Claim = string(next.action)
 	case create:
 		next.Do(loop.Create{Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)})
+	case createEarly:
+		// By a call, so that a refusal does not hold back the pod when it is due.
+		pod := desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)
+		next.Do(loop.Call{Object: pod, Part: "early", Do: func(ctx context.Context, c loop.Caller) error {
+			if err := c.Client.Create(ctx, pod); err != nil {
+				return client.IgnoreAlreadyExists(err) // what is there is seen when it is due
+			}
+			c.Wrote(pod)
+			log.FromContext(ctx).Info("pod created before its time", "pod", pod.Name)
+			return nil
+		}})
 	case release:
-		next.Do(loop.Call{Object: next.pod, Part: string(release), Do: func(ctx context.Context, c loop.Caller) error {
+		// Until it is claimed, an At can change: a cache that is late must not run what it was.
+		next.Do(loop.Call{Object: next.pod, Part: string(release), IfCurrent: isPrepared(at), Do: func(ctx context.Context, c loop.Caller) error {
 			return o.removeGate(ctx, c, at, next.pod)
 		}})
 	case discard:
@@ -69,7 +81,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	return nil
 }
 
-// removeGate removes the scheduling gate of the claimed pod. An update costs the API
+// removeGate removes the scheduling gate of the claimed or prepared pod. An update costs the API
 // server much less than a patch, and nothing else costs as much when many Ats are due at
 // once. It is refused where the cache is late, or where the pod has fields that this
 // program is too old to know; then a patch does it, which tests the UID and the place of
@@ -99,7 +111,8 @@ func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1
 	}
 	c.Wrote(open)
 	log.FromContext(ctx).Info("scheduling gate removed", "pod", pod.Name)
-	if at.Status.Attempts == 1 && at.Status.PendingSince == nil && at.Status.ScheduledTime != nil {
+	isFirst := isPrepared(at) || at.Status.Attempts == 1 && at.Status.PendingSince == nil
+	if isFirst && at.Status.ScheduledTime != nil {
 		late := max(0, now.Sub(at.Status.ScheduledTime.Time))
 		lateness.WithLabelValues(o.group.gvk.Group).Observe(late.Seconds())
 		o.latest.note(late)

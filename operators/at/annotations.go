@@ -8,8 +8,8 @@ const (
 	// ownerAnnotation has group, name and UID of the At that the pod was made for,
 	// should the owner reference be lost.
 	ownerAnnotation = "at.example.com/owner"
-	// withdrawnAnnotation of a claimed pod says that its gate must not be removed
-	// any more, and why: it is the reason of the result.
+	// withdrawnAnnotation of a claimed or prepared pod says that its gate must not be
+	// removed any more, and why: of a claimed one it is the reason of the result.
 	withdrawnAnnotation = "at.example.com/withdrawn"
 	// releasedAnnotation has when the gate was removed.
 	releasedAnnotation = "at.example.com/released"

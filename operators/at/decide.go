@@ -1,6 +1,7 @@
 package at
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,17 +60,22 @@ const (
 	hold action = ""
 	// create makes the pod of the next attempt, gated.
 	create action = "create"
-	// claim stores the pod's UID in status, and does nothing else.
+	// createEarly makes the pod of the first attempt before its time, gated.
+	createEarly action = "create early"
+	// prepare stores the UID of such a pod in status, as that of the prepared one, and does
+	// nothing else.
+	prepare action = "prepare"
+	// claim stores the pod's UID in status, as that of the attempt's, and does nothing else.
 	claim action = "claim"
-	// release removes the scheduling gate of the claimed pod.
+	// release removes the scheduling gate of the claimed pod, or of the prepared one.
 	release action = "release"
 	// reject stores in status that a pod is not to be claimed, and does nothing else.
 	reject action = "reject"
 	// discard deletes a rejected pod.
 	discard action = "discard"
-	// withdraw marks a claimed pod, unless its gate was removed meanwhile: from then on
-	// no operator removes it. The result is stored next, and then the pod is deleted, so
-	// what was decided outlives a conflict, and the operator.
+	// withdraw marks a claimed or prepared pod, unless its gate was removed meanwhile: from
+	// then on no operator removes it. What follows is stored next, and then the pod is deleted,
+	// so what was decided outlives a conflict, and the operator.
 	withdraw action = "withdraw"
 	// takeBack restores the marks of a pod by which the operator finds it.
 	takeBack action = "take back"
@@ -121,7 +127,7 @@ func decide(at *atv1alpha1.At, seen observation) step {
 		if at.Status.Attempts > 0 || next.news.result != nil {
 			next.news = news{} // said with the deletion: afterwards no pod of this name is looked for
 		}
-	case next.action == claim && isRejected:
+	case isRejected && (next.action == claim || next.action == prepare):
 		next.action, next.news = discard, news{}
 	}
 	if seen.hidden {
@@ -143,6 +149,8 @@ func decideFor(at *atv1alpha1.At, seen observation) step {
 		return afterwards(at, seen)
 	case isClaimed(at):
 		return watchOver(at, seen)
+	case isPrepared(at):
+		return followPrepared(at, seen)
 	default:
 		return start(at, seen)
 	}
@@ -205,8 +213,7 @@ func start(at *atv1alpha1.At, seen observation) step {
 	}
 	switch {
 	case seen.now.Before(due):
-		wakes.add(due)
-		return unclaimed(seen, waiting(at, due), wakes.time)
+		return awaitDue(at, seen, due, wakes)
 	case seen.last != nil && !ended(seen.last):
 		return step{wakeAt: wakes.time} // its end is an event
 	case seen.blocked:
@@ -265,9 +272,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	pod := seen.pod
 	switch {
 	case pod == nil:
-		return step{news: outcome(at, seen, result{
-			reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
-		})}
+		return step{news: outcome(at, seen, podGone)}
 	case hasNotStarted(pod, seen):
 		return step{news: refused(at, seen)}
 	case ended(pod) && !isEnding(pod):
@@ -310,7 +315,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		return step{wakeAt: wakes.time, news: stopping(at, pod)}
 	}
 	if started(pod) {
-		return step{wakeAt: wakes.time, news: running}
+		return step{wakeAt: wakes.time, news: runningAs(at, pod)}
 	}
 
 	why, message := waitsFor(pod)
@@ -321,9 +326,13 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		}
 		wakes.add(limit)
 	}
-	reported := pod.CreationTimestamp.Add(problem)
+	since := pod.CreationTimestamp.Time
+	if released := releasedAt(pod); released.After(since) {
+		since = released
+	}
+	reported := since.Add(problem)
 	if why == reasonStarting {
-		reported = pod.CreationTimestamp.Add(slowStart)
+		reported = since.Add(slowStart)
 	}
 	if seen.now.Before(reported) {
 		wakes.add(reported)
@@ -378,10 +387,15 @@ func outcome(at *atv1alpha1.At, seen observation, r result) news {
 	if r.finished.IsZero() {
 		r.finished = seen.now
 	}
+	if hasUID(seen.pod, at.Status.PodUID) && !isMadeFrom(seen.pod, at) {
+		r.message += ". " + lateChange
+		r.final = true // a further attempt would be another command's
+	}
 	if r.succeeded {
 		return news{phase: atv1alpha1.Done, reason: r.reason, message: r.message, result: &r}
 	}
-	if at.Status.Attempts > at.Spec.BackoffLimit || r.final {
+	isFinal := r.final || r.exitCode != nil && slices.Contains(at.Spec.FinalExitCodes, *r.exitCode)
+	if at.Status.Attempts > at.Spec.BackoffLimit || isFinal {
 		return news{phase: atv1alpha1.Failed, reason: r.reason, message: r.message, result: &r}
 	}
 	next := seen.now.Add(backoff(at.Status.Attempts))
@@ -391,6 +405,9 @@ func outcome(at *atv1alpha1.At, seen observation, r result) news {
 // refused is what follows when a node has refused the pod of an attempt: it was none, and is
 // made again, whatever backoffLimit says.
 func refused(at *atv1alpha1.At, seen observation) news {
+	if !isMadeFrom(seen.pod, at) { // it has not begun after all, so the change was not too late
+		return news{phase: atv1alpha1.Pending, reason: reasonNodeRefused, message: nodeRefuses(seen.pod), isRefused: true}
+	}
 	wait := firstWait
 	if at.Status.PendingSince != nil { // not the first one
 		wait = min(max(seen.now.Sub(at.Status.PendingSince.Time), firstWait), longestBackoff)

@@ -1,6 +1,7 @@
 package at
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ func TestDecide(t *testing.T) {
 		s.Schedule, s.StartingDeadlineSeconds = "9999-12-31T23:59:59Z", new(int64(1<<62))
 	})
 
+	edited := func(at *atv1alpha1.At) { at.Generation++ }
 	windowed := spec(func(s *atv1alpha1.AtSpec) { s.WindowSeconds = 600 })
 	inWindow := noon.Add(88439 * time.Millisecond) // of the UID of anAt
 
@@ -44,13 +46,13 @@ func TestDecide(t *testing.T) {
 		now            time.Time
 		want           outline
 	}{
-		"early: sleep until the time comes": {
-			at: anAt(), now: noon.Add(-time.Nanosecond),
-			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		"early: sleep until it is time to prepare it": {
+			at: anAt(), now: noon.Add(-lead - 1),
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon.Add(-lead)},
 		},
-		"at the beginning of its window: sleep until its moment": {
+		"at the beginning of its window: sleep until it is time to prepare it": {
 			at: anAt(windowed), now: noon,
-			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: inWindow},
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: inWindow.Add(-lead)},
 		},
 		"at its moment of the window: create the pod": {
 			at: anAt(windowed), now: inWindow,
@@ -78,7 +80,7 @@ func TestDecide(t *testing.T) {
 		},
 		"moved to later after the pod was created: discard it": {
 			at: anAt(), pod: aPod(), now: noon.Add(-time.Hour),
-			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon.Add(-lead)},
 		},
 		"the command was changed after the pod was created: discard it": {
 			at: anAt(func(at *atv1alpha1.At) { at.Generation++ }), pod: aPod(), now: noon,
@@ -134,7 +136,133 @@ func TestDecide(t *testing.T) {
 		},
 		"the year 9999 with a deadline beyond all time": {
 			at: anAt(forever), now: noon,
-			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: time.Date(9999, 12, 31, 23, 59, 29, 0, time.UTC)},
+		},
+
+		"its time is near: create the pod": {
+			at: anAt(), now: noon.Add(-lead),
+			want: outline{action: createEarly, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"its time is near, and it was created a moment ago: sleep until a quarter of its wait is left": {
+			at:   anAt(func(at *atv1alpha1.At) { at.CreationTimestamp.Time = noon.Add(-20 * time.Second) }),
+			now:  noon.Add(-10 * time.Second),
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon.Add(-5 * time.Second)},
+		},
+		"its time is near, and its pod is there: prepare it": {
+			at: anAt(), pod: aPod(), now: noon.Add(-1),
+			want: outline{action: prepare, phase: atv1alpha1.Pending, reason: "Prepared", wakeAt: noon},
+		},
+		"its time is near, and the pod was rejected: discard it": {
+			at: anAt(func(at *atv1alpha1.At) { at.Status.DiscardedPodUID = "pod-uid" }), pod: aPod(), now: noon.Add(-1),
+			want: outline{action: discard, wakeAt: noon},
+		},
+		"its time is near, and the command was changed after the pod was created: discard it": {
+			at: anAt(edited), pod: aPod(), now: noon.Add(-1),
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"its time is near, and the pod has lost its gate: discard it": {
+			at: anAt(), pod: aPod(ungated), now: noon.Add(-1),
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"its time is near, and another pod is to go: wait": {
+			at: anAt(), pod: aPod(), blocked: true, now: noon.Add(-1),
+			want: outline{phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"its time is near, and it is suspended: nothing is prepared": {
+			at: anAt(suspended), now: noon.Add(-1),
+			want: outline{phase: atv1alpha1.Pending, reason: "Suspended"},
+		},
+		"a further attempt is near: nothing is prepared": {
+			at: anAt(backingOff(noon)), now: noon.Add(-1),
+			want: outline{wakeAt: noon},
+		},
+		"prepared, and not yet due: never early": {
+			at: anAt(preparedPod), pod: aPod(), now: noon.Add(-1),
+			want: outline{phase: atv1alpha1.Pending, reason: "Prepared", wakeAt: noon},
+		},
+		"prepared, and the clock was set back: it stays gated": {
+			at: anAt(preparedPod), pod: aPod(), now: noon.Add(-time.Hour),
+			want: outline{phase: atv1alpha1.Pending, reason: "Prepared", wakeAt: noon},
+		},
+		"prepared and due: open the gate": {
+			at: anAt(preparedPod), pod: aPod(), now: noon,
+			want: outline{action: release},
+		},
+		"prepared, at the starting deadline: open the gate": {
+			at: anAt(preparedPod, within(time.Minute)), pod: aPod(), now: noon.Add(time.Minute),
+			want: outline{action: release, wakeAt: noon.Add(time.Minute)},
+		},
+		"prepared, after the starting deadline: withdraw": {
+			at: anAt(preparedPod, within(time.Minute)), pod: aPod(), now: noon.Add(time.Minute + 1),
+			want: outline{action: withdraw, reason: "StartingDeadlineExceeded"},
+		},
+		"prepared and withdrawn after the starting deadline: missed": {
+			at: anAt(preparedPod, within(time.Minute)), pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon.Add(time.Minute + 1),
+			want: outline{action: reject, phase: atv1alpha1.Missed, reason: "StartingDeadlineExceeded"},
+		},
+		"prepared, and the command was changed: withdraw": {
+			at: anAt(preparedPod, edited), pod: aPod(), now: noon.Add(-1),
+			want: outline{action: withdraw, reason: "Scheduled", wakeAt: noon},
+		},
+		"prepared, and the command was changed when it was due: withdraw": {
+			at: anAt(preparedPod, edited), pod: aPod(), now: noon,
+			want: outline{action: withdraw, reason: "SpecChanged"},
+		},
+		"prepared and withdrawn: it is not prepared any more": {
+			at: anAt(preparedPod, edited), pod: aPod(withdrawn("Scheduled")), now: noon.Add(-1),
+			want: outline{action: reject, phase: atv1alpha1.Pending, reason: "Scheduled", wakeAt: noon},
+		},
+		"withdrawn, and it could run after all: it stays withdrawn": {
+			at: anAt(preparedPod), pod: aPod(withdrawn("StartingDeadlineExceeded")), now: noon,
+			want: outline{action: reject},
+		},
+		"prepared, and suspended: withdraw": {
+			at: anAt(preparedPod, suspended, edited), pod: aPod(), now: noon.Add(-1),
+			want: outline{action: withdraw, reason: "Suspended"},
+		},
+		"prepared, and its gated pod is being deleted: it never ran": {
+			at: anAt(preparedPod), pod: aPod(deleted), now: noon,
+			want: outline{action: reject},
+		},
+		"prepared, and the gate is removed: it has begun": {
+			at: anAt(preparedPod), pod: aPod(ungated, released(noon)), now: noon.Add(time.Second),
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"the gate is removed, and the clock was set back: it has begun": {
+			at: anAt(preparedPod), pod: aPod(ungated, released(noon)), now: noon.Add(-time.Hour),
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"the gate is removed, and the command was changed: it has begun, and that is said": {
+			at: anAt(preparedPod, edited), pod: aPod(ungated, released(noon)), now: noon.Add(time.Second),
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "ChangedTooLate"},
+		},
+		"the gate is removed, and the mark of a withdrawn pod came with somebody's hands: it has begun": {
+			at: anAt(preparedPod), pod: aPod(ungated, withdrawn("Scheduled")), now: noon.Add(time.Second),
+			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
+		},
+		"the prepared pod is gone: it may have run, also before its time": {
+			at: anAt(preparedPod, retried), now: noon.Add(-1),
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"another pod is there than the prepared one: that may have run": {
+			at: anAt(preparedPod), pod: aPod(func(p *corev1.Pod) { p.UID = "another" }), now: noon,
+			want: outline{phase: atv1alpha1.Failed, reason: "ResultUnknown"},
+		},
+		"changed too late, and the command runs: that is still said": {
+			at: anAt(claimedAt(noon), edited), pod: aPod(podRunning), now: noon.Add(time.Second),
+			want: outline{phase: atv1alpha1.Running, reason: "ChangedTooLate"},
+		},
+		"changed too late, and the command failed, attempts left: another command is not this one's next attempt": {
+			at: anAt(claimedAt(noon), retried, edited), pod: aPod(exited(3, "Error")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "CommandFailed"},
+		},
+		"changed too late, and its node refused the pod: it has not begun after all": {
+			at: anAt(claimedAt(noon), edited), pod: aPod(refusedAt(noon)), now: noon.Add(time.Second),
+			want: outline{phase: atv1alpha1.Pending, reason: "NodeRefused"},
+		},
+		"prepared long before, and cannot start: the time to start counts from when it could": {
+			at: anAt(claimedAt(noon)), pod: aPod(waitingFor("ErrImagePull"), released(noon.Add(lead))), now: noon.Add(lead + time.Second),
+			want: outline{wakeAt: noon.Add(lead + problem)},
 		},
 
 		"claimed and still gated: open the gate": {
@@ -314,6 +442,11 @@ func TestDecide(t *testing.T) {
 			at: anAt(claimedAt(noon), retried), pod: aPod(exited(3, "Error")), now: noon.Add(time.Minute),
 			want: outline{phase: atv1alpha1.Running, reason: "CommandFailed", next: noon.Add(time.Minute + 10*time.Second)},
 		},
+		"command failed with a final exit code: no further attempt": {
+			at:  anAt(claimedAt(noon), retried, spec(func(s *atv1alpha1.AtSpec) { s.FinalExitCodes = []int32{2, 3} })),
+			pod: aPod(exited(3, "Error")), now: noon.Add(time.Minute),
+			want: outline{phase: atv1alpha1.Failed, reason: "CommandFailed"},
+		},
 		"killed by its active deadline: no further attempt": {
 			at:  anAt(claimedAt(noon), retried, activeFor),
 			pod: aPod(exited(137, "Error"), func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), now: noon.Add(time.Minute),
@@ -467,7 +600,7 @@ func TestDecide(t *testing.T) {
 			next := decide(tc.at, observation{
 				now: tc.now, pod: tc.pod, last: tc.last, blocked: tc.blocked, hidden: tc.hidden, takenBackUntil: tc.takenBackUntil,
 			})
-			if acts := next.action != hold && next.action != create && next.action != remove; acts && next.pod == nil {
+			if acts := !slices.Contains([]action{hold, create, createEarly, remove}, next.action); acts && next.pod == nil {
 				t.Errorf("action %q, of no pod", next.action)
 			}
 			got := outline{next.action, next.news.phase, next.news.reason, next.news.nextAttempt, next.wakeAt}

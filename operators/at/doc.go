@@ -14,14 +14,17 @@
 //
 // # How state moves
 //
+//	        near             due              claimed             command ended
+//	PENDING ────► Prepared ───────► (no gate) ────────► RUNNING ──────────────► DONE
+//
 //	         due             claimed             command ended
 //	PENDING ─────► (gated pod) ─────► RUNNING ──────────────► DONE
 //	   │                               │  ▲                     │
 //	   │ too late                      │  │ try again           ▼
 //	   └─────► MISSED                  └──┴──────────────────► FAILED
 //
-// One attempt takes four writes, and the order of them is what keeps the
-// promise:
+// A first attempt is prepared if there is time for it, which is the upper line, see below.
+// Any other attempt takes four writes, and the order of them is what keeps the promise:
 //
 //  1. create the attempt's pod, under a name that follows from the At and the
 //     number of the attempt, behind a scheduling gate. The name is a lock:
@@ -43,7 +46,7 @@
 // pod of the one before has ended or is gone.
 //
 // An operator that dies between any two of them leaves a state that the next one reads
-// and continues from. A gated pod that is not the claimed one has never run. It is
+// and continues from. A gated pod that is neither claimed nor prepared has never run. It is
 // deleted where the run was put off, and where the At is of another generation than the
 // one that the pod was made from, so that what runs is what the claim found in the spec;
 // but only after status has its UID as that of a discarded pod, under the
@@ -57,6 +60,36 @@
 // discarded one, and the attempt is made again, as another pod of that name. It was no
 // attempt, so backoffLimit does not count it. Neither stale caches nor two leaders change
 // any of this, because the API server decides both the claim and the gate.
+//
+// # Prepared
+//
+// An At that waits gets its pod 30 s before it is due, or for the last quarter of a shorter wait
+// (leadOf), so that at the instant one write is left. Its first attempt takes five writes, in this order:
+//
+//  1. create the pod, gated, under the name that is the lock;
+//  2. prepare it: write its UID into status.preparedPodUID, under the resourceVersion that
+//     was read. The At stays PENDING;
+//  3. when it is due, remove the gate of the pod with that UID, after a read from the API
+//     server that the At is still the one of the cache;
+//  4. claim it: write phase RUNNING and the pod's UID into status;
+//  5. store the result in status.
+//
+// A user may change the At until the claim is stored, and the gate is removed before that. So
+// the pod decides what has become of an attempt, not the clock and not the spec. Without its
+// gate, it has begun: it is claimed, and a change that the API server has accepted meanwhile
+// has no effect, which status says (ChangedTooLate); nor is such an attempt followed by
+// another one, which would be another command's. Behind its gate, it has not begun: if it is
+// not to run any more, because the At was changed, suspended, or is too late, it is withdrawn
+// by three writes. The first is the mark on the pod, as above, under the resource version at
+// which it was seen to be gated: it and the removal of the gate exclude each other, whoever
+// makes them and however late their caches are. Status then takes the pod for a discarded
+// one, and it is deleted. If a prepared pod is gone without all that, another operator may
+// have removed its gate, with a clock that was set back since: the attempt FAILED with reason
+// ResultUnknown. If it is seen to go, behind its gate, it has not run, and is made again.
+//
+// What cannot be prepared, because a quota has no room for example, is no problem before it is
+// due: it then takes the other way. So does an At that was created too late, or whose
+// operator was not there.
 //
 // # Marks
 //
@@ -73,5 +106,6 @@
 // the next instant of every At in one heap and compare it with the wall
 // clock. When many are due together, all pods are created before the first is
 // claimed, and all are claimed before the first runs: what comes later has a
-// lower priority in the queue, and a pod that runs gives the API server work.
+// lower priority in the queue, and a pod that runs gives the API server work. Of those
+// that are prepared, all gates are removed before the first is claimed.
 package at

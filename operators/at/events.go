@@ -31,7 +31,7 @@ func announce(ctx context.Context, group string, before, after *atv1alpha1.AtSta
 		event.Action = "Run"
 	case after.Phase == atv1alpha1.Done:
 		event.Type, event.Action = corev1.EventTypeNormal, "Run"
-	case after.Reason == reasonRunning, after.Reason == reasonStarting, after.Reason == reasonScheduled, after.Reason == reasonSuspended:
+	case after.Reason == reasonRunning, after.Reason == reasonStarting, after.Reason == reasonScheduled, after.Reason == reasonPrepared, after.Reason == reasonSuspended:
 		// As it should be, and status shows it: when a thousand Ats start, a
 		// thousand events would be in their way.
 		return nil

@@ -43,6 +43,12 @@ func claimedAt(start time.Time) atOption {
 	}
 }
 
+// preparedPod is the status while the first attempt's pod waits for its time.
+func preparedPod(at *atv1alpha1.At) {
+	at.Status.Reason, at.Status.PreparedPodUID = "Prepared", "pod-uid"
+	at.Status.ScheduledTime = &metav1.MicroTime{Time: noon}
+}
+
 // backingOff is the status after a failed attempt that is tried again.
 func backingOff(next time.Time) atOption {
 	return func(at *atv1alpha1.At) {

@@ -45,7 +45,7 @@ func markedOwner(pod client.Object, gvk schema.GroupVersionKind) string {
 // that names the At, and one that only the operator's pods have. Any pod can have an
 // owner reference alone.
 func isOwn(pod *corev1.Pod, at *atv1alpha1.At, gvk schema.GroupVersionKind) bool {
-	if hasUID(pod, at.Status.PodUID) {
+	if hasUID(pod, at.Status.PodUID) || hasUID(pod, at.Status.PreparedPodUID) {
 		return true
 	}
 	named := metav1.IsControlledBy(pod, at) || pod.Annotations[ownerAnnotation] == ownerMark(at, gvk)

@@ -35,6 +35,7 @@ func TestIsOwn(t *testing.T) {
 		"of 0.0.1, without its label":            {anAt(), made(bare, unlabelled), true},
 		"of 0.0.1, without its owner":            {anAt(), made(bare, orphaned), false},
 		"claimed, without any mark":              {anAt(claimedAt(noon)), made(bare, unlabelled, orphaned, ungated), true},
+		"prepared, without any mark":             {anAt(preparedPod), made(bare, unlabelled, orphaned, ungated), true},
 		"of another At of the name":              {anAt(other), made(), false},
 		"of another At of the name, orphaned":    {anAt(other), made(orphaned), false},
 		"somebody's, with a forged owner":        {anAt(), made(bare, unlabelled, ungated), false},

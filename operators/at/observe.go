@@ -20,7 +20,7 @@ type observation struct {
 	// now is the wall clock's time.
 	now time.Time
 	// pod is the pod of the attempt at hand: the claimed one, or the one
-	// that is to be claimed next. Nil if there is none.
+	// that is to be claimed next, prepared or not. Nil if there is none.
 	pod *corev1.Pod
 	// last is the pod of the attempt before, while the next one is not
 	// claimed. Nil if it is gone.
@@ -98,10 +98,10 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 		}
 	}
 	lost := pod == nil && o.known.mayLast(at, podKey.Name)
-	if lost || claimed && (!hasUID(pod, at.Status.PodUID) || isOverdue(at, pod, seen.now)) {
-		// The claimed pod seems gone, or not to have come far enough in time.
-		// That ends the attempt, so a cache that is merely late must not decide
-		// it.
+	gone := claimed && !hasUID(pod, at.Status.PodUID) || isPrepared(at) && !hasUID(pod, at.Status.PreparedPodUID)
+	if lost || gone || claimed && isOverdue(at, pod, seen.now) {
+		// The pod seems gone, or not to have come far enough in time. That ends the
+		// attempt, so a cache that is merely late must not decide it.
 		if pod, err = getPod(ctx, r.Live, podKey); err != nil {
 			return seen, err
 		}
@@ -124,7 +124,7 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.A
 		seen.pod, seen.blocked = pod, true
 	}
 	seen.hidden = seen.hidden || seen.pod != nil && !isShown(seen.pod) && !pods.IsOver(seen.pod)
-	if claimed && seen.pod != nil && seen.pod.Spec.NodeName != "" {
+	if (claimed || isPrepared(at)) && seen.pod != nil && seen.pod.Spec.NodeName != "" {
 		seen.hasNodeSince = o.arrivals.since(at, seen.pod, seen.now)
 	}
 	if claimed && at.Spec.OutputBytes > 0 && seen.pod != nil && hasOutput(seen.pod) {

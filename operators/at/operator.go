@@ -78,15 +78,15 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			Handler: func(client.Reader) handler.EventHandler { return podEvents(g.gvk) },
 		}},
 		Writes: []string{
-			"create Pod", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
-			"delete At", "status At", "status At/claim", "status At/reject",
+			"create Pod", "call Pod/early", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
+			"delete At", "status At", "status At/prepare", "status At/claim", "status At/reject",
 		},
 		Summarize: func(obj client.Object, seen observation, next *step, did loop.Did) {
 			at := g.view(obj)
 			at.Status = summarize(at, seen, *next, did.Failure)
 		},
 		Conditions: func(obj client.Object) *[]metav1.Condition { return &g.view(obj).Status.Conditions },
-		Fine:       []string{reasonScheduled, reasonSuspended, reasonRunning},
+		Fine:       []string{reasonScheduled, reasonPrepared, reasonSuspended, reasonRunning, reasonChangedTooLate},
 		Announce: func(ctx context.Context, before, after client.Object) []loop.Event {
 			return announce(ctx, g.gvk.Group, &g.view(before).Status, &g.view(after).Status)
 		},

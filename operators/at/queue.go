@@ -19,7 +19,8 @@ import (
 
 // Priorities in the queue. What is due comes first, so that a burst of Ats has
 // all its pods before the first of them takes a worker for its claim, and all
-// claims before the first pod runs and gives the cluster work of its own.
+// claims before the first pod runs and gives the cluster work of its own. Of prepared Ats the
+// gates come first, which their alarms bring, and then the claims.
 const (
 	duePriority = -iota
 	claimPriority

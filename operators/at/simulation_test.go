@@ -2,9 +2,13 @@ package at
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +49,32 @@ func touched(of func(*testkit.Run) client.Object) func(context.Context, *testkit
 	}
 }
 
+// kept is what a history keeps.
+type kept struct {
+	dues map[string]time.Time // of each generation of each At
+	// roomFrom is when there is room for pods, in a story where there is none before.
+	roomFrom time.Time
+}
+
+func keptOf(r *testkit.Run) *kept {
+	k, ok := r.Own.(*kept)
+	if !ok {
+		k = &kept{dues: map[string]time.Time{}}
+		r.Own = k
+	}
+	return k
+}
+
 // neverTwiceNorEarly holds after every change: no attempt's command was started twice,
 // and none before its time.
 func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
+	dues := keptOf(r).dues
+	if at, ok := c.New.(*atv1alpha1.At); ok {
+		if due, err := scheduledTime(at); err == nil {
+			dues[ownerMark(at, atExample.gvk)+" "+strconv.FormatInt(at.Generation, 10)] = due
+		}
+		return nil
+	}
 	if pod, ok := c.New.(*corev1.Pod); !ok || !started(pod) {
 		return nil
 	}
@@ -62,11 +89,8 @@ func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
 			return fmt.Errorf("pod %s was started twice for %s", start.Pod.Name, mark)
 		}
 		attempts[attempt] = true
-		at, err := current(context.Background(), r)
-		if err != nil || ownerMark(at, atExample.gvk) != mark {
-			continue // it is gone
-		}
-		if due, err := scheduledTime(at); err == nil && start.Time.Before(due) {
+		// The At may have been put off when its pod had begun to run.
+		if due := dues[mark+" "+start.Pod.Annotations[generationAnnotation]]; start.Time.Before(due) {
 			return fmt.Errorf("pod %s was started at %s, and is due at %s", start.Pod.Name, start.Time, due)
 		}
 	}
@@ -95,6 +119,63 @@ func TestOnceFailed(t *testing.T) {
 	}
 }
 
+// TestAsUsual plays stories in which nothing goes wrong: what may be too late then is not.
+func TestAsUsual(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scenario testkit.Scenario
+		check    func(*atv1alpha1.At) error
+	}{
+		"a change of a prepared At takes effect": {editedWhenPrepared(), func(at *atv1alpha1.At) error {
+			if at.Generation != 2 || saysTooLate(at) {
+				return fmt.Errorf("generation %d, %s", at.Generation, readyMessage(&at.Status))
+			}
+			return nil
+		}},
+		"the first try after a refusal is when it is due": {hasNoRoomEarly(), func(at *atv1alpha1.At) error {
+			if at.Status.Lateness.Duration > time.Second {
+				return fmt.Errorf("%s late", at.Status.Lateness.Duration)
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := tc.scenario.Check
+			tc.scenario.Check = func(ctx context.Context, r *testkit.Run) error {
+				at, err := current(ctx, r)
+				if err != nil {
+					return err
+				}
+				return errors.Join(check(ctx, r), tc.check(at))
+			}
+			simulated.Again(t, tc.scenario, "")
+		})
+	}
+}
+
+// TestWritesOfARun: what a run costs, from the creation of its At, and that at the instant one write is left.
+func TestWritesOfARun(t *testing.T) {
+	plain := succeeds()
+	for name, tc := range map[string]struct {
+		in   time.Duration
+		want []string
+	}{
+		"that is due": {0, []string{"create Pod", "status At/claim", "call Pod/release", "status At"}},
+		"that waits":  {time.Minute, []string{"status At", "call Pod/early", "status At/prepare", "call Pod/release", "status At/claim", "status At"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := plain
+			sc.Arrange, sc.Check = arrangedIn(tc.in), nil
+			var got []string
+			for _, w := range simulated.Trace(t, sc) {
+				got = append(got, w.Part)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestSimulationUnderPolicies plays the stories where admission changes or refuses what is written.
 func TestSimulationUnderPolicies(t *testing.T) { simulated.Under(t, stories()...) }
 
@@ -103,9 +184,19 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	simulated.RequireSame(t, 160, stories()...)
 }
 
-// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to
-// fail. The flaw: a pod that is not to be claimed is deleted without a word in status, by
-// which another operator would have known that it must not claim it.
+// TestSimulationFindsPlanted: with a flaw in a copy of the operator the simulation has to fail.
 func TestSimulationFindsPlanted(t *testing.T) {
-	sim.FindsPlanted(t, "testdata/planted.patch", "TestSimulation", "the At is FAILED ResultUnknown, want DONE Completed")
+	for patch, tc := range map[string]struct{ test, finds string }{
+		// A pod that is not to be claimed is deleted without a word in status, by which another operator would have
+		// known that it must not claim it.
+		"planted": {"TestSimulation", "the At is FAILED ResultUnknown, want DONE Completed"},
+		// Of prepared pods. The gate is removed before the time has come:
+		"early-gate": {"TestSimulation/edited-when-prepared", "and is due at"},
+		// A pod that is gone is taken for one that has not run:
+		"double-run": {"TestSimulation/loses-its-pod-when-it-begins", "was started twice"},
+		// A change that came too late is not reported:
+		"lost-edit": {"TestSimulation/edited-when-it-begins", "nor does status say that the change came too late"},
+	} {
+		t.Run(patch, func(t *testing.T) { sim.FindsPlanted(t, "testdata/"+patch+".patch", tc.test, tc.finds) })
+	}
 }

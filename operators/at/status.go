@@ -22,12 +22,14 @@ import (
 // The reasons in status and in events that are not Kubernetes' own.
 const (
 	reasonScheduled       = "Scheduled"
+	reasonPrepared        = "Prepared"
 	reasonSuspended       = "Suspended"
 	reasonInvalid         = "InvalidSchedule"
 	reasonConflict        = "PodConflict"
 	reasonRefused         = "PodRefused"
 	reasonNodeRefused     = "NodeRefused"
 	reasonRunning         = "Running"
+	reasonChangedTooLate  = "ChangedTooLate"
 	reasonStarting        = "Starting"
 	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
@@ -47,6 +49,26 @@ const (
 // running is said when an attempt is claimed, and still holds when its command
 // has started, so that the start costs no status write.
 var running = news{phase: atv1alpha1.Running, reason: reasonRunning, message: "The command is running or about to"}
+
+// lateChange is what there is to say of a change that the API server has accepted when the
+// gate of the pod had been removed, and the claim not been stored.
+const lateChange = "The last change of the spec came when the run had begun, and has no effect"
+
+// runningAs is running, unless the spec has changed too late for it.
+func runningAs(at *atv1alpha1.At, pod *corev1.Pod) news {
+	if isMadeFrom(pod, at) {
+		return running
+	}
+	return news{phase: atv1alpha1.Running, reason: reasonChangedTooLate, message: running.message + ". " + lateChange}
+}
+
+// podGone is the result of an attempt whose pod may have run.
+var podGone = result{
+	reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
+}
+
+// reasonChanged marks a prepared pod that is withdrawn because the spec has changed.
+const reasonChanged = "SpecChanged"
 
 // nodeSilent is what there is to say while the node of a run does not answer.
 func nodeSilent(words string) news {
@@ -82,8 +104,16 @@ func waiting(at *atv1alpha1.At, due time.Time) news {
 	if at.Status.NextAttemptTime != nil {
 		return news{} // the failed or refused attempt has said it
 	}
-	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: "It runs at " + due.Format(time.RFC3339Nano) + ifCreatedAgain(at)}
+	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: runsAt(due) + ifCreatedAgain(at)}
 }
+
+// prepared is what there is to say when nothing is left but to remove the gate.
+func prepared(at *atv1alpha1.At, due time.Time) news {
+	return news{phase: atv1alpha1.Pending, reason: reasonPrepared,
+		message: runsAt(due) + ", and its pod waits behind its scheduling gate" + ifCreatedAgain(at)}
+}
+
+func runsAt(due time.Time) string { return "It runs at " + due.Format(time.RFC3339Nano) }
 
 // ifCreatedAgain warns of a tool that creates an At again which was deleted because its time to live was over: with
 // a starting deadline that is over by then, it does not run again. It has another UID then, and may be due later in
@@ -169,11 +199,16 @@ func deadlineMessage(at *atv1alpha1.At) string {
 // step's action, if it had one.
 func summarize(at *atv1alpha1.At, seen observation, next step, failure error) atv1alpha1.AtStatus {
 	st := *at.Status.DeepCopy()
-	if next.action == reject {
-		st.DiscardedPodUID = next.pod.UID
-	}
 	say := next.news
-	if failure != nil {
+	switch {
+	case next.action == reject:
+		st.DiscardedPodUID, st.PreparedPodUID = next.pod.UID, ""
+	case next.action == prepare:
+		st.PreparedPodUID = next.pod.UID
+	case next.action == createEarly && failure == nil:
+		say = news{} // it is said when status has its UID
+	case next.action == createEarly: // it is tried again when it is due: until then it costs nothing
+	case failure != nil:
 		say = problemWith(at, next.action, failure)
 	}
 	if say.phase == "" {
@@ -186,9 +221,12 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	st.Phase = say.phase
 	st.Reason = say.reason
 	st.ObservedGeneration = at.Generation
-	if due, err := scheduledTime(at); err == nil {
+	switch due, err := scheduledTime(at); {
+	case st.ScheduledTime != nil && (st.StartTime != nil || next.action == claim && isPrepared(at)):
+		// It has begun, and a change that came too late does not move it.
+	case err == nil:
 		st.ScheduledTime = &metav1.MicroTime{Time: ceilMicro(due)}
-	} else {
+	default:
 		st.ScheduledTime = nil
 	}
 	if next.action == claim && failure == nil {
@@ -202,15 +240,19 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	}
 	if say.result != nil && !isClaimed(at) { // its nodes have refused it until its deadline
 		st.Attempts++
-		if st.StartTime == nil { // the first attempt began when its first pod was claimed
+		if st.StartTime == nil && at.Status.PendingSince != nil { // the first attempt began when its first pod was claimed
 			st.StartTime = at.Status.PendingSince.DeepCopy()
 			st.Lateness = late(st.StartTime.Sub(st.ScheduledTime.Time))
 		}
 	}
 	if say.isRefused {
 		takeBackClaim(&st, at, seen)
-	} else if say.result != nil || st.Phase.Finished() {
+	}
+	if say.result != nil || st.Phase.Finished() || st.Phase == atv1alpha1.Pending {
 		st.PendingSince = nil
+	}
+	if st.Phase.Finished() {
+		st.PreparedPodUID = ""
 	}
 	if st.Phase == atv1alpha1.Missed { // perhaps claimed, but its gate was not removed
 		st.Attempts, st.PodName, st.PodUID, st.StartTime, st.Lateness = 0, "", "", nil, nil
@@ -243,14 +285,22 @@ func observedAgain(st *atv1alpha1.AtStatus, at *atv1alpha1.At) {
 	}
 }
 
-// claimed writes an attempt into status: from now on only its pod's gate may be removed.
+// claimed writes an attempt into status: from now on only its pod's gate may be removed, or
+// it was, if the pod was prepared.
 func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.Attempts = at.Status.Attempts + 1
 	st.PodName = seen.pod.Name
 	st.PodUID = seen.pod.UID
+	st.PreparedPodUID = ""
 	st.CompletionTime, st.ExitCode, st.Output = nil, nil, ""
 	if st.StartTime == nil {
 		st.StartTime = &metav1.MicroTime{Time: ceilMicro(seen.now.UTC())}
+		if released := releasedAt(seen.pod); isPrepared(at) && !released.IsZero() {
+			st.StartTime.Time = released
+			if released.Before(st.ScheduledTime.Time) { // the clock was set back after it had shown that it was due
+				st.StartTime.Time = st.ScheduledTime.Time
+			}
+		}
 		st.Lateness = late(st.StartTime.Sub(st.ScheduledTime.Time))
 	}
 }
@@ -312,7 +362,7 @@ func setConditions(st *atv1alpha1.AtStatus, at *atv1alpha1.At, say news) {
 		conditions.Set(atv1alpha1.ConditionFailed, st.Phase != atv1alpha1.Done, say.reason, message)
 	}
 	switch {
-	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonSuspended:
+	case st.Phase == atv1alpha1.Done, say.reason == reasonScheduled, say.reason == reasonPrepared, say.reason == reasonSuspended:
 		conditions.MarkReady(say.reason, message)
 	case st.Phase.Finished(), say.reason == reasonInvalid:
 		conditions.MarkStalled(say.reason, message)
@@ -334,6 +384,8 @@ func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 		return news{phase: phaseSoFar(at), reason: reasonConflict, message: conflict.Error()}
 	case apply.IsRefusal(failure) && failed == create:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be created: " + failure.Error())}
+	case apply.IsRefusal(failure) && failed == withdraw && isPrepared(at):
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is not to run any more, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == withdraw:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is too late to run, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == release:

@@ -37,6 +37,98 @@ func TestSummarizeClaim(t *testing.T) {
 	}
 }
 
+// TestSummarizePrepared: from its pod to its claim, status has the pod's UID in a field of its own, and nothing of an
+// attempt.
+func TestSummarizePrepared(t *testing.T) {
+	at := anAt()
+	seen := observation{now: noon.Add(-time.Second), pod: aPod()}
+	want := atv1alpha1.AtStatus{
+		Phase: atv1alpha1.Pending, Reason: "Prepared", ObservedGeneration: 1, ScheduledTime: micro(noon), PreparedPodUID: "pod-uid",
+	}
+	check := func(when string) {
+		t.Helper()
+		at.Status = summarize(at, seen, decide(at, seen), nil)
+		got := *at.Status.DeepCopy()
+		got.Conditions = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	check("before its time")
+	seen.now = noon.Add(time.Second)
+	check("while its gate is removed")
+
+	at.Generation, at.Spec.Schedule = 2, noon.Add(time.Hour).Format(time.RFC3339) // too late
+	seen = observation{now: noon.Add(2 * time.Second), pod: aPod(ungated, released(noon.Add(time.Second)))}
+	want.Phase, want.Reason, want.ObservedGeneration, want.PreparedPodUID = atv1alpha1.Running, "ChangedTooLate", 2, ""
+	want.Attempts, want.PodName, want.PodUID = 1, "sample", "pod-uid"
+	want.StartTime, want.Lateness = micro(noon.Add(time.Second)), &metav1.Duration{Duration: time.Second}
+	check("with its gate removed")
+	want.Phase, want.Reason = atv1alpha1.Done, "Completed"
+	want.CompletionTime, want.ExitCode = &metav1.Time{Time: noon.Add(time.Minute)}, new(int32(0))
+	seen.pod = aPod(exited(0, "Completed"), released(noon.Add(time.Second)))
+	check("done")
+}
+
+// TestSummarizeWithdrawn: only with the mark on the pod is it not prepared any more.
+func TestSummarizeWithdrawn(t *testing.T) {
+	at := anAt(preparedPod, func(at *atv1alpha1.At) { at.Generation++ })
+	seen := observation{now: noon.Add(-time.Second), pod: aPod()}
+	if got := summarize(at, seen, decide(at, seen), nil); got.PreparedPodUID != "pod-uid" || got.DiscardedPodUID != "" {
+		t.Errorf("without the mark: %+v", got)
+	}
+	seen.pod = aPod(withdrawn("Scheduled"))
+	if got := summarize(at, seen, decide(at, seen), nil); got.PreparedPodUID != "" || got.DiscardedPodUID != "pod-uid" ||
+		got.Reason != "Scheduled" || got.ObservedGeneration != 2 {
+		t.Errorf("with the mark: %+v", got)
+	}
+}
+
+// TestPreparingCostsNothing: if the pod cannot be created before its time, status is as if that had not been tried.
+func TestPreparingCostsNothing(t *testing.T) {
+	at := anAt()
+	early := observation{now: noon.Add(-time.Hour)}
+	scheduled := summarize(at, early, decide(at, early), nil)
+	at.Status = scheduled
+	seen := observation{now: noon.Add(-time.Second)}
+	for _, failure := range []error{
+		nil,
+		apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "sample", errors.New("exceeded quota: q")),
+		&apply.ConflictError{Kind: "Pod", Name: "sample"},
+	} {
+		next := decide(at, seen)
+		if diff := cmp.Diff(scheduled, summarize(at, seen, next, failure)); next.action != createEarly || diff != "" {
+			t.Errorf("%s, %v (-want +got):\n%s", next.action, failure, diff)
+		}
+	}
+}
+
+// TestStartIsNotBeforeItsTime: the clock that showed that it was due may have been set back before the note was written.
+func TestStartIsNotBeforeItsTime(t *testing.T) {
+	at := anAt(preparedPod)
+	seen := observation{now: noon.Add(-10 * time.Second), pod: aPod(ungated, released(noon.Add(-10*time.Second)))}
+	if got := summarize(at, seen, decide(at, seen), nil); !got.StartTime.Time.Equal(noon) || got.Lateness.Duration != 0 {
+		t.Errorf("started at %v, %v late", got.StartTime, got.Lateness)
+	}
+}
+
+// TestRefusedAfterALateChange: the run has not begun after all, so it is as if the change had come in time.
+func TestRefusedAfterALateChange(t *testing.T) {
+	at := anAt(claimedAt(noon), func(at *atv1alpha1.At) { at.Generation, at.Status.ScheduledTime = 2, micro(noon) })
+	at.Spec.Schedule = noon.Add(time.Hour).Format(time.RFC3339)
+	seen := observation{now: noon.Add(time.Second), pod: aPod(refusedAt(noon))}
+	got := summarize(at, seen, decide(at, seen), nil)
+	if got.Phase != atv1alpha1.Pending || got.Attempts != 0 || got.PodUID != "" || got.DiscardedPodUID != "pod-uid" ||
+		got.StartTime != nil || got.PendingSince != nil || got.NextAttemptTime != nil {
+		t.Errorf("refused: %+v", got)
+	}
+	at.Status = got
+	next := decide(at, seen)
+	if got = summarize(at, seen, next, nil); next.action != discard || got.Reason != "Scheduled" || !got.ScheduledTime.Time.Equal(noon.Add(time.Hour)) {
+		t.Errorf("then: %s, %+v", next.action, got)
+	}
+}
+
 func TestSummarizeFurtherClaimKeepsTheStart(t *testing.T) {
 	at := anAt(backingOff(noon.Add(time.Minute)))
 	at.Status.ExitCode, at.Status.CompletionTime = new(int32(1)), &metav1.Time{Time: noon.Add(time.Second)}
@@ -116,6 +208,33 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			seen:  observation{now: noon.Add(-time.Hour)},
 			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Scheduled", message: "It runs at 2026-01-02T12:00:00Z",
 		},
+		"prepared": {
+			at: anAt(), seen: observation{now: noon.Add(-time.Second), pod: aPod()},
+			phase: atv1alpha1.Pending, ready: metav1.ConditionTrue, reason: "Prepared",
+			message: "It runs at 2026-01-02T12:00:00Z, and its pod waits behind its scheduling gate",
+		},
+		"prepared, and its gate may not be removed": {
+			at: anAt(preparedPod), seen: observation{now: noon, pod: aPod()}, failure: apierrors.NewForbidden(gr, "sample", errors.New("policy p denied it")),
+			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "PodRefused",
+			message: `The scheduling gate of the pod cannot be removed: pods "sample" is forbidden: policy p denied it`,
+		},
+		"prepared, and deleted by somebody": {
+			at: anAt(preparedPod), seen: observation{now: noon.Add(-time.Second)},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "ResultUnknown",
+			message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known",
+		},
+		"changed too late": {
+			at:    anAt(preparedPod, func(at *atv1alpha1.At) { at.Generation++ }),
+			seen:  observation{now: noon, pod: aPod(ungated, released(noon))},
+			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "ChangedTooLate",
+			message: "The command is running or about to. The last change of the spec came when the run had begun, and has no effect",
+		},
+		"changed too late, and done": {
+			at:    anAt(claimedAt(noon), func(at *atv1alpha1.At) { at.Generation++ }),
+			seen:  observation{now: noon, pod: aPod(exited(0, "Completed"))},
+			phase: atv1alpha1.Done, ready: metav1.ConditionTrue, reason: "Completed", exitCode: new(int32(0)),
+			message: "The command ended with exit code 0. The last change of the spec came when the run had begun, and has no effect",
+		},
 		"unknown zone": {
 			at:    anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule, s.TimeZone = "2026-01-02T12:00:00", new("Mars/X") })),
 			phase: atv1alpha1.Pending, ready: metav1.ConditionFalse, extra: "Stalled", reason: "InvalidSchedule",
@@ -146,6 +265,12 @@ func TestSummarizeTellsWhatHappened(t *testing.T) {
 			seen:  observation{now: noon, pod: aPod(exited(3, "Error"))},
 			phase: atv1alpha1.Running, ready: metav1.ConditionFalse, extra: "Reconciling", reason: "CommandFailed",
 			message: "The command ended with exit code 3. Attempt 2 of 3 follows at 2026-01-02T12:00:10Z", exitCode: new(int32(3)),
+		},
+		"failed with a final exit code": {
+			at:    anAt(claimedAt(noon), spec(func(s *atv1alpha1.AtSpec) { s.BackoffLimit, s.FinalExitCodes = 2, []int32{3} })),
+			seen:  observation{now: noon, pod: aPod(exited(3, "Error"))},
+			phase: atv1alpha1.Failed, ready: metav1.ConditionFalse, extra: "Stalled", reason: "CommandFailed",
+			message: "The command ended with exit code 3. This was attempt 1 of 3; no other follows", exitCode: new(int32(3)),
 		},
 		"out of memory": {
 			at: anAt(claimedAt(noon)), seen: observation{now: noon, pod: aPod(exited(137, "OOMKilled"))},

@@ -23,6 +23,7 @@ func stories() []testkit.Scenario {
 	return []testkit.Scenario{
 		succeeds(), retries(), movedAfterItsPod(), editedAfterItsPod(), outlived(), neverStarts(), startsTheSecondTime(), againByName(), missesItsDeadline(), changedByOthers(),
 		outlastsItsDeadline(), losesItsMarks(), isForged(), isForgotten(), isRefusedByItsNode(), isRefusedForGood(), isSpread(),
+		editedWhenPrepared(), editedWhenItBegins(), putOffWhenPrepared(), suspendedWhenPrepared(), removedWhenPrepared(), losesItsPreparedPod(), losesItsPodWhenItBegins(), hasNoRoomEarly(),
 	}
 }
 
@@ -42,8 +43,8 @@ func neverBack(before, now client.Object) error {
 		return fmt.Errorf("finished as %s, then became %s", was.Phase, is.Phase)
 	case is.Phase == atv1alpha1.Missed && is.Attempts == 0: // and perhaps claimed before that
 		return nil
-	case is.Attempts == was.Attempts-1 && is.DiscardedPodUID == was.PodUID && is.PodUID == "" && is.PendingSince != nil:
-		return nil // its node has refused the pod
+	case is.Attempts == was.Attempts-1 && is.DiscardedPodUID == was.PodUID && is.PodUID == "" && (is.PendingSince != nil || is.Phase == atv1alpha1.Pending):
+		return nil // its node has refused the pod, perhaps after a change that came too late
 	case is.Attempts != was.Attempts && is.Attempts != was.Attempts+1:
 		return fmt.Errorf("attempts went from %d to %d", was.Attempts, is.Attempts)
 	case is.Attempts == was.Attempts && was.PodUID != is.PodUID:

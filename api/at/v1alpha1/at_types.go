@@ -194,6 +194,16 @@ type AtSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	BackoffLimit int32 `json:"backoffLimit,omitempty"`
 
+	// finalExitCodes are exit codes of the command, from 1 to 255, that no retry can
+	// change, such as 64 for wrong arguments. An attempt that ends with one of them is
+	// the last one, whatever backoffLimit says. By default there are none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=255
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=255
+	FinalExitCodes []int32 `json:"finalExitCodes,omitempty"`
+
 	// ttlSecondsAfterFinished is how long a finished At is kept, in seconds. After
 	// that, the operator deletes it and its pods. By default it is kept forever.
 	// +optional
@@ -277,7 +287,8 @@ type AtStatus struct {
 
 	// startTime is when the scheduling gate of the first attempt's pod was
 	// removed. Until the attempt ends, it may be earlier: when the operator was
-	// about to remove the gate. From startTime on, the spec cannot be changed.
+	// about to remove the gate. From startTime on, a change of the spec is refused,
+	// or has no effect.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -300,9 +311,16 @@ type AtStatus struct {
 	PodName string `json:"podName,omitempty"`
 
 	// podUID is the UID of that pod. The operator removes the scheduling gate of
-	// no other pod.
+	// this pod and of the prepared one, and of no other.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
+
+	// preparedPodUID is the UID of the pod that was created for this run before its
+	// time, and waits behind its scheduling gate. The operator removes that gate when
+	// the run is due; podName and podUID then name the pod. If the spec is changed
+	// before, the pod becomes a discarded one.
+	// +optional
+	PreparedPodUID types.UID `json:"preparedPodUID,omitempty"`
 
 	// discardedPodUID is the UID of a pod that was made for this run and is not to
 	// run, because the run was put off or changed meanwhile. The pod is deleted, and

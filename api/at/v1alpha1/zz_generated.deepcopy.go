@@ -115,6 +115,11 @@ func (in *AtSpec) DeepCopyInto(out *AtSpec) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.FinalExitCodes != nil {
+		in, out := &in.FinalExitCodes, &out.FinalExitCodes
+		*out = make([]int32, len(*in))
+		copy(*out, *in)
+	}
 	if in.TTLSecondsAfterFinished != nil {
 		in, out := &in.TTLSecondsAfterFinished, &out.TTLSecondsAfterFinished
 		*out = new(int64)

@@ -90,7 +90,8 @@ func underPolicies(scenarios []testkit.Scenario) (all []testkit.Scenario) {
 	for _, sc := range scenarios {
 		for _, p := range policies {
 			under := sc
-			under.Name, under.Admit = sc.Name+"-under-"+p.name, p.admit
+			under.Name = sc.Name + "-under-" + p.name
+			under.Admit = func(_ *testkit.Run, old, obj client.Object) error { return p.admit(old, obj) }
 			all = append(all, under)
 		}
 	}

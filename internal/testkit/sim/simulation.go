@@ -215,7 +215,7 @@ type player struct {
 func (p *player) begin(w *World, sc *testkit.Scenario) {
 	p.world, p.led = w, map[string]time.Duration{}
 	if sc.Admit != nil {
-		w.Server.Admit = func(_ *Kind, old, obj client.Object) error { return sc.Admit(old, obj) }
+		w.Server.Admit = func(_ *Kind, old, obj client.Object) error { return sc.Admit(p.run, old, obj) }
 	}
 	kubelet := testkit.NewSteppedKubelet(node{w}, sc.Pods)
 	p.run = testkit.Simulated(namespace, w.Client("user"), w.Now, kubelet.Kubelet)

@@ -32,7 +32,7 @@ func wantAt(t *testing.T, namespace, name, phase string, within time.Duration) {
 
 func TestAtWalkthrough(t *testing.T) {
 	ns := e2e.NewNamespace(t)
-	schedule := in(6 * time.Second)
+	schedule, prepared := in(20*time.Second), in(14*time.Second)
 	e2e.Apply(t, ns, fmt.Sprintf(`
 apiVersion: at.example.com/v1alpha1
 kind: At
@@ -48,11 +48,11 @@ spec:
 	}
 	wantAt(t, ns, "at/sample-at", "PENDING", 2*time.Second)
 	out, _ = e2e.TryKubectl("", "get", "pods", "-n", ns)
-	if isEarly := in(0) < schedule; isEarly && !strings.HasPrefix(out, "No resources found") {
+	if isEarly := in(0) < prepared; isEarly && !strings.HasPrefix(out, "No resources found") {
 		t.Errorf("before the time there is a pod:\n%s", out)
 	}
 
-	wantAt(t, ns, "at/sample-at", "RUNNING", 10*time.Second)
+	wantAt(t, ns, "at/sample-at", "RUNNING", 2*time.Minute)
 	wantAt(t, ns, "at/sample-at", "DONE", 20*time.Second)
 	pods := e2e.Rows(e2e.Kubectl(t, "get", "pods", "sample-at", "-n", ns))
 	if pods[0][1] != "0/1" || pods[0][2] != "Completed" {
@@ -118,9 +118,9 @@ spec: {schedule: %q, command: "echo YAY"}
 	schedule := in(3 * time.Second)
 	e2e.Apply(t, ns, fmt.Sprintf(manifest, schedule))
 	wantAt(t, ns, kind, "DONE", 20*time.Second)
-	// Both have seconds, in the same form.
-	if created := e2e.Kubectl(t, "get", "pod", "moved-pod", "-n", ns, "-o", "jsonpath={.metadata.creationTimestamp}"); created < schedule {
-		t.Errorf("the pod was created at %s, before %s", created, schedule)
+	// Both have the same form up to the seconds, and the gate was removed some fraction later.
+	if released := e2e.Kubectl(t, "get", "pod", "moved-pod", "-n", ns, "-o", `jsonpath={.metadata.annotations.at\.example\.com/released}`); released < strings.TrimSuffix(schedule, "Z") {
+		t.Errorf("the gate of the pod was removed at %s, before %s", released, schedule)
 	}
 
 	out, err := e2e.TryKubectl(fmt.Sprintf(manifest, in(time.Hour)), "apply", "-n", ns, "-f", "-")
