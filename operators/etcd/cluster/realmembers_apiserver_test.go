@@ -230,8 +230,9 @@ func (n *realNodes) putLarge(size int) error {
 }
 
 func (n *realNodes) age(*testkit.Run) (err error) {
-	for range 416 { // of 512. Of larger values, more is copied than written.
-		err = errors.Join(err, n.putLarge(32<<10))
+	// Each takes 32 KiB with its key, so there is room for 512. Of larger values, more is copied than written.
+	for range 416 {
+		err = errors.Join(err, n.putLarge(31<<10))
 	}
 	return err
 }
