@@ -176,7 +176,8 @@ func (s *scene) members(name string) []string {
 
 // fill writes 100 KiB.
 func (s *scene) fill(member string) error {
-	_, err := e2e.TryKubectl("", "exec", "-n", s.namespace, member, "-c", "etcd", "--", "etcdctl", "put", fmt.Sprintf("/fill/%d", time.Now().UnixNano()), strings.Repeat("x", 100<<10))
+	_, err := e2e.TryKubectl("", "exec", "-n", s.namespace, member, "-c", "etcd", "--", "etcdctl", "--command-timeout=1m",
+		"put", fmt.Sprintf("/fill/%d", time.Now().UnixNano()), strings.Repeat("x", 100<<10))
 	return err
 }
 
