@@ -14,7 +14,7 @@ COPY operators operators
 ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
     -ldflags "-s -w -X example.com/fairlead/internal/kit/run.Version=$VERSION -X example.com/fairlead/internal/kit/run.Commit=$COMMIT" \
-    -o /programs/ ./cmd/fairlead ./cmd/fairlead-etcd-agent
+    -o /programs/ ./cmd/fairlead ./cmd/fairlead-at-start ./cmd/fairlead-etcd-agent
 
 FROM scratch
 COPY --from=build /programs/ /

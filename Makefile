@@ -42,7 +42,7 @@ YOURS = @[ "$${KUBECONFIG:-$(CLUSTER)/kubeconfig}" = "$(CLUSTER)/kubeconfig" ] |
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)$(if $(shell git status --porcelain 2>/dev/null),-dirty)
 # The programs to build: all, or those in the image.
 PROGRAMS ?= ./cmd/...
-IMAGE_PROGRAMS := ./cmd/fairlead ./cmd/fairlead-etcd-agent
+IMAGE_PROGRAMS := ./cmd/fairlead ./cmd/fairlead-at-start ./cmd/fairlead-etcd-agent
 DIST = $(BIN)/dist -version $(VERSION) -image-base $(IMAGE_TAG_BASE) -plugin-url '$(PLUGIN_URL)' -operator $(OPERATOR) -platforms $(PLATFORMS) \
 	$(if $(filter file,$(origin IMG)),,-image $(IMG))
 
@@ -138,8 +138,8 @@ build-storage: ## Build the servers of object storage that backups are tested wi
 	@[ -e $(AZURITE)-blob ] || ln -sf azurite/node_modules/.bin/azurite-blob $(AZURITE)-blob
 
 .PHONY: run
-run: ## Run the operators here, against $KUBECONFIG; pods for backups of etcd are of image $IMG
-	ETCD_AGENT_IMAGE=$(IMG) go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
+run: ## Run the operators here, against $KUBECONFIG; programs in pods are of image $IMG
+	AT_START_IMAGE=$(IMG) ETCD_AGENT_IMAGE=$(IMG) go run ./cmd/fairlead --metrics-bind-address=0 --zap-devel $(OPERATOR)
 
 .PHONY: generate
 generate: generators ## Generate Go code from the API types

@@ -29,10 +29,11 @@ import (
 
 // options are what the command line can change.
 type options struct {
-	rounds, burst, idle, scale, fleet, etcds, database int
-	manager, agent, localcluster, versitygw, s3pipe    string
-	charts                                             string
-	overwrite                                          time.Duration
+	rounds, burst, processes, idle, scale, fleet, etcds, database int
+	manager, start, agent, localcluster                           string
+	versitygw, s3pipe                                             string
+	charts                                                        string
+	overwrite                                                     time.Duration
 }
 
 // bench is the cluster that is measured on. Its clients are unthrottled.

@@ -5,10 +5,10 @@
 //	localcluster run -- go run ./bench [-run burst,idle] [-rounds 5]
 //
 // It needs KUBECONFIG, LOCALCLUSTER_DIR and kubectl, as localcluster run gives
-// them, and bin/fairlead, bin/fairlead-etcd-agent and bin/localcluster, as make
-// build builds them; and for etcd-backup and etcd-restore bin/versitygw and
-// bin/s3pipe, as make bench-programs does. The exit code is 1 when a bound is
-// missed or a measure could not be taken.
+// them, and bin/fairlead, bin/fairlead-at-start, bin/fairlead-etcd-agent and
+// bin/localcluster, as make build builds them; and for etcd-backup and
+// etcd-restore bin/versitygw and bin/s3pipe, as make bench-programs does. The
+// exit code is 1 when a bound is missed or a measure could not be taken.
 package main
 
 import (
@@ -36,6 +36,7 @@ type measure struct {
 var measures = []measure{
 	{"burst", atOperator, nil, burst},
 	{"steady", atOperator, nil, steady},
+	{"process", atOperator, []string{processImage}, processes},
 	{"cronjob", atOperator, nil, cronJobs},
 	{"writes", atOperator, nil, writes},
 	{"idle", atOperator, nil, idle},
@@ -84,6 +85,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	wanted := flag.String("run", strings.Join(names(), ","), "the `measures` to take, separated by commas")
 	flag.IntVar(&options.rounds, "rounds", 5, "how often the measures that are ratios are repeated; medians count")
 	flag.IntVar(&options.burst, "burst", 1000, "how many Ats are due in the same second")
+	flag.IntVar(&options.processes, "processes", 60, "how many commands are due in the same second in the measure process")
 	flag.IntVar(&options.idle, "idle", 10_000, "how many Ats wait in the measure idle")
 	flag.IntVar(&options.scale, "scale", 100_000, "how many Ats wait in the measure scale at last; of the other kinds there are a tenth as many, and a thousandth of EtcdClusters")
 	flag.IntVar(&options.fleet, "fleet", 500, "how many WebServers, and Memcacheds, are created at once")
@@ -92,6 +94,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.DurationVar(&options.overwrite, "overwrite", 10*time.Minute, "for how long a key is overwritten in the measure etcd-history")
 	flag.StringVar(&options.charts, "charts", "", "the `folder` for what make plots draws, if any")
 	flag.StringVar(&options.manager, "manager", "bin/fairlead", "the `program` that is deployed as the operators")
+	flag.StringVar(&options.start, "start", "bin/fairlead-at-start", "the `program` by which the processes of Ats wait")
 	flag.StringVar(&options.agent, "agent", "bin/fairlead-etcd-agent", "the `program` in the pods of backups")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
 	flag.StringVar(&options.versitygw, "versitygw", "bin/versitygw", "the S3 gateway, a `program` that runs in the cluster")

@@ -34,7 +34,7 @@ func (o operator) user() string { return "system:serviceaccount:" + o.namespace(
 // and waits until it is ready.
 func (b *bench) deploy(ctx context.Context, o operator, images ...string) error {
 	commands := [][]string{
-		{b.localcluster, "load", "--dir", b.dir, "fairlead:dev", "fairlead=" + b.manager, "fairlead-etcd-agent=" + b.agent},
+		{b.localcluster, "load", "--dir", b.dir, "fairlead:dev", "fairlead=" + b.manager, "fairlead-at-start=" + b.start, "fairlead-etcd-agent=" + b.agent},
 		{"kubectl", "apply", "--server-side", "-k", "operators/" + string(o) + "/config/default"},
 		{"kubectl", "-n", o.namespace(), "rollout", "restart", "deployment/" + o.account()},
 	}

@@ -19,7 +19,7 @@ image=${IMG:-fairlead:dev}
 
 if [[ -n ${LOCALCLUSTER_DIR:-} ]]; then
 	image=fairlead:dev
-	bin/localcluster load --dir "$LOCALCLUSTER_DIR" "$image" bin/fairlead bin/fairlead-etcd-agent
+	bin/localcluster load --dir "$LOCALCLUSTER_DIR" "$image" bin/fairlead bin/fairlead-at-start bin/fairlead-etcd-agent
 elif [[ -n ${LOAD:-} ]]; then
 	archives=$(mktemp -d)
 	trap 'rm -rf "$archives"' EXIT

@@ -170,6 +170,8 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 		k.report(ctx, pod, status)
 		return status
 	}
+	isStopped := func(pod *corev1.Pod) bool { return exceeded(pod, started.Time, time.Now()) }
+	broken := func(pod *corev1.Pod) bool { return isDeleted(pod) || isStopped(pod) }
 
 	switch {
 	case k.refuses(pod, o):
@@ -177,6 +179,9 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 		return end, true
 	case o.Waiting != "":
 		report(waiting, o, p)
+		if k.until(ctx, care, nil, broken) && !isDeleted(k.latest(care)) {
+			report(neverMade, o, p)
+		}
 		return end, true
 	case p.restarts > 0:
 		o.StartAfter = max(o.StartAfter, restartAfter)
@@ -189,18 +194,32 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 	}
 
 	started = metav1.Now()
+	begun := started.Time
+	waits := o.isWaiting(begun)
+	if waits {
+		report(running, o, p)
+		if k.until(ctx, care, after(o.WaitsUntil.Sub(begun)), broken) || ctx.Err() != nil {
+			how := stopped
+			if isDeleted(k.latest(care)) {
+				how = ended
+			}
+			report(how, o.endedWaiting(), p)
+			return end, true
+		}
+		begun = time.Now()
+	}
 	k.mu.Lock()
-	k.starts = append(k.starts, Start{Pod: pod.DeepCopy(), Time: started.Time, Restart: p.restarts})
+	k.starts = append(k.starts, Start{Pod: pod.DeepCopy(), Time: begun, Restart: p.restarts})
 	k.logs[pod.Name] = o.Log
 	k.mu.Unlock()
-	report(running, o, p)
+	if !waits {
+		report(running, o, p)
+	}
 
 	var timeUp <-chan time.Time // never
 	if !o.Forever {
 		timeUp = after(o.RunsFor)
 	}
-	isStopped := func(pod *corev1.Pod) bool { return exceeded(pod, started.Time, time.Now()) }
-	broken := func(pod *corev1.Pod) bool { return isDeleted(pod) || isStopped(pod) }
 	if !k.until(ctx, care, timeUp, broken) {
 		status := report(ended, o, p)
 		end = mainState(status)

@@ -17,6 +17,11 @@ type Outcome struct {
 	// example ImagePullBackOff.
 	Waiting string
 
+	// WaitsUntil is until when the containers run and wait, with this message: only then they have started for the
+	// ledger. Those that are ended before do not start, and have it as their termination message.
+	WaitsUntil time.Time
+	WaitsWith  string
+
 	// Refused is why the node refuses the pod when it arrives, for example OutOfcpu:
 	// no container is ever started. It refuses that many pods of a name, and takes
 	// the next one.
@@ -56,6 +61,12 @@ func Fails(after time.Duration, exitCode int32) Outcome {
 	return Outcome{RunsFor: after, ExitCode: exitCode}
 }
 
+// isWaiting says whether the containers only wait by then.
+func (o Outcome) isWaiting(now time.Time) bool { return now.Before(o.WaitsUntil) }
+
+// endedWaiting is how containers end that are stopped while they wait.
+func (o Outcome) endedWaiting() Outcome { return Outcome{ExitCode: 143, Message: o.WaitsWith} }
+
 // Stays is a pod that runs until it is deleted.
 func Stays() Outcome { return Outcome{Forever: true} }
 
@@ -71,6 +82,8 @@ const (
 	running
 	ended   // except for the containers that outlive the others
 	stopped // all of them, by the pod's deadline
+	// neverMade is by the deadline, too: the containers never got as far as to exist.
+	neverMade
 )
 
 // past is what a pod's containers have behind them.
@@ -93,7 +106,7 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 	}
 	for _, c := range pod.Spec.InitContainers {
 		how := at
-		if at == running && !isSidecar(c) {
+		if (at == running || at == neverMade) && !isSidecar(c) {
 			how = ended
 		}
 		s.InitContainerStatuses = append(s.InitContainerStatuses,
@@ -109,7 +122,7 @@ func podStatus(pod *corev1.Pod, o Outcome, at stage, p past, started, now metav1
 	}
 	switch {
 	case at == waiting:
-	case at == stopped:
+	case at == stopped, at == neverMade:
 		s.Phase, s.Reason = corev1.PodFailed, "DeadlineExceeded"
 		s.Message = "Pod was active on the node longer than the specified deadline"
 	case at == ended && o.PodReason != "":
@@ -179,6 +192,8 @@ func containerStatus(c corev1.Container, o Outcome, at stage, p past, started, n
 			reason = "ContainerCreating"
 		}
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: o.Message}
+	case neverMade: // as the kubelet reports it
+		s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"}
 	case running:
 		s.Ready = !o.NotReady
 		s.ContainerID = "fake://" + c.Name

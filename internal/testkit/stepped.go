@@ -51,7 +51,9 @@ type progress int
 const (
 	unbound progress = iota
 	bound
+	stuck
 	startsLater
+	waits
 	runs
 	over
 )
@@ -116,7 +118,7 @@ func (k *SteppedKubelet) can(pod *corev1.Pod) (bool, time.Time) {
 	case over:
 		return false, time.Time{}
 	case startsLater:
-	case runs:
+	case stuck, waits, runs:
 		if d := pod.Spec.ActiveDeadlineSeconds; d != nil {
 			if stop := care.started.Add(time.Duration(*d) * time.Second); at.IsZero() || stop.Before(at) {
 				at = stop
@@ -129,7 +131,15 @@ func (k *SteppedKubelet) can(pod *corev1.Pod) (bool, time.Time) {
 func (k *SteppedKubelet) step(pod *corev1.Pod) {
 	care, now := k.care(pod), k.nodes.Now()
 	if isDeleted(pod) {
-		if care.at == runs {
+		switch {
+		case care.at == waits && care.outcome.isWaiting(now):
+			care.at = over
+			k.tell(pod, care, ended, care.outcome.endedWaiting())
+			return
+		case care.at == waits: // it did not wait for its kubelet
+			k.run(pod, care)
+			return
+		case care.at == runs:
 			care.at = over
 			k.tell(pod, care, ended, Fails(0, 143)) // by SIGTERM
 			return
@@ -152,7 +162,7 @@ func (k *SteppedKubelet) step(pod *corev1.Pod) {
 			k.tell(pod, care, refused, o)
 			return
 		case o.Waiting != "":
-			care.at = over
+			care.at = stuck
 			k.tell(pod, care, waiting, o)
 			return
 		case care.past.restarts > 0:
@@ -165,8 +175,18 @@ func (k *SteppedKubelet) step(pod *corev1.Pod) {
 			return
 		}
 		k.begin(pod, care)
+	case stuck:
+		care.at = over
+		k.tell(pod, care, neverMade, care.outcome)
 	case startsLater:
 		k.begin(pod, care)
+	case waits:
+		if !care.outcome.isWaiting(now) {
+			k.run(pod, care) // whatever its kubelet is about to do
+			return
+		}
+		care.at = over
+		k.tell(pod, care, stopped, care.outcome.endedWaiting())
 	case runs:
 		k.end(pod, care)
 	case over:
@@ -175,13 +195,25 @@ func (k *SteppedKubelet) step(pod *corev1.Pod) {
 
 func (k *SteppedKubelet) begin(pod *corev1.Pod, care *steps) {
 	now := k.nodes.Now()
-	care.at, care.started, care.until = runs, now, time.Time{}
+	care.started = now
+	if care.outcome.isWaiting(now) {
+		care.at, care.until = waits, care.outcome.WaitsUntil
+		k.tell(pod, care, running, care.outcome)
+		return
+	}
+	k.run(pod, care)
+	k.tell(pod, care, running, care.outcome)
+}
+
+// run has the containers do what they are there for.
+func (k *SteppedKubelet) run(pod *corev1.Pod, care *steps) {
+	now := k.nodes.Now()
+	care.at, care.until = runs, time.Time{}
 	if !care.outcome.Forever {
 		care.until = now.Add(care.outcome.RunsFor)
 	}
 	k.starts = append(k.starts, Start{Pod: pod, Time: k.nodes.Latest(), Restart: care.past.restarts})
 	k.nodes.Prints(pod.Name, care.outcome.Log)
-	k.tell(pod, care, running, care.outcome)
 }
 
 // end is for a pod whose containers have ended, or that has exceeded its deadline.

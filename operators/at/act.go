@@ -33,7 +33,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		next.Do(loop.Create{Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)})
 	case createEarly:
 		// By a call, so that a refusal does not hold back the pod when it is due.
-		pod := desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)
+		pod := earlyPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)
 		next.Do(loop.Call{Object: pod, Part: "early", Do: func(ctx context.Context, c loop.Caller) error {
 			if err := c.Client.Create(ctx, pod); err != nil {
 				return client.IgnoreAlreadyExists(err) // what is there is seen when it is due
@@ -61,11 +61,7 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 			return o.takeBack(ctx, c, at, seen)
 		}})
 	case withdraw:
-		// Under the resource version that was read: whoever removes the gate changes it,
-		// and an older view cannot remove the gate any more.
-		next.Do(loop.Patch{Object: next.pod, Part: string(withdraw), IfSame: true,
-			Why:      "pod withdrawn: its scheduling gate is not removed any more: " + next.news.reason,
-			Metadata: map[string]any{"annotations": map[string]any{withdrawnAnnotation: next.news.reason}}})
+		next.Do(withdrawalOf(next.pod, next.news.reason))
 	case abandon:
 		next.Do(loop.Delete{Object: next.pod, Why: "it could not start", IfSame: true})
 	case stop:
@@ -79,6 +75,21 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 		return fmt.Errorf("no such action: %q", next.action)
 	}
 	return nil
+}
+
+// withdrawalOf marks a pod, and keeps its command from running.
+func withdrawalOf(pod *corev1.Pod, reason string) loop.Patch {
+	patch := loop.Patch{Object: pod, Part: string(withdraw), Why: "pod withdrawn: its command is not to run any more: " + reason,
+		Metadata: map[string]any{"annotations": map[string]any{withdrawnAnnotation: reason}}}
+	if gateIndex(pod) >= 0 {
+		// Under the resource version that was read: whoever removes the gate changes it, and an older view cannot
+		// remove the gate any more.
+		patch.IfSame = true
+	} else {
+		// A process that waits is ended by its node, at the deadline. One that is started later finds the mark.
+		patch.Spec = map[string]any{"activeDeadlineSeconds": shortestDeadline}
+	}
+	return patch
 }
 
 // removeGate removes the scheduling gate of the claimed or prepared pod. An update costs the API

@@ -9,7 +9,8 @@ const (
 	// should the owner reference be lost.
 	ownerAnnotation = "at.example.com/owner"
 	// withdrawnAnnotation of a claimed or prepared pod says that its gate must not be
-	// removed any more, and why: of a claimed one it is the reason of the result.
+	// removed any more, or that its process is to end, and why: of a claimed one that is gated
+	// it is the reason of the result.
 	withdrawnAnnotation = "at.example.com/withdrawn"
 	// releasedAnnotation has when the gate was removed.
 	releasedAnnotation = "at.example.com/released"

@@ -273,7 +273,7 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 	switch {
 	case pod == nil:
 		return step{news: outcome(at, seen, podGone)}
-	case hasNotStarted(pod, seen):
+	case hasNotStarted(pod, seen), neverBegan(pod, seen):
 		return step{news: refused(at, seen)}
 	case ended(pod) && !isEnding(pod):
 		return step{news: outcome(at, seen, resultOf(pod, seen.output))}
@@ -318,27 +318,21 @@ func watchOver(at *atv1alpha1.At, seen observation) step {
 		return step{wakeAt: wakes.time, news: runningAs(at, pod)}
 	}
 
-	why, message := waitsFor(pod)
 	if at.Spec.PendingDeadlineSeconds != nil {
 		limit := pendingDeadline(at, pod)
 		if !seen.now.Before(limit) {
+			why, message := waitsFor(pod)
 			return step{news: outcome(at, seen, pendingTooLong(at, why, message))}
 		}
 		wakes.add(limit)
 	}
-	since := pod.CreationTimestamp.Time
-	if released := releasedAt(pod); released.After(since) {
-		since = released
+	say, look := slow(pod, seen.now)
+	if say.phase == "" {
+		wakes.add(look)
+	} else if _, is := unavailable(pod); is && !isMarked(pod) {
+		return withoutProcess(pod, wakes.time)
 	}
-	reported := since.Add(problem)
-	if why == reasonStarting {
-		reported = since.Add(slowStart)
-	}
-	if seen.now.Before(reported) {
-		wakes.add(reported)
-		return step{wakeAt: wakes.time}
-	}
-	return step{wakeAt: wakes.time, news: news{phase: atv1alpha1.Running, reason: why, message: message}}
+	return step{wakeAt: wakes.time, news: say}
 }
 
 // isOverdue says whether the clock ends an attempt whose pod has not ended.
@@ -402,17 +396,27 @@ func outcome(at *atv1alpha1.At, seen observation, r result) news {
 	return news{phase: atv1alpha1.Running, reason: r.reason, message: r.message, result: &r, nextAttempt: next}
 }
 
-// refused is what follows when a node has refused the pod of an attempt: it was none, and is
-// made again, whatever backoffLimit says.
+// refused is what follows when a node has refused the pod of an attempt, or has ended it before the command
+// began: it was none, and is made again, whatever backoffLimit says.
 func refused(at *atv1alpha1.At, seen observation) news {
+	say := news{phase: atv1alpha1.Running, reason: reasonNodeRefused, message: nodeRefuses(seen.pod), isRefused: true}
+	if !hasNotStarted(seen.pod, seen) {
+		say = notPrepared(seen.pod)
+		say.phase, say.isRefused = atv1alpha1.Running, true
+	}
 	if !isMadeFrom(seen.pod, at) { // it has not begun after all, so the change was not too late
-		return news{phase: atv1alpha1.Pending, reason: reasonNodeRefused, message: nodeRefuses(seen.pod), isRefused: true}
+		say.phase = atv1alpha1.Pending
+		if say.reason == reasonNotPrepared {
+			say.reason, say.message = reasonChanged, "The process has ended before the command began, so the last change of the spec takes effect"
+		}
+		return say
 	}
 	wait := firstWait
 	if at.Status.PendingSince != nil { // not the first one
 		wait = min(max(seen.now.Sub(at.Status.PendingSince.Time), firstWait), longestBackoff)
 	}
-	return news{phase: atv1alpha1.Running, reason: reasonNodeRefused, message: nodeRefuses(seen.pod), nextAttempt: seen.now.Add(wait), isRefused: true}
+	say.nextAttempt = seen.now.Add(wait)
+	return say
 }
 
 // refusedTooLong is the end of an attempt that nodes have refused until its deadline. It

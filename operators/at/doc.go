@@ -4,7 +4,7 @@
 //
 //   - Never early. The clock that counts is the operator's: an attempt is
 //     allowed to run only when that clock, read as wall-clock time, shows the
-//     scheduled instant or later.
+//     scheduled instant or later. Of a process that waits, it is its node's.
 //   - At most once per attempt, whatever dies and whenever.
 //   - Never lost silently: an At that is due while no operator runs is run
 //     when one runs again, or MISSED if its starting deadline has passed.
@@ -90,6 +90,26 @@
 // What cannot be prepared, because a quota has no room for example, is no problem before it is
 // due: it then takes the other way. So does an At that was created too late, or whose
 // operator was not there.
+//
+// # Process
+//
+// With prepare: Process the pod of step 1 begins with a program that waits for the instant, and then becomes the command
+// (package starter). Step 3 comes at once, lead before the At is due, and step 4 when it is due. In between the command
+// begins when the node's clock shows the instant, whatever the operator does, or does not. So what decides is how the
+// process ended (neverBegan). As long as it waits, its termination message says that the command has not begun: an end
+// with that message was no attempt. With any other, and at the latest when the operator's clock shows the instant, the
+// command has begun: the pod is claimed, and a change is too late, as without a gate above. If the end of a claimed one
+// shows that its command has not begun after all, status takes the claim back, as for a pod that its node has refused. An
+// end that proves nothing, of a container that was lost or that was gone before its end was seen, is ResultUnknown.
+//
+// Such a pod is withdrawn by its node: with the mark it gets the shortest deadline, so that the kubelet ends the process
+// and the pod stays, to be read, which a deleted one would not. In the last 5 s (lastCall) that is too late, because a
+// slow node would end a command that has begun; if it is that slow all the same, status says Withdrawn. A pod that has no
+// node yet can be discarded as soon as it has the mark: the mark is in the environment of a process that is started
+// later, which then ends at once: a kubelet gets a pod only with its node, and so with the mark.
+//
+// A process must not cost the run. What keeps the start program from being there ends the preparing, not the run
+// (NotPrepared): at its instant the run takes the other way, without the program, as does every further attempt.
 //
 // # Marks
 //

@@ -1,6 +1,7 @@
 package at
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 
 	atv1alpha1 "example.com/fairlead/api/at/v1alpha1"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/at/starter"
 )
 
 // noon is when the Ats of the unit tests are due.
@@ -198,5 +200,77 @@ func waitingFor(reason string) podOption {
 	return func(pod *corev1.Pod) {
 		onNode(pod)
 		containerState(commandContainer, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}})(pod)
+	}
+}
+
+var process = spec(func(s *atv1alpha1.AtSpec) { s.Prepare = atv1alpha1.PrepareProcess })
+
+// aProcess is the pod of a process that waits for noon, created and without its gate since lead before.
+func aProcess(options ...podOption) *corev1.Pod {
+	from := noon.Add(-lead)
+	pod := earlyPod(anAt(process), atExample.gvk, "sample", from)
+	pod.UID, pod.CreationTimestamp = "pod-uid", metav1.Time{Time: from}
+	pod.Status.Phase = corev1.PodPending
+	for _, option := range slices.Concat([]podOption{ungated, released(from)}, options) {
+		option(pod)
+	}
+	return pod
+}
+
+func gated(pod *corev1.Pod) {
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gateName}}
+	delete(pod.Annotations, releasedAnnotation)
+}
+
+// runsSince is a process that was started then, and waits or is the command.
+func runsSince(at time.Time) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		pod.Status.Phase = corev1.PodRunning
+		containerState(commandContainer, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: at}}})(pod)
+		pod.Status.ContainerStatuses[0].ContainerID = "containerd://1"
+	}
+}
+
+// endedWith is a process that has ended.
+func endedWith(end corev1.ContainerStateTerminated) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		pod.Status.Phase = corev1.PodFailed
+		if end.Reason != "ContainerStatusUnknown" {
+			end.ContainerID = "containerd://1"
+			if end.FinishedAt.IsZero() {
+				end.FinishedAt = metav1.Time{Time: noon.Add(-lead / 2)}
+			}
+		}
+		containerState(commandContainer, corev1.ContainerState{Terminated: &end})(pod)
+		pod.Status.ContainerStatuses[0].ContainerID = end.ContainerID
+	}
+}
+
+var (
+	// waited is how a process ends that was stopped before its instant.
+	waited = endedWith(corev1.ContainerStateTerminated{ExitCode: 143, Reason: "Error", Message: starter.NotBegun + "\n"})
+	// neverMade is how the kubelet ends a pod of which it has not created the container.
+	neverMade = endedWith(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"})
+)
+
+// withdrawnAs is a pod whose node was to end it.
+func withdrawnAs(reason string) podOption {
+	return func(pod *corev1.Pod) {
+		withdrawn(reason)(pod)
+		pod.Spec.ActiveDeadlineSeconds = new(shortestDeadline)
+	}
+}
+
+// lacksTheImage is a pod whose node cannot pull the image of an init container.
+func lacksTheImage(name string) podOption {
+	return func(pod *corev1.Pod) {
+		onNode(pod)
+		waits := func(reason string) corev1.ContainerState {
+			return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+		}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: name, State: waits("ImagePullBackOff")}}
+		containerState(commandContainer, waits("PodInitializing"))(pod)
 	}
 }

@@ -53,5 +53,23 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
+// TestObstaclesBeforeTheInstant: what keeps a process from waiting is in Ready before it is due.
+func TestObstaclesBeforeTheInstant(t *testing.T) {
+	for what, put := range obstacles.Of {
+		if what == obstacles.Crashes || what == obstacles.Unprepared { // a node may take its time for longer than there is
+			continue
+		}
+		at, pod := anAt(process, preparedPod), aProcess(onNode)
+		says, seen := put(pod, commandContainer), observation{now: noon.Add(-lead + problem), pod: pod}
+		st := summarize(at, seen, decide(at, seen), nil)
+		c := meta.FindStatusCondition(st.Conditions, status.Ready)
+		for _, words := range says {
+			if st.Phase != atv1alpha1.Pending || c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+				t.Errorf("%s: %s %s, Ready is %+v; want %q", what, st.Phase, st.Reason, c, words)
+			}
+		}
+	}
+}
+
 // isClaimedAgain is the status when a retry is claimed.
 func isClaimedAgain(at *atv1alpha1.At) { at.Status.NextAttemptTime = nil }

@@ -89,6 +89,24 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 	return reasonStarting, fmt.Sprintf("Node %q is preparing %s: kubectl describe pod %s shows its events", pod.Spec.NodeName, what, pod.Name)
 }
 
+// slow is what there is to say of a pod that has not started its command, once that takes long. Until then, look is when
+// to look again.
+func slow(pod *corev1.Pod, now time.Time) (say news, look time.Time) {
+	why, message := waitsFor(pod)
+	look = pod.CreationTimestamp.Time
+	if released := releasedAt(pod); released.After(look) {
+		look = released
+	}
+	look = look.Add(problem)
+	if why == reasonStarting {
+		look = look.Add(slowStart - problem)
+	}
+	if now.Before(look) {
+		return news{}, look
+	}
+	return news{phase: atv1alpha1.Running, reason: why, message: message}, time.Time{}
+}
+
 // pendingTooLong is the result of an attempt that could not start in time.
 func pendingTooLong(at *atv1alpha1.At, why, message string) result {
 	return result{
@@ -105,8 +123,11 @@ func gateIndex(pod *corev1.Pod) int {
 
 // isWithdrawn says whether a pod is behind the operator's gate and must stay there.
 func isWithdrawn(pod *corev1.Pod) bool {
-	return pod.Annotations[withdrawnAnnotation] != "" && gateIndex(pod) >= 0
+	return isMarked(pod) && gateIndex(pod) >= 0
 }
+
+// isMarked says whether a pod has the mark of one that is withdrawn.
+func isMarked(pod *corev1.Pod) bool { return pod.Annotations[withdrawnAnnotation] != "" }
 
 // micros is how an instant is written into an annotation, rounded up as in
 // status.

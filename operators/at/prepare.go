@@ -14,8 +14,11 @@ import (
 const lead = 30 * time.Second
 
 // leadOf is shorter for an At that has not long to wait: it is not prepared for most of that time, and so may be changed
-// at no cost.
+// at no cost. A process needs all the time that there is: for its node, its image, and its sandbox.
 func leadOf(at *atv1alpha1.At, due time.Time) time.Duration {
+	if at.Spec.Prepare == atv1alpha1.PrepareProcess {
+		return lead
+	}
 	return min(lead, max(0, due.Sub(at.CreationTimestamp.Time)/4))
 }
 
@@ -25,10 +28,15 @@ func isPrepared(at *atv1alpha1.At) bool {
 	return at.Status.Phase == atv1alpha1.Pending && at.Status.PreparedPodUID != ""
 }
 
+// cannotPrepare says whether preparing has failed for the At as it is: until it is due, that is not tried again.
+func cannotPrepare(at *atv1alpha1.At) bool {
+	return at.Status.Reason == reasonNotPrepared && at.Status.ObservedGeneration == at.Generation
+}
+
 // awaitDue prepares the first attempt when its time is near, and otherwise waits.
 func awaitDue(at *atv1alpha1.At, seen observation, due time.Time, wakes earliest) step {
 	wakes.add(due)
-	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil {
+	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil || at.Spec.Prepare == atv1alpha1.PrepareNone || cannotPrepare(at) {
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	}
 	if from := due.Add(-leadOf(at, due)); seen.now.Before(from) && !isPrepared(at) {
@@ -40,12 +48,12 @@ func awaitDue(at *atv1alpha1.At, seen observation, due time.Time, wakes earliest
 		return step{news: waiting(at, due), wakeAt: wakes.time} // its deletion is an event
 	case pod == nil:
 		return step{action: createEarly, news: waiting(at, due), wakeAt: wakes.time}
-	case !isMadeFrom(pod, at), gateIndex(pod) < 0:
+	case !isMadeFrom(pod, at), gateIndex(pod) < 0 && !isPrepared(at):
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	case isPrepared(at):
-		return step{news: prepared(at, due), wakeAt: wakes.time}
+		return step{news: prepared(at, pod, due), wakeAt: wakes.time}
 	default:
-		return step{action: prepare, pod: pod, news: prepared(at, due), wakeAt: wakes.time}
+		return step{action: prepare, pod: pod, news: prepared(at, pod, due), wakeAt: wakes.time}
 	}
 }
 
@@ -56,9 +64,12 @@ func awaitDue(at *atv1alpha1.At, seen observation, due time.Time, wakes earliest
 // pod is gone, it may have been either.
 func followPrepared(at *atv1alpha1.At, seen observation) step {
 	pod := seen.pod
+	instant, isProcess := waitsUntil(pod)
 	switch {
 	case !hasUID(pod, at.Status.PreparedPodUID):
 		return step{news: outcome(at, seen, podGone)}
+	case gateIndex(pod) < 0 && isProcess:
+		return followProcess(at, seen, instant)
 	case gateIndex(pod) < 0:
 		return step{action: claim, pod: pod, news: runningAs(at, pod)}
 	}
@@ -75,6 +86,11 @@ func followPrepared(at *atv1alpha1.At, seen observation) step {
 	case next.action == claim:
 		_, deadline, _ := window(at)
 		next.action, next.news, next.wakeAt = release, news{}, deadline
+	case isProcess: // it is to be there before its instant
+		next.wakeAt = instant.Add(-lead) // the clock may have been set back
+		if !seen.now.Before(next.wakeAt) {
+			next.action, next.pod, next.wakeAt = release, pod, instant
+		}
 	}
 	return next
 }

@@ -79,8 +79,8 @@ func startingDeadline(at *atv1alpha1.At) (deadline time.Time, ok bool) {
 // runDeadline is when a run that has a deadline has taken too long: counted from when it
 // was allowed to run.
 func runDeadline(at *atv1alpha1.At, pod *corev1.Pod) time.Time {
-	if released := releasedAt(pod); at.Status.Attempts == 1 && released.After(at.Status.StartTime.Time) {
-		return released.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
+	if allowed := allowedAt(pod); at.Status.Attempts == 1 && allowed.After(at.Status.StartTime.Time) {
+		return allowed.Add(seconds(*at.Spec.ActiveDeadlineSeconds))
 	}
 	return activeDeadline(at)
 }

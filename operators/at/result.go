@@ -10,6 +10,7 @@ import (
 
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/at/starter"
 )
 
 // This file reads how an attempt ended from its pod.
@@ -38,6 +39,12 @@ func resultOf(pod *corev1.Pod, output string) result {
 	success := end != nil && end.ExitCode == 0 && !lost
 	disruption, podReason := disruptionOf(pod), podReasonOf(pod)
 	switch {
+	case pod.Status.Reason == reasonDeadline && isStopped(pod) && isMarked(pod):
+		r.final = true
+		r.reason, r.message = reasonWithdrawn, "The command began while its pod was withdrawn, and was ended: it may have done a part of its work"
+		if lost {
+			r.reason, r.message = reasonUnknown, "The pod was withdrawn when its command was to begin: whether it began is not known"
+		}
 	case pod.Status.Reason == reasonDeadline && goesOnAt(pod, podDeadline(pod)):
 		r.final = true
 		r.reason, r.message = reasonDeadline, "The run was ended because it took longer than activeDeadlineSeconds allows"
@@ -61,8 +68,10 @@ func resultOf(pod *corev1.Pod, output string) result {
 		r.reason, r.message = reasonUnknown, "The node has lost the command's container: whether the command ran, and how it ended, is not known"
 	case end.Reason == "OOMKilled":
 		r.reason, r.message = "OOMKilled", "The command was killed because it used more memory than resources.limits.memory allows"
-	case end.Reason == "StartError", end.Reason == "ContainerCannotRun":
+	case isStartError(end):
 		r.reason, r.message = end.Reason, "The command could not be started: "+end.Message
+	case strings.HasPrefix(end.Message, starter.NotStarted):
+		r.reason, r.message = "StartError", "The command could not be started: "+strings.TrimPrefix(end.Message, starter.NotStarted)
 	case isDeletedFirst(pod):
 		r.reason, r.message = reasonPodDeleted, fmt.Sprintf("The pod was deleted while the command ran, which ended with exit code %d", end.ExitCode)
 	default:

@@ -54,6 +54,7 @@ type kept struct {
 	dues map[string]time.Time // of each generation of each At
 	// roomFrom is when there is room for pods, in a story where there is none before.
 	roomFrom time.Time
+	prepare  atv1alpha1.Preparation
 }
 
 func keptOf(r *testkit.Run) *kept {
@@ -98,7 +99,7 @@ func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
 }
 
 // TestSimulation plays the stories with whatever can go wrong.
-func TestSimulation(t *testing.T) { simulated.Run(t, stories()...) }
+func TestSimulation(t *testing.T) { simulated.Run(t, append(stories(), processStories()...)...) }
 
 // TestOnceFailed plays again what the simulation found, and what was mended since.
 func TestOnceFailed(t *testing.T) {
@@ -137,6 +138,13 @@ func TestAsUsual(t *testing.T) {
 			}
 			return nil
 		}},
+		"a process that waits begins at its instant": {asProcess(editedWhenPrepared()), inTime},
+		"a change of it takes effect":                {asProcess(editedWhenItBegins()), isDoneFromTheLast},
+		"so does one of a process that cannot start": {editedWhenStuck(), isDoneFromTheLast},
+		"so does suspending it":                      {asProcess(suspendedWhenPrepared()), isDoneFromTheLast},
+		"a process whose pod is deleted":             {losesItsProcess(), inTime},
+		"a process that cannot be":                   {lacksTheProgram(), inTime},
+		"a process that its node refuses":            {isRefusedEarly(), inTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := tc.scenario.Check
@@ -156,15 +164,22 @@ func TestAsUsual(t *testing.T) {
 func TestWritesOfARun(t *testing.T) {
 	plain := succeeds()
 	for name, tc := range map[string]struct {
-		in   time.Duration
-		want []string
+		in      time.Duration
+		prepare atv1alpha1.Preparation
+		want    []string
 	}{
-		"that is due": {0, []string{"create Pod", "status At/claim", "call Pod/release", "status At"}},
-		"that waits":  {time.Minute, []string{"status At", "call Pod/early", "status At/prepare", "call Pod/release", "status At/claim", "status At"}},
+		"that is due": {0, "", []string{"create Pod", "status At/claim", "call Pod/release", "status At"}},
+		"that waits":  {time.Minute, "", []string{"status At", "call Pod/early", "status At/prepare", "call Pod/release", "status At/claim", "status At"}},
+		"as a process": {lead / 2, atv1alpha1.PrepareProcess,
+			[]string{"call Pod/early", "status At/prepare", "call Pod/release", "status At", "status At/claim", "status At"}},
+		"unprepared": {time.Minute, atv1alpha1.PrepareNone, []string{"status At", "create Pod", "status At/claim", "call Pod/release", "status At"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := plain
-			sc.Arrange, sc.Check = arrangedIn(tc.in), nil
+			if tc.prepare == atv1alpha1.PrepareProcess {
+				sc = asProcess(sc)
+			}
+			sc.Arrange, sc.Check = arrangedIn(tc.in, spec(func(s *atv1alpha1.AtSpec) { s.Prepare = tc.prepare })), nil
 			var got []string
 			for _, w := range simulated.Trace(t, sc) {
 				got = append(got, w.Part)
@@ -196,6 +211,8 @@ func TestSimulationFindsPlanted(t *testing.T) {
 		"double-run": {"TestSimulation/loses-its-pod-when-it-begins", "was started twice"},
 		// A change that came too late is not reported:
 		"lost-edit": {"TestSimulation/edited-when-it-begins", "nor does status say that the change came too late"},
+		// Of processes that wait. Their end is taken for one before the command has begun:
+		"begun-twice": {"TestSimulation/succeeds-process", "was started twice"},
 	} {
 		t.Run(patch, func(t *testing.T) { sim.FindsPlanted(t, "testdata/"+patch+".patch", tc.test, tc.finds) })
 	}

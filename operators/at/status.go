@@ -23,6 +23,7 @@ import (
 const (
 	reasonScheduled       = "Scheduled"
 	reasonPrepared        = "Prepared"
+	reasonNotPrepared     = "NotPrepared"
 	reasonSuspended       = "Suspended"
 	reasonInvalid         = "InvalidSchedule"
 	reasonConflict        = "PodConflict"
@@ -34,6 +35,7 @@ const (
 	reasonCrashLoop       = "CrashLoopBackOff"
 	reasonGated           = "SchedulingGated"
 	reasonStopping        = "Stopping"
+	reasonWithdrawn       = "Withdrawn"
 	reasonNodeSilent      = pods.NodeNotResponding
 	reasonUnschedulable   = "Unschedulable"
 	reasonCompleted       = "Completed"
@@ -67,7 +69,8 @@ var podGone = result{
 	reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
 }
 
-// reasonChanged marks a prepared pod that is withdrawn because the spec has changed.
+// reasonChanged marks a prepared pod that is withdrawn because the spec has changed, and is said for a moment when the end
+// of a process shows that the change came in time.
 const reasonChanged = "SpecChanged"
 
 // nodeSilent is what there is to say while the node of a run does not answer.
@@ -101,16 +104,22 @@ func notReported(pod *corev1.Pod) string {
 
 // waiting is what there is to say before an attempt is due.
 func waiting(at *atv1alpha1.At, due time.Time) news {
-	if at.Status.NextAttemptTime != nil {
-		return news{} // the failed or refused attempt has said it
+	if at.Status.NextAttemptTime != nil || cannotPrepare(at) {
+		return news{} // the failed or refused attempt has said it, or the process that could not be prepared
 	}
 	return news{phase: atv1alpha1.Pending, reason: reasonScheduled, message: runsAt(due) + ifCreatedAgain(at)}
 }
 
-// prepared is what there is to say when nothing is left but to remove the gate.
-func prepared(at *atv1alpha1.At, due time.Time) news {
-	return news{phase: atv1alpha1.Pending, reason: reasonPrepared,
-		message: runsAt(due) + ", and its pod waits behind its scheduling gate" + ifCreatedAgain(at)}
+// prepared is what there is to say when nothing is left but to remove the gate, or for the process to wait.
+func prepared(at *atv1alpha1.At, pod *corev1.Pod, due time.Time) news {
+	how := "its pod waits behind its scheduling gate"
+	if _, isProcess := waitsUntil(pod); isProcess {
+		how = "its process is being started, to wait for that"
+		if started(pod) {
+			how = fmt.Sprintf("its process waits for that on node %q", pod.Spec.NodeName)
+		}
+	}
+	return news{phase: atv1alpha1.Pending, reason: reasonPrepared, message: runsAt(due) + ", and " + how + ifCreatedAgain(at)}
 }
 
 func runsAt(due time.Time) string { return "It runs at " + due.Format(time.RFC3339Nano) }
@@ -269,7 +278,7 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 		st.NextAttemptTime = at.Status.NextAttemptTime // still backing off
 	}
 	st.Problem = ""
-	if !st.Phase.Finished() && slices.Contains([]string{reasonRefused, reasonConflict, reasonInvalid, reasonNodeRefused}, say.reason) {
+	if !st.Phase.Finished() && slices.Contains([]string{reasonRefused, reasonConflict, reasonInvalid, reasonNodeRefused, reasonNotPrepared}, say.reason) {
 		st.Problem = say.message
 	}
 	setConditions(&st, at, say)
@@ -295,9 +304,9 @@ func claimed(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation) {
 	st.CompletionTime, st.ExitCode, st.Output = nil, nil, ""
 	if st.StartTime == nil {
 		st.StartTime = &metav1.MicroTime{Time: ceilMicro(seen.now.UTC())}
-		if released := releasedAt(seen.pod); isPrepared(at) && !released.IsZero() {
-			st.StartTime.Time = released
-			if released.Before(st.ScheduledTime.Time) { // the clock was set back after it had shown that it was due
+		if allowed := allowedAt(seen.pod); isPrepared(at) && !allowed.IsZero() {
+			st.StartTime.Time = allowed
+			if allowed.Before(st.ScheduledTime.Time) { // the clock was set back after it had shown that it was due
 				st.StartTime.Time = st.ScheduledTime.Time
 			}
 		}
@@ -318,15 +327,15 @@ func takeBackClaim(st *atv1alpha1.AtStatus, at *atv1alpha1.At, seen observation)
 }
 
 // allowed corrects when the first attempt was allowed to run, from when it was
-// claimed to when its gate was removed. To say it at once would take a write more
+// claimed to when its gate was removed, or its process was there. To say it at once would take a write more
 // for every run.
 func allowed(st *atv1alpha1.AtStatus, pod *corev1.Pod) {
 	if st.Attempts != 1 || st.StartTime == nil || !hasUID(pod, st.PodUID) {
 		return
 	}
-	if released := releasedAt(pod); released.After(st.StartTime.Time) {
-		st.StartTime = &metav1.MicroTime{Time: released}
-		st.Lateness = late(released.Sub(st.ScheduledTime.Time))
+	if allowed := allowedAt(pod); allowed.After(st.StartTime.Time) {
+		st.StartTime = &metav1.MicroTime{Time: allowed}
+		st.Lateness = late(allowed.Sub(st.ScheduledTime.Time))
 	}
 }
 
@@ -385,7 +394,7 @@ func problemWith(at *atv1alpha1.At, failed action, failure error) news {
 	case apply.IsRefusal(failure) && failed == create:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod cannot be created: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == withdraw && isPrepared(at):
-		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is not to run any more, but cannot be withdrawn: " + failure.Error())}
+		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits for its time and is not to run any more, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == withdraw:
 		return news{phase: phaseSoFar(at), reason: reasonRefused, message: status.Shortened("The pod waits behind its scheduling gate and is too late to run, but cannot be withdrawn: " + failure.Error())}
 	case apply.IsRefusal(failure) && failed == release:

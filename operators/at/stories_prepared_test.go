@@ -27,6 +27,9 @@ const soon = 4 * time.Second
 // arrangedIn makes the story's At, due after a while.
 func arrangedIn(d time.Duration, options ...atOption) func(context.Context, *testkit.Run) error {
 	return func(ctx context.Context, r *testkit.Run) error {
+		if keptOf(r).prepare == atv1alpha1.PrepareProcess {
+			d += 2 * lastCall
+		}
 		due := spec(func(s *atv1alpha1.AtSpec) { s.Schedule = r.Now().Add(d).UTC().Format(time.RFC3339Nano) })
 		return r.Client.Create(ctx, story(r, slices.Concat(options, []atOption{due})...))
 	}
@@ -151,7 +154,7 @@ func suspendedWhenPrepared() testkit.Scenario {
 		Arrange:  arrangedIn(soon),
 		Steps: []testkit.Step{
 			{Name: "suspend", When: whenPrepared, Do: edits(func(*testkit.Run) string { return `{"suspend":true}` })},
-			{Name: "resume", When: orDone(settledAs(atv1alpha1.Pending, "Suspended")), Do: edits(func(*testkit.Run) string { return `{"suspend":false}` })},
+			{Name: "resume", When: orOver(settledAs(atv1alpha1.Pending, "Suspended")), Do: edits(func(*testkit.Run) string { return `{"suspend":false}` })},
 		},
 		Settled: settledAs(atv1alpha1.Done, "Completed"),
 		Check:   editedOnceOrTooLate,

@@ -60,6 +60,7 @@ func neverBack(before, now client.Object) error {
 func story(r *testkit.Run, options ...atOption) *atv1alpha1.At {
 	at := anAt(spec(func(s *atv1alpha1.AtSpec) { s.Schedule = "2021-09-09T07:05:59Z" }))
 	at.Namespace, at.Name, at.UID, at.Generation, at.Status = r.Namespace, "at", "", 0, atv1alpha1.AtStatus{}
+	at.Spec.Prepare = keptOf(r).prepare
 	for _, option := range options {
 		option(at)
 	}

@@ -3,6 +3,7 @@
 package at
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,11 +20,11 @@ func TestMain(m *testing.M) {
 }
 
 // newSweep plays the stories on the real API server, where attempts follow each other
-// fast.
+// fast, and processes wait for a shorter time.
 func newSweep(t *testing.T) *testkit.Sweep {
-	usual := firstBackoff
-	firstBackoff = 100 * time.Millisecond
-	t.Cleanup(func() { firstBackoff = usual })
+	usualBackoff, usualCall := firstBackoff, lastCall
+	firstBackoff, lastCall = 100*time.Millisecond, 500*time.Millisecond
+	t.Cleanup(func() { firstBackoff, lastCall = usualBackoff, usualCall })
 	return &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: atExample.kind().Writes,
@@ -41,8 +42,14 @@ func newSweep(t *testing.T) *testkit.Sweep {
 // contract of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
 	sweep := newSweep(t)
-	sweep.Run(t, append(stories(), keptGated())...)
+	sweep.Run(t, slices.Concat(stories(), []testkit.Scenario{keptGated()}, sweptProcesses())...)
 	sweep.RequireAllWritesCut(t)
+}
+
+// sweptProcesses are stories of processes with all of their writes. The others are left to the simulation: a process
+// waits for seconds in each run.
+func sweptProcesses() []testkit.Scenario {
+	return []testkit.Scenario{asProcess(succeeds()), asProcess(editedWhenPrepared()), losesItsProcess()}
 }
 
 // TestUnderPolicies plays stories where admission changes or refuses what is written.

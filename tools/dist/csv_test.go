@@ -74,10 +74,10 @@ func TestCSV(t *testing.T) {
 		}
 		pod := deployments[0].Spec.Template
 		container := pod.Spec.Containers[0]
-		watch, agent := "", ""
+		watch, images := "", map[string]string{}
 		for _, variable := range container.Env {
-			if variable.Name == "ETCD_AGENT_IMAGE" {
-				agent = variable.Value
+			if strings.HasSuffix(variable.Name, "_IMAGE") {
+				images[variable.Name] = variable.Value
 			}
 			if variable.Name == "WATCH_NAMESPACE" && variable.ValueFrom != nil {
 				watch = variable.ValueFrom.FieldRef.FieldPath
@@ -86,8 +86,14 @@ func TestCSV(t *testing.T) {
 		if watch != "metadata.annotations['olm.targetNamespaces']" {
 			t.Errorf("WATCH_NAMESPACE is from %q", watch)
 		}
-		if runsEtcd := slices.Contains(container.Args, "etcd"); runsEtcd && agent != image || !runsEtcd && agent != "" {
-			t.Errorf("ETCD_AGENT_IMAGE is %q, the manager's image %q", agent, image)
+		variables := map[string]string{"etcd": "ETCD_AGENT_IMAGE"}
+		if version == current { // what is released has no such program
+			variables["at"] = "AT_START_IMAGE"
+		}
+		for operator, variable := range variables {
+			if is := slices.Contains(container.Args, operator); is && images[variable] != image || !is && images[variable] != "" {
+				t.Errorf("%s is %q, the manager's image %q", variable, images[variable], image)
+			}
 		}
 		if container.Image != image || len(container.Resources.Requests) == 0 {
 			t.Errorf("image %s, requests %v", container.Image, container.Resources.Requests)

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// programs are what is in the image: the manager, which it runs, and the agent of the etcd operator, which pods that
-// the manager creates run.
-var programs = []string{"fairlead", "fairlead-etcd-agent"}
+// programs are what is in the image: the manager, which it runs, and what pods that the manager creates run: the start
+// program of Ats, and the agent of the etcd operator.
+var programs = []string{"fairlead", "fairlead-at-start", "fairlead-etcd-agent"}
 
 const (
 	// nonRoot is the user that the distroless images call nonroot.
@@ -105,7 +105,7 @@ func (r *release) buildPrograms(platform *v1.Platform, folder string) (inside fi
 	return inside, built, nil
 }
 
-// programs are those of the image that the version has: the first ones had no agent.
+// programs are those of the image that the version has: the first ones had the manager only.
 func (r *release) programs() []string {
 	return slices.DeleteFunc(slices.Clone(programs), func(program string) bool {
 		_, err := os.Stat(filepath.Join(r.tree, "cmd", program))

@@ -41,7 +41,7 @@ echo '{"author": "Unknown Author", "arguments": "'"$*"'", "statements": [
 		!slices.Equal(document.Statements[1].Products, want) {
 		t.Errorf("the document is %s", text)
 	}
-	if want := "-format openvex -db file:///known ./cmd/fairlead ./cmd/fairlead-etcd-agent"; document.Arguments != want {
+	if want := "-format openvex -db file:///known ./cmd/fairlead ./cmd/fairlead-at-start ./cmd/fairlead-etcd-agent"; document.Arguments != want {
 		t.Errorf("govulncheck %s, want %s", document.Arguments, want)
 	}
 }

@@ -93,6 +93,18 @@ type AtSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	WindowSeconds int32 `json:"windowSeconds,omitempty"`
 
+	// prepare says what exists of the run 30 seconds before its time. Pod, the
+	// default: its pod, behind a scheduling gate; or in the last quarter of a wait of
+	// less than two minutes. The run starts a fraction of a second late, and later if
+	// many are due at once. Process: its pod runs, and a small program in the
+	// command's container waits for the time and then becomes the command, never early
+	// by the clock of the node. Many that are due at once all start in time. The pod
+	// uses its resources while it waits, its init containers and sidecars start before
+	// the time, and its node must be able to pull the operator's image. If that fails,
+	// the run starts as with None. None: nothing. Retries are not prepared.
+	// +optional
+	Prepare Preparation `json:"prepare,omitempty"`
+
 	// command is what to run, as a line for `/bin/sh -c`: quotes, pipes, variables
 	// and $(...) have their shell meaning. At most 102,400 characters and less
 	// than 128 KiB, the limit of Linux. Exactly one of command and args must be
@@ -219,6 +231,20 @@ type AtSpec struct {
 	OutputBytes int32 `json:"outputBytes,omitempty"`
 }
 
+// Preparation says what exists of a run before its time.
+//
+// +kubebuilder:validation:Enum=Pod;Process;None
+type Preparation string
+
+const (
+	// PreparePod creates the pod, behind a scheduling gate.
+	PreparePod Preparation = "Pod"
+	// PrepareProcess starts the pod, with a process that waits.
+	PrepareProcess Preparation = "Process"
+	// PrepareNone creates nothing.
+	PrepareNone Preparation = "None"
+)
+
 // Phase is a summary of the state of an At.
 //
 // +kubebuilder:validation:Enum=PENDING;RUNNING;DONE;FAILED;MISSED
@@ -286,9 +312,10 @@ type AtStatus struct {
 	ScheduledTime *metav1.MicroTime `json:"scheduledTime,omitempty"`
 
 	// startTime is when the scheduling gate of the first attempt's pod was
-	// removed. Until the attempt ends, it may be earlier: when the operator was
-	// about to remove the gate. From startTime on, a change of the spec is refused,
-	// or has no effect.
+	// removed; with prepare: Process it is scheduledTime or, if the process was there
+	// later, when it was started. Until the attempt ends, it may be earlier: when the
+	// operator was about to remove the gate, or scheduledTime. From startTime on, a
+	// change of the spec is refused, or has no effect.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -316,8 +343,9 @@ type AtStatus struct {
 	PodUID types.UID `json:"podUID,omitempty"`
 
 	// preparedPodUID is the UID of the pod that was created for this run before its
-	// time, and waits behind its scheduling gate. The operator removes that gate when
-	// the run is due; podName and podUID then name the pod. If the spec is changed
+	// time, and waits behind its scheduling gate, or with its process. The operator
+	// removes that gate when the run is due, or at once if its process is to wait.
+	// When the run has begun, podName and podUID name the pod. If the spec is changed
 	// before, the pod becomes a discarded one.
 	// +optional
 	PreparedPodUID types.UID `json:"preparedPodUID,omitempty"`

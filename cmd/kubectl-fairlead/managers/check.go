@@ -121,7 +121,7 @@ func (o *check) available(what string, m *cli.Manager) {
 	o.row(result, what, "%d of %d pods are available, %d of them of this revision", st.AvailableReplicas, wanted, st.UpdatedReplicas)
 }
 
-// images has all pods of a manager run the same image, and the pods for backups the manager's.
+// images has all pods of a manager run the same image, and those for which the operators have programs in it, too.
 func (o *check) images(what string, m *cli.Manager, pods []corev1.Pod) {
 	ids := map[string]bool{}
 	for _, pod := range pods {
@@ -136,17 +136,24 @@ func (o *check) images(what string, m *cli.Manager, pods []corev1.Pod) {
 			ids[s.ImageID] = true
 		}
 	}
-	agent := slices.IndexFunc(m.Container.Env, func(e corev1.EnvVar) bool { return e.Name == "ETCD_AGENT_IMAGE" })
-	switch {
-	case len(ids) > 1:
+	if len(ids) > 1 {
 		o.row("problem", what, "the pods run %d builds of %s: kubectl rollout restart -n %s deployment %s", len(ids), m.Container.Image, m.Namespace, m.Name)
-	case m.Does("etcd") && agent < 0:
-		o.row("problem", what, "ETCD_AGENT_IMAGE is not set: no backup can be made")
-	case agent >= 0 && m.Container.Env[agent].Value != m.Container.Image:
-		o.row("problem", what, "ETCD_AGENT_IMAGE is %s, and the manager's image %s", m.Container.Env[agent].Value, m.Container.Image)
-	default:
-		o.row("ok", what, "%s", m.Container.Image)
+		return
 	}
+	for _, needs := range []struct{ operator, variable, without string }{
+		{"at", "AT_START_IMAGE", "no process of an At can be prepared"}, {"etcd", "ETCD_AGENT_IMAGE", "no backup can be made"},
+	} {
+		i := slices.IndexFunc(m.Container.Env, func(e corev1.EnvVar) bool { return e.Name == needs.variable })
+		switch {
+		case m.Does(needs.operator) && i < 0:
+			o.row("problem", what, "%s is not set: %s", needs.variable, needs.without)
+			return
+		case i >= 0 && m.Container.Env[i].Value != m.Container.Image:
+			o.row("problem", what, "%s is %s, and the manager's image %s", needs.variable, m.Container.Env[i].Value, m.Container.Image)
+			return
+		}
+	}
+	o.row("ok", what, "%s", m.Container.Image)
 }
 
 // leader has a manager's Lease be held by one of its pods, and renewed.

@@ -112,9 +112,9 @@ func TestCheck(t *testing.T) {
 	d, lease := r.manager("all", 1)
 	name := r.Namespace + "/all-manager "
 	r.has(r.Call("check"), 2, "kind ats.at.example.com ok version v1alpha1", "manager "+name+"ok 1 of 1 pods are available, 1 of them of this revision",
-		"image "+name+"problem ETCD_AGENT_IMAGE is not set", "leader "+name+"ok pod-of-all, renewed ",
+		"image "+name+"problem AT_START_IMAGE is not set", "leader "+name+"ok pod-of-all, renewed ",
 		"permissions "+name+"problem system:serviceaccount:"+r.Namespace+":manager may not: list etcdclusters, watch etcdclusters, update/status etcdclusters, ")
-	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ETCD_AGENT_IMAGE", Value: "fairlead:dev"}, {Name: "WATCH_NAMESPACE", Value: "a"}}
+	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "AT_START_IMAGE", Value: "fairlead:dev"}, {Name: "ETCD_AGENT_IMAGE", Value: "fairlead:dev"}, {Name: "WATCH_NAMESPACE", Value: "a"}}
 	if err := r.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
