@@ -341,7 +341,7 @@ plots: ## Draw what the benchmarks measured last into bench/
 .PHONY: bench-programs
 bench-programs: # the S3 gateway, and what backups are measured against
 	go build -C tools/storage -ldflags '-s -w' -o $(BIN)/ github.com/versity/versitygw/cmd/versitygw
-	go build -ldflags '-s -w' -o $(BIN)/ ./bench/s3pipe
+	go build -ldflags '-s -w' -o $(BIN)/ ./bench/s3pipe ./bench/slowregistry
 
 .PHONY: assets
 assets: build-localcluster ## Build the binaries of Kubernetes (minutes once, seconds later)

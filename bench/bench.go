@@ -31,7 +31,7 @@ import (
 type options struct {
 	rounds, burst, processes, idle, scale, fleet, etcds, database int
 	manager, start, agent, localcluster                           string
-	versitygw, s3pipe                                             string
+	versitygw, s3pipe, slowregistry                               string
 	charts                                                        string
 	overwrite                                                     time.Duration
 }

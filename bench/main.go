@@ -37,6 +37,7 @@ var measures = []measure{
 	{"burst", atOperator, nil, burst},
 	{"steady", atOperator, nil, steady},
 	{"process", atOperator, []string{processImage}, processes},
+	{"pulled", atOperator, nil, pulled},
 	{"cronjob", atOperator, nil, cronJobs},
 	{"writes", atOperator, nil, writes},
 	{"idle", atOperator, nil, idle},
@@ -97,6 +98,7 @@ func takeMeasures(ctx context.Context) (ok bool, err error) {
 	flag.StringVar(&options.start, "start", "bin/fairlead-at-start", "the `program` by which the processes of Ats wait")
 	flag.StringVar(&options.agent, "agent", "bin/fairlead-etcd-agent", "the `program` in the pods of backups")
 	flag.StringVar(&options.localcluster, "localcluster", "bin/localcluster", "the `program` that loads it into the cluster")
+	flag.StringVar(&options.slowregistry, "slowregistry", "bin/slowregistry", "the registry of the measure pulled, a `program` that runs in the cluster")
 	flag.StringVar(&options.versitygw, "versitygw", "bin/versitygw", "the S3 gateway, a `program` that runs in the cluster")
 	flag.StringVar(&options.s3pipe, "s3pipe", "bin/s3pipe", "the `program` that backups are measured against")
 	flag.Parse()

@@ -56,7 +56,7 @@ func processes(ctx context.Context, b *bench) ([]figure, error) {
 		} {
 			var all []time.Duration
 			for range b.rounds {
-				late, err := b.processRound(ctx, load.n, load.due, way.create)
+				late, err := b.lateStarts(ctx, load.n, time.Now().Add(processHeadroom), load.due, way.create)
 				if err != nil {
 					return nil, err
 				}
@@ -90,12 +90,12 @@ func latenessFigures(measure, what string, late []time.Duration, p50, p99 time.D
 	}}
 }
 
-// processRound is how late n commands began.
-func (b *bench) processRound(ctx context.Context, n int, due func(time.Time, int) time.Time, create func(context.Context, []time.Time) error) ([]time.Duration, error) {
+// lateStarts is how late n commands began.
+func (b *bench) lateStarts(ctx context.Context, n int, first time.Time, due func(time.Time, int) time.Time, create func(context.Context, []time.Time) error) ([]time.Duration, error) {
 	if err := b.clear(ctx, workload); err != nil {
 		return nil, err
 	}
-	first := time.Now().Add(processHeadroom).Truncate(time.Second)
+	first = first.Truncate(time.Second)
 	dues := make([]time.Time, n)
 	for i := range dues {
 		dues[i] = due(first, i)

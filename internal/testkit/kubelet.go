@@ -209,7 +209,9 @@ func (k *Kubelet) runOnce(ctx context.Context, care *podCare, p past) (end corev
 		begun = time.Now()
 	}
 	k.mu.Lock()
-	k.starts = append(k.starts, Start{Pod: pod.DeepCopy(), Time: begun, Restart: p.restarts})
+	if !o.StandsIn {
+		k.starts = append(k.starts, Start{Pod: pod.DeepCopy(), Time: begun, Restart: p.restarts})
+	}
 	k.logs[pod.Name] = o.Log
 	k.mu.Unlock()
 	if !waits {

@@ -22,6 +22,9 @@ type Outcome struct {
 	WaitsUntil time.Time
 	WaitsWith  string
 
+	// StandsIn keeps the pod out of the ledger: it runs nothing of what it was made for.
+	StandsIn bool
+
 	// Refused is why the node refuses the pod when it arrives, for example OutOfcpu:
 	// no container is ever started. It refuses that many pods of a name, and takes
 	// the next one.

@@ -212,7 +212,9 @@ func (k *SteppedKubelet) run(pod *corev1.Pod, care *steps) {
 	if !care.outcome.Forever {
 		care.until = now.Add(care.outcome.RunsFor)
 	}
-	k.starts = append(k.starts, Start{Pod: pod, Time: k.nodes.Latest(), Restart: care.past.restarts})
+	if !care.outcome.StandsIn {
+		k.starts = append(k.starts, Start{Pod: pod, Time: k.nodes.Latest(), Restart: care.past.restarts})
+	}
 	k.nodes.Prints(pod.Name, care.outcome.Log)
 }
 

@@ -30,22 +30,19 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	case prepare, claim, reject:
 		next.Claim = string(next.action)
 	case create:
-		next.Do(loop.Create{Object: desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)})
+		pod := desiredPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)
+		preferNode(&pod.Spec, nodeFor(at, seen.placeholder))
+		next.Do(loop.Create{Object: pod})
 	case createEarly:
-		// By a call, so that a refusal does not hold back the pod when it is due.
-		pod := earlyPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now)
-		next.Do(loop.Call{Object: pod, Part: "early", Do: func(ctx context.Context, c loop.Caller) error {
-			if err := c.Client.Create(ctx, pod); err != nil {
-				return client.IgnoreAlreadyExists(err) // what is there is seen when it is due
-			}
-			c.Wrote(pod)
-			log.FromContext(ctx).Info("pod created before its time", "pod", pod.Name)
-			return nil
-		}})
+		next.Do(createdEarly(earlyPod(at, o.group.gvk, o.group.podName(at, at.Status.Attempts+1), seen.now), "early"))
+	case createPlaceholder:
+		next.Do(createdEarly(placeholderFor(at, o.group.gvk, o.group.placeholderName(at), seen.now), "placeholder"))
+	case removePlaceholder:
+		next.Do(loop.Delete{Object: seen.placeholder, Why: "no run needs it any more to find a node"})
 	case release:
 		// Until it is claimed, an At can change: a cache that is late must not run what it was.
 		next.Do(loop.Call{Object: next.pod, Part: string(release), IfCurrent: isPrepared(at), Do: func(ctx context.Context, c loop.Caller) error {
-			return o.removeGate(ctx, c, at, next.pod)
+			return o.removeGate(ctx, c, at, next.pod, nodeFor(at, seen.placeholder))
 		}})
 	case discard:
 		why := "the At was changed after it was made"
@@ -77,6 +74,18 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	return nil
 }
 
+// createdEarly makes a pod before its time: by a call, so that a refusal does not hold back the pod when it is due.
+func createdEarly(pod *corev1.Pod, part string) loop.Call {
+	return loop.Call{Object: pod, Part: part, Do: func(ctx context.Context, c loop.Caller) error {
+		if err := c.Client.Create(ctx, pod); err != nil {
+			return client.IgnoreAlreadyExists(err) // what is there is seen when it is due
+		}
+		c.Wrote(pod)
+		log.FromContext(ctx).Info("pod created before its time", "pod", pod.Name)
+		return nil
+	}}
+}
+
 // withdrawalOf marks a pod, and keeps its command from running.
 func withdrawalOf(pod *corev1.Pod, reason string) loop.Patch {
 	patch := loop.Patch{Object: pod, Part: string(withdraw), Why: "pod withdrawn: its command is not to run any more: " + reason,
@@ -96,8 +105,9 @@ func withdrawalOf(pod *corev1.Pod, reason string) loop.Patch {
 // server much less than a patch, and nothing else costs as much when many Ats are due at
 // once. It is refused where the cache is late, or where the pod has fields that this
 // program is too old to know; then a patch does it, which tests the UID and the place of
-// the gate. So it is this pod in any case, and nothing is done twice.
-func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1.At, pod *corev1.Pod) error {
+// the gate. So it is this pod in any case, and nothing is done twice. The update also says
+// which node is ready for the pod, if one is.
+func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1.At, pod *corev1.Pod, node string) error {
 	index := gateIndex(pod)
 	now := o.now()
 	open := pod.DeepCopy()
@@ -106,6 +116,7 @@ func (o *observer) removeGate(ctx context.Context, c loop.Caller, at *atv1alpha1
 	}
 	open.Annotations[releasedAnnotation] = micros(now)
 	open.Spec.SchedulingGates = slices.Delete(open.Spec.SchedulingGates, index, index+1)
+	preferNode(&open.Spec, node)
 	// An empty entry clears them, and the API server then keeps none. They are
 	// for those who share an object by server-side apply; to keep them up costs
 	// as much as all the rest of the update.

@@ -75,7 +75,7 @@ func TestCRDRefusesBadInput(t *testing.T) {
 		"no window at the end":        {Spec: `schedule: "9999-12-31T23:59:59Z", command: x, windowSeconds: 0`},
 		"a process that waits":        {Spec: ok + `, prepare: Process`},
 		"nothing prepared":            {Spec: ok + `, prepare: None`},
-		"prepared otherwise":          {Spec: ok + `, prepare: process`, Want: `supported values: "Pod", "Process", "None"`},
+		"prepared otherwise":          {Spec: ok + `, prepare: process`, Want: `supported values: "Pod", "Node", "Process", "None"`},
 		"a negative deadline":         {Spec: ok + `, startingDeadlineSeconds: -1`, Want: "must be at least 1, and a minute or more is sensible"},
 		"a deadline of no time":       {Spec: ok + `, startingDeadlineSeconds: 0`, Want: "with 0 it would always be missed; leave it out for no limit"},
 		"a second to start":           {Spec: ok + `, startingDeadlineSeconds: 1`},

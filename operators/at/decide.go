@@ -84,6 +84,10 @@ const (
 	stop action = "stop"
 	// abandon deletes the pod of a finished attempt that never started.
 	abandon action = "abandon"
+	// createPlaceholder makes the pod that finds a node for the first attempt, and
+	// removePlaceholder deletes it.
+	createPlaceholder action = "create placeholder"
+	removePlaceholder action = "remove placeholder"
 	// remove deletes a finished At that was kept long enough.
 	remove action = "remove"
 )
@@ -117,7 +121,7 @@ func decide(at *atv1alpha1.At, seen observation) step {
 	if !at.DeletionTimestamp.IsZero() {
 		return step{} // owner references delete the pods
 	}
-	next := decideFor(at, seen)
+	next := withPlaceholder(at, seen, decideFor(at, seen))
 	isRejected := next.pod != nil && next.pod.UID == at.Status.DiscardedPodUID
 	switch {
 	case next.action == discard && !isRejected:

@@ -111,6 +111,13 @@
 // A process must not cost the run. What keeps the start program from being there ends the preparing, not the run
 // (NotPrepared): at its instant the run takes the other way, without the program, as does every further attempt.
 //
+// # Node
+//
+// With prepare: Node there is a second pod, the placeholder (placeholder.go): of the same template, without a gate, and
+// with the start program in place of all commands. It finds a node and pulls the images, and ends a second before the At is
+// due. When the gate of the attempt's pod is removed, the same write has it prefer that node. Nothing depends on the
+// placeholder, and no promise is about it: it is made and deleted by steps that have nothing else to do.
+//
 // # Marks
 //
 // The cache shows the pods that have the operator's label, and a pod's owner reference

@@ -22,10 +22,19 @@ const (
 // the number and a hash of the At's UID at the end, so that they never take
 // the name of another At's pod.
 func (g group) podName(at *atv1alpha1.At, attempt int32) string {
-	suffix := ""
-	if attempt > 1 {
-		suffix = fmt.Sprintf("-%d-%s", attempt, names.Hash(string(at.UID)))
+	if attempt <= 1 {
+		return g.bounded(at, "")
 	}
+	return g.bounded(at, fmt.Sprintf("-%d-%s", attempt, names.Hash(string(at.UID))))
+}
+
+// placeholderName is the name of the pod that finds a node for the first attempt.
+func (g group) placeholderName(at *atv1alpha1.At) string {
+	return g.bounded(at, "-node-"+names.Hash(string(at.UID)))
+}
+
+// bounded is the name of a pod with that end.
+func (g group) bounded(at *atv1alpha1.At, suffix string) string {
 	limit := maxPodFolder - len(at.Namespace) - uidLength - 2 - len(suffix)
 	return names.Bounded(g.podNameFor(at.Name), limit) + suffix
 }

@@ -25,6 +25,8 @@ type observation struct {
 	// last is the pod of the attempt before, while the next one is not
 	// claimed. Nil if it is gone.
 	last *corev1.Pod
+	// placeholder is the pod that finds a node for the first attempt. Nil if there is none.
+	placeholder *corev1.Pod
 	// blocked is true when pod belongs to a deleted At of the same name.
 	blocked bool
 	// hasNodeSince is since when this process sees pod with a node; zero if it has none.
@@ -68,6 +70,14 @@ func (o *observer) forget(at types.NamespacedName) {
 
 func (o *observer) observe(ctx context.Context, r *loop.Reader, at *atv1alpha1.At) (observation, error) {
 	seen := observation{now: o.now().Round(0), takenBackUntil: o.takenBack.until(at), usualLateness: o.latest.usual()}
+
+	placeholder, err := getPod(ctx, r, types.NamespacedName{Namespace: at.Namespace, Name: o.group.placeholderName(at)})
+	if err != nil {
+		return seen, err
+	}
+	if placeholder != nil && isPlaceholder(placeholder) && isOwn(placeholder, at, o.group.gvk) {
+		seen.placeholder = placeholder
+	}
 
 	podKey := types.NamespacedName{Namespace: at.Namespace, Name: o.group.podName(at, at.Status.Attempts+1)}
 	claimed := isClaimed(at)

@@ -78,7 +78,7 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 			Handler: func(client.Reader) handler.EventHandler { return podEvents(g.gvk) },
 		}},
 		Writes: []string{
-			"create Pod", "call Pod/early", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
+			"create Pod", "call Pod/early", "call Pod/placeholder", "call Pod/release", "call Pod/marks", "patch Pod/withdraw", "patch Pod/stop", "delete Pod",
 			"delete At", "status At", "status At/prepare", "status At/claim", "status At/reject",
 		},
 		Summarize: func(obj client.Object, seen observation, next *step, did loop.Did) {

@@ -16,7 +16,10 @@ const lead = 30 * time.Second
 // leadOf is shorter for an At that has not long to wait: it is not prepared for most of that time, and so may be changed
 // at no cost. A process needs all the time that there is: for its node, its image, and its sandbox.
 func leadOf(at *atv1alpha1.At, due time.Time) time.Duration {
-	if at.Spec.Prepare == atv1alpha1.PrepareProcess {
+	switch own := at.Spec.PrepareSeconds; {
+	case own != nil && at.Spec.Prepare != atv1alpha1.PrepareNode: // whose placeholder it is for
+		return seconds(*own)
+	case at.Spec.Prepare == atv1alpha1.PrepareProcess:
 		return lead
 	}
 	return min(lead, max(0, due.Sub(at.CreationTimestamp.Time)/4))
@@ -36,7 +39,7 @@ func cannotPrepare(at *atv1alpha1.At) bool {
 // awaitDue prepares the first attempt when its time is near, and otherwise waits.
 func awaitDue(at *atv1alpha1.At, seen observation, due time.Time, wakes earliest) step {
 	wakes.add(due)
-	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil || at.Spec.Prepare == atv1alpha1.PrepareNone || cannotPrepare(at) {
+	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil || at.Spec.Prepare == atv1alpha1.PrepareNone || at.Spec.Prepare != atv1alpha1.PrepareNode && cannotPrepare(at) {
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	}
 	if from := due.Add(-leadOf(at, due)); seen.now.Before(from) && !isPrepared(at) {
@@ -87,7 +90,7 @@ func followPrepared(at *atv1alpha1.At, seen observation) step {
 		_, deadline, _ := window(at)
 		next.action, next.news, next.wakeAt = release, news{}, deadline
 	case isProcess: // it is to be there before its instant
-		next.wakeAt = instant.Add(-lead) // the clock may have been set back
+		next.wakeAt = instant.Add(-leadOf(at, instant)) // the clock may have been set back
 		if !seen.now.Before(next.wakeAt) {
 			next.action, next.pod, next.wakeAt = release, pod, instant
 		}

@@ -60,6 +60,12 @@ func waitUntil(spec *corev1.PodSpec, instant time.Time) {
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: fmt.Sprintf("metadata.annotations['%s']", withdrawnAnnotation)},
 	}})
 
+	command.VolumeMounts = append(command.VolumeMounts, installStart(spec, command))
+}
+
+// installStart brings the start program into a pod, by a container in front of all others. The mount is for those that
+// are to run it.
+func installStart(spec *corev1.PodSpec, command *corev1.Container) corev1.VolumeMount {
 	// The container that installs it is allowed what the command is, and no more than it needs. With the command's
 	// resources it adds nothing to those of the pod, and no quota or limit refuses it alone.
 	mount := corev1.VolumeMount{Name: startName, MountPath: path.Dir(starter.Program)}
@@ -78,9 +84,9 @@ func waitUntil(spec *corev1.PodSpec, instant time.Time) {
 	install.Resources.Claims = nil
 	spec.InitContainers = slices.Insert(spec.InitContainers, 0, install)
 
-	mount.ReadOnly = true
-	command.VolumeMounts = append(command.VolumeMounts, mount)
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: startName, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	mount.ReadOnly = true
+	return mount
 }
 
 // waitsUntil is the instant for which the process of a pod waits, if it is one that does. The command is looked

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -99,7 +100,9 @@ func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
 }
 
 // TestSimulation plays the stories with whatever can go wrong.
-func TestSimulation(t *testing.T) { simulated.Run(t, append(stories(), processStories()...)...) }
+func TestSimulation(t *testing.T) {
+	simulated.Run(t, slices.Concat(stories(), processStories(), nodeStories())...)
+}
 
 // TestOnceFailed plays again what the simulation found, and what was mended since.
 func TestOnceFailed(t *testing.T) {
@@ -145,6 +148,9 @@ func TestAsUsual(t *testing.T) {
 		"a process whose pod is deleted":             {losesItsProcess(), inTime},
 		"a process that cannot be":                   {lacksTheProgram(), inTime},
 		"a process that its node refuses":            {isRefusedEarly(), inTime},
+		"a run whose node is found":                  {asNode(editedWhenPrepared()), inTime},
+		"a placeholder that is refused":              {lacksRoomForTwo(), inTime},
+		"a placeholder that cannot start":            {cannotBePlaced(), inTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := tc.scenario.Check
@@ -172,12 +178,17 @@ func TestWritesOfARun(t *testing.T) {
 		"that waits":  {time.Minute, "", []string{"status At", "call Pod/early", "status At/prepare", "call Pod/release", "status At/claim", "status At"}},
 		"as a process": {lead / 2, atv1alpha1.PrepareProcess,
 			[]string{"call Pod/early", "status At/prepare", "call Pod/release", "status At", "status At/claim", "status At"}},
+		"with a node": {time.Minute, atv1alpha1.PrepareNode,
+			[]string{"call Pod/placeholder", "status At", "status At", "call Pod/early", "status At/prepare", "call Pod/release", "status At/claim", "delete Pod", "status At"}},
 		"unprepared": {time.Minute, atv1alpha1.PrepareNone, []string{"status At", "create Pod", "status At/claim", "call Pod/release", "status At"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := plain
 			if tc.prepare == atv1alpha1.PrepareProcess {
 				sc = asProcess(sc)
+			}
+			if tc.prepare == atv1alpha1.PrepareNode {
+				sc = asNode(sc)
 			}
 			sc.Arrange, sc.Check = arrangedIn(tc.in, spec(func(s *atv1alpha1.AtSpec) { s.Prepare = tc.prepare })), nil
 			var got []string

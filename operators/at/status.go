@@ -217,6 +217,10 @@ func summarize(at *atv1alpha1.At, seen observation, next step, failure error) at
 	case next.action == createEarly && failure == nil:
 		say = news{} // it is said when status has its UID
 	case next.action == createEarly: // it is tried again when it is due: until then it costs nothing
+	case next.action == createPlaceholder, next.action == removePlaceholder:
+		if apply.IsRefusal(failure) && next.action == createPlaceholder {
+			say = withoutPlaceholder("it cannot be created: " + failure.Error())
+		}
 	case failure != nil:
 		say = problemWith(at, next.action, failure)
 	}

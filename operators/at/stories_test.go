@@ -367,7 +367,7 @@ func isSpread() testkit.Scenario {
 		Arrange: func(ctx context.Context, r *testkit.Run) error {
 			return r.Client.Create(ctx, story(r, spec(func(s *atv1alpha1.AtSpec) {
 				// Long enough that the operator sees it wait, whatever the UID is.
-				s.Schedule, s.WindowSeconds = r.Now().Add(3*time.Second).UTC().Format(time.RFC3339Nano), 2
+				s.Schedule, s.WindowSeconds = r.Now().Add(5*time.Second).UTC().Format(time.RFC3339Nano), 2
 			})))
 		},
 		Settled: settledAs(atv1alpha1.Done, "Completed"),

@@ -42,7 +42,7 @@ func newSweep(t *testing.T) *testkit.Sweep {
 // contract of doc.go to hold all the same.
 func TestSweep(t *testing.T) {
 	sweep := newSweep(t)
-	sweep.Run(t, slices.Concat(stories(), []testkit.Scenario{keptGated()}, sweptProcesses())...)
+	sweep.Run(t, slices.Concat(stories(), []testkit.Scenario{keptGated()}, sweptProcesses(), sweptNodes())...)
 	sweep.RequireAllWritesCut(t)
 }
 
@@ -50,6 +50,11 @@ func TestSweep(t *testing.T) {
 // waits for seconds in each run.
 func sweptProcesses() []testkit.Scenario {
 	return []testkit.Scenario{asProcess(succeeds()), asProcess(editedWhenPrepared()), losesItsProcess()}
+}
+
+// sweptNodes are those of runs whose node is found: what differs from other runs.
+func sweptNodes() []testkit.Scenario {
+	return []testkit.Scenario{asNode(editedWhenPrepared()), losesItsPlaceholder()}
 }
 
 // TestUnderPolicies plays stories where admission changes or refuses what is written.

@@ -93,17 +93,29 @@ type AtSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	WindowSeconds int32 `json:"windowSeconds,omitempty"`
 
-	// prepare says what exists of the run 30 seconds before its time. Pod, the
-	// default: its pod, behind a scheduling gate; or in the last quarter of a wait of
-	// less than two minutes. The run starts a fraction of a second late, and later if
-	// many are due at once. Process: its pod runs, and a small program in the
-	// command's container waits for the time and then becomes the command, never early
-	// by the clock of the node. Many that are due at once all start in time. The pod
-	// uses its resources while it waits, its init containers and sidecars start before
-	// the time, and its node must be able to pull the operator's image. If that fails,
-	// the run starts as with None. None: nothing. Retries are not prepared.
+	// prepare says what exists of the run before its time. Pod, the default: its pod,
+	// behind a scheduling gate. The run starts a fraction of a second late, and later
+	// if many are due at once. Node: in addition a placeholder, a pod of the same
+	// template in which nothing of yours runs. It pulls the images on a node, keeps
+	// room there until a second before the time, and the run's pod then prefers that
+	// node; what would keep the run from starting is in condition Ready before the
+	// time. Process: its pod runs, and a small program in the command's container
+	// waits for the time and then becomes the command, never early by the clock of the
+	// node. Many that are due at once all start in time. The pod uses its resources
+	// while it waits, and its init containers and sidecars start before the time. For
+	// Node and Process, the node must be able to pull the operator's image. If
+	// preparing fails, the run starts as with None. None: nothing. Retries are not
+	// prepared.
 	// +optional
 	Prepare Preparation `json:"prepare,omitempty"`
+
+	// prepareSeconds is how long before its time the run is prepared, from 10 to 86400,
+	// a day. It defaults to 60 with prepare: Node, and to 30 otherwise: with prepare:
+	// Pod to a quarter of the time from the creation of the At, if that is less.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
+	PrepareSeconds *int64 `json:"prepareSeconds,omitempty"`
 
 	// command is what to run, as a line for `/bin/sh -c`: quotes, pipes, variables
 	// and $(...) have their shell meaning. At most 102,400 characters and less
@@ -233,12 +245,14 @@ type AtSpec struct {
 
 // Preparation says what exists of a run before its time.
 //
-// +kubebuilder:validation:Enum=Pod;Process;None
+// +kubebuilder:validation:Enum=Pod;Node;Process;None
 type Preparation string
 
 const (
 	// PreparePod creates the pod, behind a scheduling gate.
 	PreparePod Preparation = "Pod"
+	// PrepareNode creates a placeholder as well, which finds a node.
+	PrepareNode Preparation = "Node"
 	// PrepareProcess starts the pod, with a process that waits.
 	PrepareProcess Preparation = "Process"
 	// PrepareNone creates nothing.

@@ -77,6 +77,11 @@ func (in *AtSpec) DeepCopyInto(out *AtSpec) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.PrepareSeconds != nil {
+		in, out := &in.PrepareSeconds, &out.PrepareSeconds
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Command != nil {
 		in, out := &in.Command, &out.Command
 		*out = new(string)

@@ -63,6 +63,9 @@ func (s *Server) preparePod(k *Kind, old client.Object, pod *corev1.Pod, subreso
 	allowed := before.Spec
 	allowed.SchedulingGates, allowed.ActiveDeadlineSeconds, allowed.Tolerations = pod.Spec.SchedulingGates, pod.Spec.ActiveDeadlineSeconds, pod.Spec.Tolerations
 	allowed.Containers, allowed.InitContainers = withImages(allowed.Containers, pod.Spec.Containers), withImages(allowed.InitContainers, pod.Spec.InitContainers)
+	if len(before.Spec.SchedulingGates) > 0 {
+		allowed.Affinity = withPreferences(allowed.Affinity, pod.Spec.Affinity)
+	}
 	if !equality.Semantic.DeepEqual(&allowed, &pod.Spec) {
 		return invalid(k, pod.Name, field.NewPath("spec"), "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
 	}
@@ -71,6 +74,21 @@ func (s *Server) preparePod(k *Kind, old client.Object, pod *corev1.Pod, subreso
 		return invalid(k, pod.Name, field.NewPath("spec", "activeDeadlineSeconds"), "must be less than or equal to previous value")
 	}
 	return nil
+}
+
+// withPreferences is an affinity with the preferred nodes of another one.
+func withPreferences(affinity, of *corev1.Affinity) *corev1.Affinity {
+	if of == nil || of.NodeAffinity == nil {
+		return affinity
+	}
+	if affinity = affinity.DeepCopy(); affinity == nil {
+		affinity = &corev1.Affinity{}
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = of.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	return affinity
 }
 
 // withImages are the containers with the images of others.

@@ -125,37 +125,6 @@ func finalizers[T client.Object](names ...string) func(T) {
 	return func(obj T) { obj.SetFinalizers(names) }
 }
 
-// The objects.
-
-func configMap() *corev1.ConfigMap { return &corev1.ConfigMap{Data: map[string]string{"k": "v"}} }
-
-func data(value string) func(*corev1.ConfigMap) {
-	return func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": value} }
-}
-
-func anyAt() *atv1alpha1.At { return anAt() }
-
-func aPod() *corev1.Pod {
-	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-}
-
-func gates(names ...string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Spec.SchedulingGates = nil
-		for _, name := range names {
-			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: name})
-		}
-	}
-}
-
-func podPhase(phase corev1.PodPhase) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.Phase = phase }
-}
-
-func deadline(seconds int64) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = &seconds }
-}
-
 // differences are what the simulated server answers otherwise than the real one, by case
 // and step.
 var differences = map[string]string{
@@ -300,7 +269,8 @@ func serverCases() []serverCase {
 			{"a gate more", updates(gates("example.com/a", "example.com/b", "example.com/c")), "422 Invalid"},
 			{"a gate renamed", updates(gates("example.com/a", "example.com/c")), "422 Invalid"},
 			{"a gate fewer", updates(gates("example.com/b")), "ok, stored, generation 2"},
-			{"no gate", updates(gates()), "ok, stored, generation 3"},
+			{"a preferred node and no gate", updates(gates(), prefers("a")), "ok, stored, generation 3"},
+			{"another preferred node", updates(prefers("b")), "422 Invalid"},
 			{"a gate again", updates(gates("example.com/a")), "422 Invalid"},
 			{"image", updates(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" }), "ok, stored, generation 4"},
 			{"command", updates(func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"c"} }), "422 Invalid"},

@@ -2,11 +2,12 @@
 // Process):
 //
 //	fairlead-at-start install FILE
-//	FILE --at INSTANT [--message FILE] -- COMMAND [ARG...]
+//	FILE --at INSTANT [--message FILE] [-- COMMAND [ARG...]]
 //
 // The first form runs in an init container of Fairlead's image, and copies the program to where the second form finds
 // it in the command's container, of which nothing else is needed, not even a shell. It becomes the command by exec: the
-// process, its signals, its exit code and its output are the command's.
+// process, its signals, its exit code and its output are the command's. Without a command it ends with exit code 0 at the
+// instant: it stands in for the containers of a pod that is to find a node (spec.prepare: Node).
 //
 // The pod's annotation that withdraws it is in the environment ([Withdrawn]), as it was when the container was created.
 // If it is set, the program ends at once: so a pod that gets its node after it was withdrawn does no harm. The command

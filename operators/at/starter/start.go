@@ -60,8 +60,8 @@ func Main(args []string) int {
 // run is what is to happen, and when.
 type run struct {
 	at      time.Time
-	message string // the file of the termination message
-	command []string
+	message string   // the file of the termination message
+	command []string // none for a program that only waits
 }
 
 func parse(args []string) (r run, err error) {
@@ -82,23 +82,30 @@ func parse(args []string) (r run, err error) {
 		}
 		args = args[2:]
 	}
+	if err == nil && len(args) == 0 && !r.at.IsZero() {
+		return r, nil
+	}
 	return r, errors.Join(err, errUsage)
 }
 
-var errUsage = errors.New("usage: fairlead-at-start install FILE, or --at INSTANT [--message FILE] -- COMMAND [ARG...]")
+var errUsage = errors.New("usage: fairlead-at-start install FILE, or --at INSTANT [--message FILE] [-- COMMAND [ARG...]]")
 
-// run waits, and then becomes the command.
+// run waits, and then becomes the command, if there is one.
 func (r run) run() int {
 	// First of all: what ends this process before does not say that the command has not begun. Nor does anything if
 	// this fails, which is safe.
-	isMarked := os.WriteFile(r.message, []byte(NotBegun), 0o666) == nil
+	isMarked := len(r.command) > 0 && os.WriteFile(r.message, []byte(NotBegun), 0o666) == nil
 	if os.Getenv(Withdrawn) != "" {
 		complain(NotBegun)
 		return isWithdrawn
 	}
 	_ = os.Unsetenv(Withdrawn)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) { // the command inherits what is ignored
+			signal.Notify(signals, s)
+		}
+	}
 	for nap := napUntil(r.at, clock()); nap > 0; nap = napUntil(r.at, clock()) {
 		select {
 		case s := <-signals: // one of those that images have as STOPSIGNAL
@@ -108,6 +115,9 @@ func (r run) run() int {
 		}
 	}
 
+	if len(r.command) == 0 {
+		return 0
+	}
 	program, err := exec.LookPath(r.command[0]) // as runc does
 	if err != nil {
 		return r.notStarted(err)

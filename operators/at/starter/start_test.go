@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,6 +110,20 @@ func TestBeginsAtItsInstant(t *testing.T) {
 	}
 }
 
+// TestWithoutACommand: it ends at its instant, and says nothing.
+func TestWithoutACommand(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Add(300 * time.Millisecond)
+	c := prepares(t, at)
+	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return arg == "--" })
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if code, message, output := c.ended(); code != 0 || message != "" || output != "" || time.Now().Before(at) {
+		t.Errorf("exit code %d, message %q, output %q, %s late", code, message, output, time.Since(at))
+	}
+}
+
 // TestAnInstantThatHasPassed: what comes late begins at once.
 func TestAnInstantThatHasPassed(t *testing.T) {
 	t.Parallel()
@@ -177,7 +192,7 @@ func TestWithdrawn(t *testing.T) {
 func TestInheritsNothing(t *testing.T) {
 	t.Parallel()
 	// The last one in place of the shell, which blocks signals while it starts a program.
-	const look = `ulimit -n; ls /proc/$$/fd | wc -l; env | grep FAIRLEAD || echo none; exec grep -E '^Sig(Blk|Ign)' /proc/self/status`
+	const look = `ulimit -n; cd /proc/self/fd; echo *; env | grep FAIRLEAD || echo none; exec grep -E '^Sig(Blk|Ign)' /proc/self/status`
 	c := prepares(t, time.Now(), "sh", "-c", look)
 	c.Env = append(c.Env, Withdrawn+"=") // as the kubelet sets it for a pod without the annotation
 	direct := exec.CommandContext(t.Context(), "sh", "-c", look)
@@ -333,7 +348,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	instant := "2026-01-02T12:00:00Z"
 	for _, args := range [][]string{
-		nil, {"install"}, {"--at"}, {"--at", instant}, {"--at", instant, "--"}, {"--", "true"}, {"--at", "noon", "--", "true"}, {"--in", "3s", "--", "true"},
+		nil, {"install"}, {"--at"}, {"--at", instant, "true"}, {"--at", instant, "--"}, {"--", "true"}, {"--at", "noon", "--", "true"}, {"--in", "3s", "--", "true"},
 	} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q is accepted", args)
