@@ -131,6 +131,11 @@ func (b *bench) burstOfAts(ctx context.Context, n, broken int) (time.Duration, e
 		return 0, err
 	}
 	b.say("  %s", summary(by(atOperator, tail.seen)))
+	var after []time.Duration
+	for _, r := range opened {
+		after = append(after, r.StageTimestamp.Sub(due))
+	}
+	b.say("  may run after %s (p50), %s (p90), %s (p99)", inMillis(percentile(after, 50)), inMillis(percentile(after, 90)), inMillis(percentile(after, 99)))
 	return last(opened).Sub(due), trouble.check(ctx, b)
 }
 

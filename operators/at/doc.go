@@ -94,10 +94,10 @@
 // # Process
 //
 // With prepare: Process the pod of step 1 begins with a program that waits for the instant, and then becomes the command
-// (package starter). Step 3 comes at once, lead before the At is due, and step 4 when it is due. In between the command
+// (package starter). Step 3 comes at once, lead before the At is due, and step 4 a second after that (claimAfter). In between the command
 // begins when the node's clock shows the instant, whatever the operator does, or does not. So what decides is how the
 // process ended (neverBegan). As long as it waits, its termination message says that the command has not begun: an end
-// with that message was no attempt. With any other, and at the latest when the operator's clock shows the instant, the
+// with that message was no attempt. With any other, and when the operator's clock shows the instant, the
 // command has begun: the pod is claimed, and a change is too late, as without a gate above. If the end of a claimed one
 // shows that its command has not begun after all, status takes the claim back, as for a pod that its node has refused. An
 // end that proves nothing, of a container that was lost or that was gone before its end was seen, is ResultUnknown.

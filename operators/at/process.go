@@ -28,6 +28,10 @@ const (
 	startImageVariable = "AT_START_IMAGE"
 	// defaultStartImage is the image where nothing says another one.
 	defaultStartImage = "fairlead:dev"
+
+	// claimAfter is how long after its instant a process that has not ended is claimed. At the instant itself, when many are
+	// due at once, the node's processors are for their commands.
+	claimAfter = time.Second
 )
 
 // lastCall is how long before its instant a waiting process can be withdrawn: its node has to be faster than that,
@@ -191,6 +195,8 @@ func followProcess(at *atv1alpha1.At, seen observation, instant time.Time) step 
 		}
 		next.action, next.pod = reject, pod
 		return next
+	case started(pod) && !ended(pod) && !seen.now.Before(instant) && seen.now.Before(instant.Add(claimAfter)):
+		return step{wakeAt: instant.Add(claimAfter)}
 	case ended(pod), !seen.now.Before(instant):
 		return step{action: claim, pod: pod, news: runningAs(at, pod)}
 	}

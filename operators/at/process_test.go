@@ -75,6 +75,10 @@ func TestDecideAboutProcesses(t *testing.T) {
 		},
 		"it waits, and it is due: the command has begun": {
 			at: anAt(process, preparedPod), pod: aProcess(runsSince(early)), now: noon,
+			want: outline{wakeAt: noon.Add(claimAfter)},
+		},
+		"and a second later it is claimed": {
+			at: anAt(process, preparedPod), pod: aProcess(runsSince(early)), now: noon.Add(claimAfter),
 			want: outline{action: claim, phase: atv1alpha1.Running, reason: "Running"},
 		},
 		"it is due, and there is no process yet: the command begins when it is there": {
@@ -111,7 +115,7 @@ func TestDecideAboutProcesses(t *testing.T) {
 			want: outline{wakeAt: noon},
 		},
 		"withdrawn, and it was due meanwhile: it may have begun": {
-			at: anAt(process, preparedPod, edited), pod: aProcess(runsSince(early), withdrawnAs("Scheduled")), now: noon,
+			at: anAt(process, preparedPod, edited), pod: aProcess(runsSince(early), withdrawnAs("Scheduled")), now: noon.Add(claimAfter),
 			want: outline{action: claim, phase: atv1alpha1.Running, reason: "ChangedTooLate"},
 		},
 		"withdrawn, and it has waited: it is another one's turn": {
