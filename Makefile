@@ -69,8 +69,8 @@ test: ## What a first day needs: unit tests, tests with an API server, walkthrou
 TOGETHER = $(MAKE) --no-print-directory --output-sync=target
 
 # What not every landing has to run is drawn (internal/testkit/draw): by the number of commits, and of an operator that
-# changed since the last landing all of it. Who begins the next one writes the last one's commit down; where that was
-# forgotten, more counts as changed.
+# changed since the last landing all of it. The first commit of a landing stores which commit it
+# began from; if that is forgotten, more counts as changed.
 ci $(if $(RACE),test): export CI_SEED ?= $(shell git rev-list --count HEAD)
 ci $(if $(RACE),test): export CI_BASE ?= $(shell cat .ci/landed)
 

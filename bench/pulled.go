@@ -67,14 +67,12 @@ func pulled(ctx context.Context, b *bench) ([]figure, error) {
 			}
 			all = append(all, late...)
 		}
+		if there == 0 {
+			there = percentile(all, 50)
+		}
 		var bound time.Duration
-		switch way.prepare {
-		case atv1alpha1.PrepareNode:
+		if way.prepare == atv1alpha1.PrepareNode {
 			bound = there * 3 / 2
-		default:
-			if there == 0 {
-				there = percentile(all, 50)
-			}
 		}
 		figures = append(figures, latenessFigures("pulled, 1/s", way.what, all, bound, 0)...)
 	}

@@ -93,20 +93,21 @@
 //
 // # Process
 //
-// With prepare: Process the pod of step 1 begins with a program that waits for the instant, and then becomes the command
-// (package starter). Step 3 comes at once, lead before the At is due, and step 4 a second after that (claimAfter). In between the command
-// begins when the node's clock shows the instant, whatever the operator does, or does not. So what decides is how the
-// process ended (neverBegan). As long as it waits, its termination message says that the command has not begun: an end
-// with that message was no attempt. With any other, and when the operator's clock shows the instant, the
-// command has begun: the pod is claimed, and a change is too late, as without a gate above. If the end of a claimed one
-// shows that its command has not begun after all, status takes the claim back, as for a pod that its node has refused. An
-// end that proves nothing, of a container that was lost or that was gone before its end was seen, is ResultUnknown.
+// With prepare: Process the pod of step 1 begins with a program that waits for the instant, and then becomes the
+// command (package starter). Step 3 comes at once, lead before the At is due, and step 4 a second after that
+// (claimAfter). In between the command begins when the node's clock shows the instant, whatever the operator does, or
+// does not. So what decides is how the process ended (neverBegan). As long as it waits, its termination message says
+// that the command has not begun: an end with that message was no attempt. With any other, and when the operator's
+// clock shows the instant, the command has begun: the pod is claimed, and a change is too late, as without a gate
+// above. If the end of a claimed one shows that its command has not begun after all, status takes the claim back, as
+// for a pod that its node has refused. An end that proves nothing, of a container that was lost or that was gone before
+// its end was seen, is ResultUnknown.
 //
-// Such a pod is withdrawn by its node: with the mark it gets the shortest deadline, so that the kubelet ends the process
-// and the pod stays, to be read, which a deleted one would not. In the last 5 s (lastCall) that is too late, because a
-// slow node would end a command that has begun; if it is that slow all the same, status says Withdrawn. A pod that has no
-// node yet can be discarded as soon as it has the mark: the mark is in the environment of a process that is started
-// later, which then ends at once: a kubelet gets a pod only with its node, and so with the mark.
+// Such a pod is withdrawn by its node: with the mark it gets the shortest deadline, so that the kubelet ends the
+// process and the pod stays, to be read, which a deleted one would not. In the last 5 s (lastCall) that is too late,
+// because a slow node would end a command that has begun; if it is that slow all the same, status says Withdrawn. A pod
+// that has no node yet can be discarded as soon as it has the mark: the mark is in the environment of a process that is
+// started later, which then ends at once: a kubelet gets a pod only with its node, and so with the mark.
 //
 // A process must not cost the run. What keeps the start program from being there ends the preparing, not the run
 // (NotPrepared): at its instant the run takes the other way, without the program, as does every further attempt.
@@ -114,9 +115,9 @@
 // # Node
 //
 // With prepare: Node there is a second pod, the placeholder (placeholder.go): of the same template, without a gate, and
-// with the start program in place of all commands. It finds a node and pulls the images, and ends a second before the At is
-// due. When the gate of the attempt's pod is removed, the same write has it prefer that node. Nothing depends on the
-// placeholder, and no promise is about it: it is made and deleted by steps that have nothing else to do.
+// with the start program in place of all commands. It finds a node and pulls the images, and ends a second before the
+// At is due. When the gate of the attempt's pod is removed, the same write has it prefer that node. Nothing depends on
+// the placeholder, and no promise is about it: it is made and deleted by steps that have nothing else to do.
 //
 // # Marks
 //

@@ -26,9 +26,10 @@ const (
 	// clearance is how long before the instant the placeholder ends. The kubelet and the scheduler take most of that
 	// time to notice that its room is free.
 	clearance = time.Second
-	// placeholderCondition is a condition of readiness that nobody sets: no Service sends anything to a placeholder.
-	placeholderCondition = "at.example.com/placeholder"
 )
+
+// placeholderGate is a condition of readiness that no controller sets: no Service sends anything to a placeholder.
+var placeholderGate = corev1.PodReadinessGate{ConditionType: "at.example.com/placeholder"}
 
 // placeholderFor is the pod that finds a node for the first attempt, and pulls its images there. It requests what the
 // attempt's pod will, and nothing of the user's runs in it.
@@ -37,7 +38,7 @@ func placeholderFor(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string,
 	due, _ := scheduledTime(at) // there is none without
 	spec := &pod.Spec
 	spec.SchedulingGates = slices.Delete(spec.SchedulingGates, gateIndex(pod), gateIndex(pod)+1)
-	spec.ReadinessGates = append(spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: placeholderCondition})
+	spec.ReadinessGates = append(spec.ReadinessGates, placeholderGate)
 	spec.ActiveDeadlineSeconds = nil
 	spec.TerminationGracePeriodSeconds = new(int64(1)) // nothing is to be brought to an end
 
@@ -63,7 +64,7 @@ func placeholderFor(at *atv1alpha1.At, gvk schema.GroupVersionKind, name string,
 
 // isPlaceholder says whether a pod of the operator is one that finds a node.
 func isPlaceholder(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == placeholderCondition })
+	return slices.Contains(pod.Spec.ReadinessGates, placeholderGate)
 }
 
 // needsPlaceholder says whether the run of an At is one that a node is found for, and from when on.
@@ -81,8 +82,9 @@ func needsPlaceholder(at *atv1alpha1.At) (from, due time.Time, needs bool) {
 	return due.Add(-lead), due, true
 }
 
-// withPlaceholder adds to a step what there is to do about the placeholder, and to say. All else comes first, for nothing
-// depends on it: a run whose placeholder could not be made, or has lost its node, starts at its time like any other.
+// withPlaceholder adds to a step what there is to do about the placeholder, and to say. All else comes first, for
+// nothing depends on it: a run whose placeholder could not be made, or has lost its node, starts at its time like any
+// other.
 func withPlaceholder(at *atv1alpha1.At, seen observation, next step) step {
 	pod := seen.placeholder
 	from, due, needs := needsPlaceholder(at)
@@ -124,17 +126,18 @@ func foundBy(pod *corev1.Pod, now time.Time, otherwise news, wakes *earliest) ne
 		return otherwise
 	}
 	say, look := slow(pod, now)
-	if say.phase == "" {
-		wakes.add(look)
+	if wakes.add(look); say.phase == "" {
 		return otherwise
 	}
-	return news{phase: atv1alpha1.Pending, reason: say.reason, message: say.message + ". So it is with its placeholder " + pod.Name + ", before the time of the run"}
+	say.phase = atv1alpha1.Pending
+	say.message += fmt.Sprintf(" (in its placeholder %s, before the run is due)", pod.Name)
+	return say
 }
 
 // withoutPlaceholder is what there is to say when no node could be found before the instant.
 func withoutPlaceholder(why string) news {
 	return news{phase: atv1alpha1.Pending, reason: reasonNotPrepared,
-		message: status.Shortened("No node is prepared for the run: "+why) + ". It starts at its time all the same, on a node that has room then"}
+		message: status.Shortened("No node is prepared for the run: "+why) + ". It still starts at its time, on any node that has room then"}
 }
 
 // nodeFor is the node that a placeholder has found; empty if it has found none, or for what the At was before.

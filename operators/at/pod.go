@@ -89,8 +89,8 @@ func waitsFor(pod *corev1.Pod) (reason, message string) {
 	return reasonStarting, fmt.Sprintf("Node %q is preparing %s: kubectl describe pod %s shows its events", pod.Spec.NodeName, what, pod.Name)
 }
 
-// slow is what there is to say of a pod that has not started its command, once that takes long. Until then, look is when
-// to look again.
+// slow is what there is to say of a pod that has not started its command, once that takes long. Until then, look is
+// when to look again; zero after that.
 func slow(pod *corev1.Pod, now time.Time) (say news, look time.Time) {
 	why, message := waitsFor(pod)
 	look = pod.CreationTimestamp.Time

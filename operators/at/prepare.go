@@ -36,10 +36,16 @@ func cannotPrepare(at *atv1alpha1.At) bool {
 	return at.Status.Reason == reasonNotPrepared && at.Status.ObservedGeneration == at.Generation
 }
 
+// getsPod says whether the first attempt's pod is made before its time. With Node, only the placeholder may have
+// failed.
+func getsPod(at *atv1alpha1.At) bool {
+	return at.Spec.Prepare == atv1alpha1.PrepareNode || at.Spec.Prepare != atv1alpha1.PrepareNone && !cannotPrepare(at)
+}
+
 // awaitDue prepares the first attempt when its time is near, and otherwise waits.
 func awaitDue(at *atv1alpha1.At, seen observation, due time.Time, wakes earliest) step {
 	wakes.add(due)
-	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil || at.Spec.Prepare == atv1alpha1.PrepareNone || at.Spec.Prepare != atv1alpha1.PrepareNode && cannotPrepare(at) {
+	if at.Status.Attempts > 0 || at.Status.NextAttemptTime != nil || !getsPod(at) {
 		return unclaimed(seen, waiting(at, due), wakes.time)
 	}
 	if from := due.Add(-leadOf(at, due)); seen.now.Before(from) && !isPrepared(at) {

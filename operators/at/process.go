@@ -29,8 +29,8 @@ const (
 	// defaultStartImage is the image where nothing says another one.
 	defaultStartImage = "fairlead:dev"
 
-	// claimAfter is how long after its instant a process that has not ended is claimed. At the instant itself, when many are
-	// due at once, the node's processors are for their commands.
+	// claimAfter is how long after its instant a process that has not ended is claimed. At the instant itself, when many
+	// are due at once, the node's processors are for their commands.
 	claimAfter = time.Second
 )
 

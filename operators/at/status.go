@@ -69,8 +69,8 @@ var podGone = result{
 	reason: reasonUnknown, message: "The pod was deleted before its result was stored: whether the command ran, and how it ended, is not known", final: true,
 }
 
-// reasonChanged marks a prepared pod that is withdrawn because the spec has changed, and is said for a moment when the end
-// of a process shows that the change came in time.
+// reasonChanged marks a prepared pod that is withdrawn because the spec has changed, and is said for a moment when the
+// end of a process shows that the change came in time.
 const reasonChanged = "SpecChanged"
 
 // nodeSilent is what there is to say while the node of a run does not answer.

@@ -26,12 +26,8 @@ func nodeStories() []testkit.Scenario {
 
 // asNode has the At of a story find a node.
 func asNode(sc testkit.Scenario) testkit.Scenario {
-	arrange, settled, outcome := sc.Arrange, sc.Settled, sc.Pods
-	sc.Name += "-node"
-	sc.Arrange = func(ctx context.Context, r *testkit.Run) error {
-		keptOf(r).prepare = atv1alpha1.PrepareNode
-		return arrange(ctx, r)
-	}
+	sc = preparedAs(sc, "-node", atv1alpha1.PrepareNode)
+	settled, outcome := sc.Settled, sc.Pods
 	sc.Settled = func(ctx context.Context, r *testkit.Run) error {
 		return errors.Join(settled(ctx, r), noPlaceholder(ctx, r))
 	}

@@ -35,6 +35,17 @@ func arrangedIn(d time.Duration, options ...atOption) func(context.Context, *tes
 	}
 }
 
+// preparedAs has the At of a story prepared in a way, which ends the story's name.
+func preparedAs(sc testkit.Scenario, end string, prepare atv1alpha1.Preparation) testkit.Scenario {
+	arrange := sc.Arrange
+	sc.Name += end
+	sc.Arrange = func(ctx context.Context, r *testkit.Run) error {
+		keptOf(r).prepare = prepare
+		return arrange(ctx, r)
+	}
+	return sc
+}
+
 // whenPrepared is time to do something with a prepared At, or too late for that.
 var whenPrepared = orDone(settledAs(atv1alpha1.Pending, "Prepared"))
 

@@ -26,12 +26,8 @@ func processStories() []testkit.Scenario {
 
 // asProcess has the At of a story wait as a process.
 func asProcess(sc testkit.Scenario) testkit.Scenario {
-	arrange, settled, outcome := sc.Arrange, sc.Settled, sc.Pods
-	sc.Name += "-process"
-	sc.Arrange = func(ctx context.Context, r *testkit.Run) error {
-		keptOf(r).prepare = atv1alpha1.PrepareProcess
-		return arrange(ctx, r)
-	}
+	sc = preparedAs(sc, "-process", atv1alpha1.PrepareProcess)
+	settled, outcome := sc.Settled, sc.Pods
 	sc.Settled = func(ctx context.Context, r *testkit.Run) error {
 		if settledAs(atv1alpha1.Failed, reasonWithdrawn)(ctx, r) == nil {
 			return nil

@@ -6,8 +6,8 @@
 //
 // The first form runs in an init container of Fairlead's image, and copies the program to where the second form finds
 // it in the command's container, of which nothing else is needed, not even a shell. It becomes the command by exec: the
-// process, its signals, its exit code and its output are the command's. Without a command it ends with exit code 0 at the
-// instant: it stands in for the containers of a pod that is to find a node (spec.prepare: Node).
+// process, its signals, its exit code and its output are the command's. Without a command it ends with exit code 0 at
+// the instant: it stands in for the containers of a pod that is to find a node (spec.prepare: Node).
 //
 // The pod's annotation that withdraws it is in the environment ([Withdrawn]), as it was when the container was created.
 // If it is set, the program ends at once: so a pod that gets its node after it was withdrawn does no harm. The command
@@ -24,7 +24,7 @@
 // # The instant
 //
 // The clock that counts is the node's, read as the time of day, as the slowest of its readers sees it: a tick of the
-// kernel behind. It may be set at any time, so it is read again after naps that become shorter as the instant comes near:
-// the command does not begin before the clock shows the instant, and after a jump over the instant it begins when the nap
-// ends, a second later at most.
+// kernel behind. It may be set at any time, so it is read again after naps that become shorter as the instant comes
+// near: the command does not begin before the clock shows the instant, and after a jump over the instant it begins when
+// the nap ends, a second later at most.
 package starter

@@ -187,8 +187,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestInheritsNothing: the command has the signals, the limits, the files and the environment that it would have without
-// the program.
+// TestInheritsNothing: the command has the signals, the limits, the files and the environment that it would have
+// without the program.
 func TestInheritsNothing(t *testing.T) {
 	t.Parallel()
 	// The last one in place of the shell, which blocks signals while it starts a program.

@@ -18,8 +18,8 @@ import (
 	"example.com/fairlead/test/e2e"
 )
 
-// TestAtNode: an image that cannot be pulled is reported before the run is due, and can be corrected; then a node has the
-// image and keeps room, and the run goes there.
+// TestAtNode: an image that cannot be pulled is reported before the run is due, and can be corrected; then a node has
+// the image and keeps room, and the run goes there.
 func TestAtNode(t *testing.T) {
 	ns := e2e.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted")
 	at := newAt(ns, "found", func(s *atv1alpha1.AtSpec) {
