@@ -3,8 +3,12 @@
 package at
 
 import (
+	"bufio"
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +34,37 @@ func wantAt(t *testing.T, namespace, name, phase string, within time.Duration) {
 	})
 }
 
+// watchPhases returns the phases that kubectl get --watch has shown of an At so far, in their order. A phase that takes
+// no longer than its command does, who gets it again and again may not see.
+func watchPhases(t *testing.T, namespace, name string) func() []string {
+	t.Helper()
+	watch := exec.CommandContext(t.Context(), "kubectl", "get", name, "-n", namespace, "--watch", "--no-headers")
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = watch.Wait() }) // the test's context has ended it
+	var mu sync.Mutex
+	var phases []string
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if row := strings.Fields(lines.Text()); len(row) > 2 {
+				mu.Lock()
+				phases = slices.Compact(append(phases, row[2]))
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(phases)
+	}
+}
+
 func TestAtWalkthrough(t *testing.T) {
 	ns := e2e.NewNamespace(t)
 	schedule, prepared := in(20*time.Second), in(14*time.Second)
@@ -41,6 +76,7 @@ spec:
   schedule: %q
   command: "echo hello world"
 `, schedule))
+	phases := watchPhases(t, ns, "at/sample-at")
 
 	out := e2e.Kubectl(t, "get", "at", "-n", ns)
 	if header := strings.Fields(strings.Split(out, "\n")[0]); strings.Join(header, " ") != "NAME SCHEDULE TIME ZONE PHASE EXIT CODE REASON AGE" {
@@ -52,8 +88,13 @@ spec:
 		t.Errorf("before the time there is a pod:\n%s", out)
 	}
 
-	wantAt(t, ns, "at/sample-at", "RUNNING", 2*time.Minute)
-	wantAt(t, ns, "at/sample-at", "DONE", 20*time.Second)
+	wantAt(t, ns, "at/sample-at", "DONE", 2*time.Minute)
+	pace.Eventually(t, 5*time.Second, func() error {
+		if got := phases(); !slices.Equal(got, []string{"PENDING", "RUNNING", "DONE"}) {
+			return fmt.Errorf("kubectl get --watch shows the phases %v", got)
+		}
+		return nil
+	})
 	pods := e2e.Rows(e2e.Kubectl(t, "get", "pods", "sample-at", "-n", ns))
 	if pods[0][1] != "0/1" || pods[0][2] != "Completed" {
 		t.Errorf("kubectl get pods sample-at: %v", pods)
