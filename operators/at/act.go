@@ -40,8 +40,13 @@ func (o *observer) write(obj client.Object, seen observation, next *step) error 
 	case removePlaceholder:
 		next.Do(loop.Delete{Object: seen.placeholder, Why: "no run needs it any more to find a node"})
 	case release:
-		// Until it is claimed, an At can change: a cache that is late must not run what it was.
-		next.Do(loop.Call{Object: next.pod, Part: string(release), IfCurrent: isPrepared(at), Do: func(ctx context.Context, c loop.Caller) error {
+		next.Do(loop.Call{Object: next.pod, Part: string(release), Do: func(ctx context.Context, c loop.Caller) error {
+			if isPrepared(at) { // until it is claimed, an At can change: a cache that is late must not run what it was
+				due, _ := scheduledTime(at) // there is none without
+				if err := o.isCurrent(ctx, c, at, due); err != nil {
+					return err
+				}
+			}
 			return o.removeGate(ctx, c, at, next.pod, nodeFor(at, seen.placeholder))
 		}})
 	case discard:

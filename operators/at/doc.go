@@ -70,7 +70,7 @@
 //  2. prepare it: write its UID into status.preparedPodUID, under the resourceVersion that
 //     was read. The At stays PENDING;
 //  3. when it is due, remove the gate of the pod with that UID, after a read from the API
-//     server that the At is still the one of the cache;
+//     server that the At is still the one of the cache (current.go);
 //  4. claim it: write phase RUNNING and the pod's UID into status;
 //  5. store the result in status.
 //

@@ -57,6 +57,7 @@ type observer struct {
 	// arrivals is since when a pod has a node.
 	arrivals *sightings
 	latest   *latest
+	readings *readings
 	now      func() time.Time
 }
 

@@ -46,6 +46,7 @@ var Operator = run.Operator{
 type group struct {
 	gvk        schema.GroupVersionKind
 	newObject  func() client.Object
+	newList    func() client.ObjectList
 	view       func(client.Object) *atv1alpha1.At
 	podNameFor func(at string) string
 }
@@ -56,12 +57,14 @@ var (
 	atExample = group{
 		gvk:        atv1alpha1.GroupVersion.WithKind("At"),
 		newObject:  func() client.Object { return &atv1alpha1.At{} },
+		newList:    func() client.ObjectList { return &atv1alpha1.AtList{} },
 		view:       func(o client.Object) *atv1alpha1.At { return o.(*atv1alpha1.At) },
 		podNameFor: func(at string) string { return at },
 	}
 	cnat = group{
 		gvk:        cnatv1alpha1.GroupVersion.WithKind("At"),
 		newObject:  func() client.Object { return &cnatv1alpha1.At{} },
+		newList:    func() client.ObjectList { return &cnatv1alpha1.AtList{} },
 		view:       func(o client.Object) *atv1alpha1.At { return (*atv1alpha1.At)(o.(*cnatv1alpha1.At)) },
 		podNameFor: func(at string) string { return at + "-pod" },
 	}
@@ -107,7 +110,7 @@ func (g group) kind() loop.Kind[client.Object, observation, *step] {
 // newKind makes what a manager runs.
 func (g group) newKind(parts run.Parts) (loop.Kind[client.Object, observation, *step], error) {
 	kind := g.kind()
-	o := &observer{group: g, logs: parts.Logs, takenBack: &pauses{}, known: &known{}, withheld: &sightings{}, arrivals: &sightings{}, latest: &latest{}, now: parts.Now}
+	o := &observer{group: g, logs: parts.Logs, takenBack: &pauses{}, known: &known{}, withheld: &sightings{}, arrivals: &sightings{}, latest: &latest{}, readings: &readings{byNamespace: map[string]*reading{}}, now: parts.Now}
 	kind.Observe = func(ctx context.Context, r *loop.Reader, obj client.Object) (observation, error) {
 		return o.observe(ctx, r, g.view(obj))
 	}

@@ -101,7 +101,15 @@ func neverTwiceNorEarly(c sim.Change, r *testkit.Run) error {
 
 // TestSimulation plays the stories with whatever can go wrong.
 func TestSimulation(t *testing.T) {
+	listsAtOnce(t)
 	simulated.Run(t, slices.Concat(stories(), processStories(), nodeStories())...)
+}
+
+// listsAtOnce has Ats that are due listed, in place of read, however few there are.
+func listsAtOnce(t *testing.T) {
+	usual := readSingly
+	readSingly = 1
+	t.Cleanup(func() { readSingly = usual })
 }
 
 // TestOnceFailed plays again what the simulation found, and what was mended since.

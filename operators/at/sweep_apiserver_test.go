@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // newSweep plays the stories on the real API server, where attempts follow each other
 // fast, and processes wait for a shorter time.
 func newSweep(t *testing.T) *testkit.Sweep {
+	listsAtOnce(t)
 	usualBackoff, usualCall := firstBackoff, lastCall
 	firstBackoff, lastCall = 100*time.Millisecond, 500*time.Millisecond
 	t.Cleanup(func() { firstBackoff, lastCall = usualBackoff, usualCall })
