@@ -3,6 +3,7 @@
 //
 //	loop         observe, decide, write, report: the reconciler of every kind
 //	run          one manager for one or several operators
+//	steps        the steps of a kind, as values that are added up
 //	apply        writing children without touching what is foreign
 //	status       conditions
 //	metrics      what Prometheus reads, and the page about it

@@ -111,7 +111,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		mc     *v1alpha1.Memcached
 		server func(*corev1.Pod)
 		seen   []seenOption
-		want   int32
+		want   int
 		goesOn bool
 	}{
 		"a limit":                         {mc: edited(own("100Mi", "")), server: restarted, want: 0, goesOn: true},
@@ -125,15 +125,16 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if goesOn := next.upgrade != nil && next.upgrade.Revision == mustTemplate(now).revision; next.evictable != tc.want || goesOn != tc.goesOn {
-			t.Errorf("%s: %d may be evicted, the change is %+v", name, next.evictable, next.upgrade)
+		goesOn := next.upgrade != nil && next.upgrade.Revision == mustTemplate(now).revision
+		if evictable := evictableOf(t, next); evictable != tc.want || goesOn != tc.goesOn {
+			t.Errorf("%s: %d may be evicted, the change is %+v", name, evictable, next.upgrade)
 		}
 	}
 
 	held := edited(own("100Mi", ""))
 	held.Spec.PodTemplate.Spec.PriorityClassName = "high"
 	next, err := decide(held, somethingSeen(aStatefulSet(now), aServer(old, 0), aServer(now, 1, restarted)))
-	if err != nil || next.evictable != 0 || next.wakeAfter == 0 {
-		t.Errorf("with what cannot be read back: %d may be evicted, woken after %s (%v)", next.evictable, next.wakeAfter, err)
+	if evictable := evictableOf(t, next); err != nil || evictable != 0 || next.WakeAfter == 0 {
+		t.Errorf("with what cannot be read back: %d may be evicted, woken after %s (%v)", evictable, next.WakeAfter, err)
 	}
 }

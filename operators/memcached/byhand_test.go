@@ -65,18 +65,15 @@ func TestByHand(t *testing.T) {
 				}
 				mc.Status.Upgrade = next.upgrade
 				if server == "" {
-					if next.change != nil {
+					if patchOf(next, "change") != nil {
 						t.Error("the pod is changed before status announces it")
 					}
 					mc.Status.Upgrade.Server = "cache-0"
 					continue
 				}
-				if next.change == nil || next.change.pod.Name != "cache-0" {
-					t.Fatalf("change %+v, waits for %q", next.change, next.waits)
-				}
-				patch, err := next.change.patch()
-				if err != nil {
-					t.Fatal(err)
+				patch := patchOf(next, "change")
+				if patch == nil || patch.Object.GetName() != "cache-0" {
+					t.Fatalf("change %+v, waits for %q", patch, next.waits)
 				}
 				if _, labelled := patch.Metadata["labels"]; labelled != isStable(mc) {
 					t.Errorf("metadata %v", patch.Metadata)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 )
@@ -48,15 +49,16 @@ func crashing(seen observation, next *plan) *status.Problem {
 	return nil
 }
 
-// wakeWhenRecovered looks again when a server that has crashed has run for long enough, or one that starts should be
+// awaitRecovery looks again when a server that has crashed has run for long enough, or one that starts should be
 // prepared.
-func wakeWhenRecovered(seen observation, next *plan) {
-	for i := range seen.pods {
-		if _, until := pods.Unprepared(&seen.pods[i], seen.unmounted, seen.now); !until.IsZero() {
-			next.wake(until.Sub(seen.now))
+func awaitRecovery(_ *v1alpha1.Memcached, v *view) (p plan) {
+	for i := range v.pods {
+		if _, until := pods.Unprepared(&v.pods[i], v.unmounted, v.now); !until.IsZero() {
+			p.WakeIn(until.Sub(v.now))
 		}
-		if crash, is := crash(&seen.pods[i], seen); is && crash.Until.After(seen.now) {
-			next.wake(crash.Until.Sub(seen.now))
+		if crash, is := crash(&v.pods[i], v.observation); is {
+			p.WakeIn(crash.Until.Sub(v.now))
 		}
 	}
+	return p
 }

@@ -59,8 +59,8 @@ func TestCrashLoops(t *testing.T) {
 		if ready.Reason != tc.reason || tc.reason == pods.CrashLoopBackOff && ready.Message != want {
 			t.Errorf("%s: %s: %s", name, ready.Reason, ready.Message)
 		}
-		if wakes := next.wakeAfter == time.Minute-time.Second; wakes != tc.wakes {
-			t.Errorf("%s: wakes after %v", name, next.wakeAfter)
+		if wakes := next.WakeAfter == time.Minute-time.Second; wakes != tc.wakes {
+			t.Errorf("%s: wakes after %v", name, next.WakeAfter)
 		}
 	}
 }

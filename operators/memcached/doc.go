@@ -18,6 +18,34 @@
 //   - No finalizer: owner references delete the children, also when no operator
 //     runs.
 //
+// # The steps
+//
+// They are functions of these names, in this order (table in decide.go). Each is a function of
+// the Memcached and of what is known (view in decide.go), and returns what it does, as a value.
+// If adopt has something to do, it is the last. Patches of servers' pods are sent after all
+// other writes.
+//
+//	adopt          label a Deployment that a StatefulSet is to replace, so that it is found
+//	copySecrets    write the copies of Secrets that the pods mount
+//	planUpgrade    announce in status the change that the servers need
+//	serve          apply the Service: clients see the servers of one identity, while that changes
+//	explain        note what else a user is to know of servers that are ready
+//	applyServers   apply the Deployment or StatefulSet: a cold change once it is announced
+//	removeUnused   remove the workload of the other identity, once clients do not need it,
+//	               and copies that no pod mounts
+//	countChanged   label changed servers for a template that was changed meanwhile: the
+//	               StatefulSet's controller would wait for them
+//	restoreLabels  restore the labels that servers have lost
+//	reloadSecrets  annotate pods whose copies have changed, so that their kubelets read them
+//	pullImage      pull the image on each node that will need it
+//	chooseServer   name in status the server whose turn it is to be changed in place
+//	guard          allow no eviction while a server is restarted
+//	growServer     give the container of that server the memory that it will need
+//	changeServer   change that server, which restarts memcached where that is needed
+//	removePulls    remove the pods that pulled an image, once no server waits for it
+//	awaitRecovery  wake for servers that have crashed, or that start
+//	awaitMemory    wake for servers that are not known to have their memory
+//
 // # How a warm change goes
 //
 // Memcached can leave its memory in a file (-e) when it is stopped with

@@ -200,3 +200,14 @@ func count[W loop.Write](next *plan) (n int) {
 	}
 	return n
 }
+
+// patchOf is the patch that changes a part of a server; nil if there is none. That only counts a server as
+// changed is not meant.
+func patchOf(next *plan, part string) *loop.Patch {
+	for _, w := range next.Then {
+		if p, is := w.(loop.Patch); is && p.Part == part && (p.Spec != nil || p.Metadata["annotations"] != nil) {
+			return &p
+		}
+	}
+	return nil
+}

@@ -84,7 +84,7 @@ func TestGuard(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mc     *v1alpha1.Memcached
 		seen   []seenOption
-		want   int32 // how many may be evicted
+		want   int // how many may be evicted
 		change bool
 		waits  string
 		// overdue is true if the restart takes longer than it may
@@ -98,7 +98,7 @@ func TestGuard(t *testing.T) {
 		"one is being evicted":         {mc: named, seen: append(both, budget(0, 2, "cache-0")), want: 0, waits: "server cache-0 is being evicted"},
 		"one that is gone was evicted": {mc: named, seen: append(both, budget(0, 2, "cache-7")), want: 0, change: true},
 		"nobody may be evicted":        {mc: named, seen: append(both, budget(0, 2)), want: 0, change: true},
-		"without a budget":             {mc: unguarded, seen: append(both, budget(1, 1)), want: 0, change: true},
+		"without a budget":             {mc: unguarded, seen: append(both, budget(1, 1)), want: noBudget, change: true},
 		"it is restarting":             {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon)), aPull(now, pulled(""))}, want: 0, waits: "server cache-1 is restarting"},
 		"it hangs":                     {mc: named, seen: []seenOption{aServer(old, 0), aServer(now, 1, restarted(noon.Add(-time.Hour))), aPull(now, pulled(""))}, want: 1, overdue: true, waits: "server cache-1 was to restart at 11:00:00, and has not stopped: it hangs, or memcached in its image ignores SIGUSR1. kubectl delete pod cache-1 starts it anew, with an empty cache"},
 		"it waits for room to grow":    {mc: bigger, seen: []seenOption{aServer(aPool(stable, size(1)), 0)}, want: 1},
@@ -107,17 +107,26 @@ func TestGuard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.evictable != tc.want || (next.change != nil) != tc.change || next.waits != tc.waits || next.overdue != tc.overdue {
-			t.Errorf("%s: %d may be evicted, change %v, waits for %q, overdue %v", name, next.evictable, next.change != nil, next.waits, next.overdue)
-		}
-		for _, w := range next.Writes {
-			if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == budgetKind {
-				var got policyv1.PodDisruptionBudget
-				decodeInto(t, write.Want, &got)
-				if got.Spec.MaxUnavailable.IntValue() != int(tc.want) {
-					t.Errorf("%s: %v are to be evictable", name, got.Spec.MaxUnavailable)
-				}
-			}
+		evictable, isChanged := evictableOf(t, next), patchOf(next, "change") != nil
+		if evictable != tc.want || isChanged != tc.change || next.waits != tc.waits || next.overdue != tc.overdue {
+			t.Errorf("%s: %d may be evicted, change %v, waits for %q, overdue %v",
+				name, evictable, isChanged, next.waits, next.overdue)
 		}
 	}
+}
+
+// noBudget is how many may be evicted where the operator has nothing to say about that.
+const noBudget = -1
+
+// evictableOf is how many servers may be evicted, by the budget that is wanted.
+func evictableOf(t *testing.T, next *plan) int {
+	t.Helper()
+	for _, w := range next.Writes {
+		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == budgetKind {
+			var budget policyv1.PodDisruptionBudget
+			decodeInto(t, write.Want, &budget)
+			return budget.Spec.MaxUnavailable.IntValue()
+		}
+	}
+	return noBudget
 }

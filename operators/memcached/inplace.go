@@ -12,161 +12,21 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 )
 
-// This file decides the steps of a change in place; doc.go has the order.
+// This file has the steps of a change in place; doc.go has the order.
 
-// inPlace adds to the plan what a change in place needs next.
-func inPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
-	if next.upgrade == nil || !isAnnounced(mc, next.upgrade) || !canStepInPlace(mc, seen, t) {
-		return
-	}
-	var live, outdated []*corev1.Pod
-	var unavailable []string
-	for i := range seen.pods {
-		pod := &seen.pods[i]
-		if !isAvailable(pod, seen.now) {
-			unavailable = append(unavailable, pod.Name)
-		}
-		if isRestarting(pod, seen.now) {
-			next.wake(restartLasts)
-		}
-		if pod.DeletionTimestamp != nil || pod.Labels[identityLabel] != string(mc.Spec.Identity) {
-			continue
-		}
-		live = append(live, pod)
-		if !isUpdated(pod, t) {
-			outdated = append(outdated, pod)
-		}
-	}
-	for range int(*mc.Spec.Size) - len(seen.pods) {
-		unavailable = append(unavailable, "1 server not created yet")
-	}
-	pull(mc, seen, t, outdated, next)
-
-	// The one that status names comes first, until it is available again.
-	if named := namedServer(mc, t, live); named != nil {
-		next.upgrade.Server = named.Name
-		switch {
-		case !isUpdated(named, t):
-			others := slices.DeleteFunc(slices.Clone(unavailable), func(name string) bool { return name == named.Name })
-			if isAvailable(named, seen.now) && len(others) > 0 {
-				next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(others, ", "))
-				return
-			}
-			w, isHeld := beforeChange(seen, named, t)
-			next.await(w)
-			if w.words == "" {
-				next.changeNow(mc, seen, named, t)
-			}
-			if !isHeld {
-				return
-			}
-		case !isAvailable(named, seen.now):
-			restart := restartOf(named, seen.now)
-			next.await(wait{restart.words(named, seen.now), restart.after})
-			if next.overdue = restart.isOverdue; !next.overdue {
-				next.evictable = 0
-			}
-			return
-		case next.upgrade.Kind == v1alpha1.Warm && lostCache(named) != "":
-			// That is reported before another server is touched.
-			next.upgrade.Kind, next.upgrade.Server = v1alpha1.Cold, ""
-			next.upgrade.Message += "; but " + lostCache(named)
-			return
-		}
-		next.upgrade.Server = ""
-	}
-	// Then one that is unavailable anyway, so that no further one becomes so; then, if
-	// all are there, the highest. One whose start Kubernetes would delay waits, and no
-	// other one waits for it.
-	highestFirst := func(a, b *corev1.Pod) int { return ordinal(b) - ordinal(a) }
-	slices.SortFunc(outdated, highestFirst)
-	for _, pod := range outdated {
-		if len(unavailable) > 0 && isAvailable(pod, seen.now) {
-			next.waits = fmt.Sprintf("waiting for unavailable servers: %s", strings.Join(unavailable, ", "))
-			continue
-		}
-		w, isHeld := beforeChange(seen, pod, t)
-		next.await(w)
-		if w.words == "" {
-			next.upgrade.Server = pod.Name
-			if hasRoom(seen, pod, t) {
-				next.evictable = 0
-			}
-		}
-		if !isHeld {
-			return
-		}
-	}
-}
-
-// changeNow changes a server that has room to grow, once no other one can be evicted.
-func (p *plan) changeNow(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, t podTemplate) {
-	if !hasRoom(seen, pod, t) {
-		p.grow(pod, t)
-		return
-	}
-	p.evictable = 0
-	if p.waits = unguarded(mc, seen, pod); p.waits == "" {
-		p.change = &change{pod, t, pulledAs(seen, pod.Spec.NodeName, t.server().Image), revisionOf(mc, seen), seen.now}
-	}
-}
-
-// unguarded says why another server could still be evicted while one is restarted; empty
-// if none can: Kubernetes sees a server go only when it is gone. While the budget has not
-// been seen by its controller, the API server refuses all evictions; those that
-// it has let pass before are in its status until the pods are ending. Without a budget of
-// the operator's, the user has chosen not to wait.
-func unguarded(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod) string {
-	if !hasBudget(mc) {
-		return ""
-	}
-	b := seen.budget()
-	if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 0 || b.Status.ObservedGeneration < b.Generation {
-		return fmt.Sprintf("PodDisruptionBudget %s is to keep the other servers from being evicted", b.Name)
-	}
-	for _, other := range seen.pods {
-		if _, evicted := b.Status.DisruptedPods[other.Name]; evicted && other.Name != pod.Name && other.DeletionTimestamp == nil {
-			return fmt.Sprintf("server %s is being evicted", other.Name)
-		}
-	}
-	return ""
-}
-
-// guardRestarting lets no server be evicted while one is in the middle of a restart, also
-// one that the present change did not begin.
-func guardRestarting(seen observation, next *plan) {
-	for i := range seen.pods {
-		pod := &seen.pods[i]
-		if _, changed := timeIn(pod, changedAnnotation); !changed || pod.DeletionTimestamp != nil || isAvailable(pod, seen.now) {
-			continue
-		}
-		if restart := restartOf(pod, seen.now); !restart.isOverdue {
-			next.evictable = 0
-			next.await(wait{next.waits, restart.after})
-		}
-	}
-}
-
-// revisionOf is the StatefulSet's name for the template; "" for a Deployment.
-func revisionOf(mc *v1alpha1.Memcached, seen observation) string {
-	if !isStable(mc) {
-		return ""
-	}
-	return seen.statefulSet().Status.UpdateRevision
-}
-
-// namedServer is the server that status names for this very change.
-func namedServer(mc *v1alpha1.Memcached, t podTemplate, live []*corev1.Pod) *corev1.Pod {
-	announced := mc.Status.Upgrade
-	if announced == nil || announced.Revision != t.revision || announced.Server == "" {
-		return nil
-	}
-	for _, pod := range live {
-		if pod.Name == announced.Server {
-			return pod
-		}
-	}
-	return nil
+// turn is the server that is changed in place now, or is the next to be.
+type turn struct {
+	// server is the one that status is to name; nil for none.
+	server *corev1.Pod
+	// isDue says that status has named it, and that it waits for nothing but memory, and
+	// that no other one can be evicted.
+	isDue bool
+	// isGuarded says that no other one may be evicted from now on.
+	isGuarded bool
+	// lost says why the server that was changed before has lost its cache.
+	lost string
+	// report is what is waited for, and when to look again.
+	report plan
 }
 
 // wait is what a step waits for: in words, empty if for nothing, and after how long to look
@@ -179,9 +39,90 @@ type wait struct {
 // await takes over what a step waits for.
 func (p *plan) await(w wait) {
 	p.waits = w.words
-	if w.after > 0 {
-		p.wake(w.after)
+	p.WakeIn(w.after)
+}
+
+// turnOf is whose turn it is: that of the server that status names, until it is available
+// again, and then that of the next one.
+func turnOf(mc *v1alpha1.Memcached, v *view) (t turn) {
+	if slices.ContainsFunc(v.pods, func(pod corev1.Pod) bool { return isRestarting(&pod, v.now) }) {
+		t.report.WakeIn(restartLasts)
 	}
+	if named := namedServer(mc, v); named == nil || !t.staysWith(v, named) {
+		t.goesTo(v)
+	}
+	return t
+}
+
+// namedServer is the server that status names for this very change.
+func namedServer(mc *v1alpha1.Memcached, v *view) *corev1.Pod {
+	if v.announced == nil || v.announced.Revision != v.template.revision || v.announced.Server == "" {
+		return nil
+	}
+	for i := range v.pods {
+		if pod := &v.pods[i]; isLive(mc, pod) && pod.Name == v.announced.Server {
+			return pod
+		}
+	}
+	return nil
+}
+
+// isLive says whether a pod is to stay, and of the requested identity.
+func isLive(mc *v1alpha1.Memcached, pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Labels[identityLabel] == string(mc.Spec.Identity)
+}
+
+// staysWith says whether it is still the turn of the server that status names.
+func (t *turn) staysWith(v *view, named *corev1.Pod) bool {
+	switch isThere := isAvailable(named, v.now); {
+	case !isUpdated(named, v.template) && isThere && len(v.unavailable) > 0:
+		t.report.waits = v.awaitsOthers()
+	case !isUpdated(named, v.template):
+		w, isHeld := beforeChange(v.observation, named, v.template)
+		t.report.await(w)
+		if isHeld {
+			return false
+		}
+		t.isDue = w.words == ""
+		t.isGuarded = t.isDue && hasRoom(v.observation, named, v.template)
+	case !isThere:
+		restart := restartOf(named, v.now)
+		t.report.await(wait{restart.words(named, v.now), restart.after})
+		t.report.overdue, t.isGuarded = restart.isOverdue, !restart.isOverdue
+	default:
+		if v.planned.Kind == v1alpha1.Warm {
+			t.lost = lostCache(named)
+		}
+		return t.lost != "" // that is reported before another server is touched
+	}
+	t.server = named
+	return true
+}
+
+// goesTo gives the turn to a server that is unavailable anyway, so that no further one becomes
+// so or, if all are available, to the highest. One whose start Kubernetes would delay waits,
+// and no other one waits for it.
+func (t *turn) goesTo(v *view) {
+	highestFirst := func(a, b *corev1.Pod) int { return ordinal(b) - ordinal(a) }
+	for _, pod := range slices.SortedFunc(slices.Values(v.outdated), highestFirst) {
+		if len(v.unavailable) > 0 && isAvailable(pod, v.now) {
+			t.report.waits = v.awaitsOthers()
+			continue
+		}
+		w, isHeld := beforeChange(v.observation, pod, v.template)
+		t.report.await(w)
+		if w.words == "" {
+			t.server, t.isGuarded = pod, hasRoom(v.observation, pod, v.template)
+		}
+		if !isHeld {
+			return
+		}
+	}
+}
+
+// awaitsOthers says which servers one that is available waits for.
+func (v *view) awaitsOthers() string {
+	return "waiting for unavailable servers: " + strings.Join(v.unavailable, ", ")
 }
 
 // beforeChange is what the restart of a server waits for: that it is not being restarted,
@@ -213,6 +154,57 @@ func ordinal(pod *corev1.Pod) int {
 		_, _ = fmt.Sscanf(pod.Name[i+1:], "%d", &n) // 0 where there is none
 	}
 	return n
+}
+
+// chooseServer names in status the server whose turn it is: only the one that status has named
+// before is changed, by the steps that follow.
+func chooseServer(mc *v1alpha1.Memcached, v *view) plan {
+	p := v.turn.report
+	if v.turn.server != nil {
+		p.Remember(&mc.Status).Upgrade.Server = v.turn.server.Name
+	}
+	if v.turn.lost != "" {
+		up := p.Remember(&mc.Status).Upgrade
+		up.Kind, up.Message = v1alpha1.Cold, up.Message+"; but "+v.turn.lost
+	}
+	return p
+}
+
+// changeServer changes the server whose turn it is, if it has room to grow, and no other one
+// can be evicted.
+func changeServer(mc *v1alpha1.Memcached, v *view) (p plan) {
+	pod := v.turn.server
+	if !v.turn.isDue || !hasRoom(v.observation, pod, v.template) {
+		return p
+	}
+	if p.waits = unguarded(mc, v.observation, pod); p.waits != "" {
+		return p
+	}
+	image := pulledAs(v.observation, pod.Spec.NodeName, v.template.server().Image)
+	patch, err := change{pod, v.template, image, revisionOf(mc, v.observation), v.now}.patch()
+	if err != nil {
+		p.Err = err
+		return p
+	}
+	p.Then = append(p.Then, patch)
+	return p
+}
+
+// change is a server, and what it is to become in place.
+type change struct {
+	pod      *corev1.Pod
+	template podTemplate
+	image    string // of the server: what admission makes of the template's
+	revision string // the StatefulSet's name for the template, if it is of one
+	now      time.Time
+}
+
+// revisionOf is the StatefulSet's name for the template; "" for a Deployment.
+func revisionOf(mc *v1alpha1.Memcached, seen observation) string {
+	if !isStable(mc) {
+		return ""
+	}
+	return seen.statefulSet().Status.UpdateRevision
 }
 
 // patch makes a running pod what its template is, and whose it is. It is refused when
@@ -275,20 +267,21 @@ func (c change) patch() (loop.Patch, error) {
 
 // countChanged has the StatefulSet's controller count servers that were changed before another writer changed the
 // template, as kubectl rollout restart does: it would wait for them without an end.
-func countChanged(mc *v1alpha1.Memcached, seen observation, t podTemplate, next *plan) {
-	s := seen.statefulSet()
-	if next.upgrade == nil || !isStable(mc) || !isAsApplied(s, t) {
-		return
+func countChanged(mc *v1alpha1.Memcached, v *view) (p plan) {
+	s := v.statefulSet()
+	if v.isHeld || v.planned == nil || !isStable(mc) || !isAsApplied(s, v.template) {
+		return p
 	}
-	for i := range seen.pods {
-		pod := &seen.pods[i]
+	for i := range v.pods {
+		pod := &v.pods[i]
 		has := pod.Labels[revisionLabel]
 		isOthers := has != "" && has != s.Status.UpdateRevision && pod.Labels[identityLabel] == string(v1alpha1.StableIdentity)
-		if isOthers && pod.DeletionTimestamp == nil && isUpdated(pod, t) && isAvailable(pod, seen.now) {
-			next.Then = append(next.Then, loop.Patch{
+		if isOthers && pod.DeletionTimestamp == nil && isUpdated(pod, v.template) && isAvailable(pod, v.now) {
+			p.Then = append(p.Then, loop.Patch{
 				Object: pod, Part: "change", IfSame: true, Why: "server counted as changed: the template was changed meanwhile",
 				Metadata: map[string]any{"labels": map[string]any{revisionLabel: s.Status.UpdateRevision}},
 			})
 		}
 	}
+	return p
 }

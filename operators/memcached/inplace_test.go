@@ -253,8 +253,8 @@ func TestInPlace(t *testing.T) {
 			if next.upgrade != nil {
 				got.Named = next.upgrade.Server
 			}
-			if next.change != nil {
-				got.Change = next.change.pod.Name
+			if change := patchOf(next, "change"); change != nil {
+				got.Change = change.Object.GetName()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
@@ -338,8 +338,10 @@ func TestMemoryGrows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.upgrade.Kind != tc.kind || (next.resize != nil) != tc.resize || (next.change != nil) != tc.change || next.waits != tc.waits {
-			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.upgrade.Kind, next.resize, next.change, next.waits)
+		resize, change := patchOf(next, "resize"), patchOf(next, "change")
+		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.waits == tc.waits
+		if next.upgrade.Kind != tc.kind || !isAs {
+			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.upgrade.Kind, resize, change, next.waits)
 		}
 	}
 }

@@ -106,20 +106,20 @@ func isServer(pod *corev1.Pod, set types.UID) bool {
 	return pod.Annotations[revisionAnnotation] != "" && pod.Annotations[replaceAnnotation] != ""
 }
 
-// lookForLost wakes when it is time to look for servers that are missing.
-func lookForLost(seen observation, next *plan) {
-	if len(seen.missing) == 0 {
-		return
+// restoreLabels gives servers that were found without them their labels: their StatefulSet then
+// takes them back. While servers are missing, it wakes when it is time to look for them.
+func restoreLabels(_ *v1alpha1.Memcached, v *view) (p plan) {
+	if len(v.missing) == 0 {
+		return p
 	}
-	if wait := untilReported(seen); wait > 0 {
-		next.wake(wait)
-	} else {
-		next.wake(lostPause)
+	if p.WakeIn(untilReported(v.observation)); p.WakeAfter == 0 {
+		p.WakeIn(lostPause)
 	}
-	for _, pod := range seen.lost { // its StatefulSet then takes it back
-		next.Then = append(next.Then, loop.Patch{Object: pod, Part: "labels", Why: "restoring the labels of a server",
-			IfSame: true, Metadata: map[string]any{"labels": seen.statefulSet().Spec.Template.Labels}})
+	for _, pod := range v.lost {
+		p.Then = append(p.Then, loop.Patch{Object: pod, Part: "labels", Why: "restoring the labels of a server",
+			IfSame: true, Metadata: map[string]any{"labels": v.statefulSet().Spec.Template.Labels}})
 	}
+	return p
 }
 
 // blocked reports a pod that has a server's name.

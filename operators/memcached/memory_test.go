@@ -94,11 +94,12 @@ func TestLimitTooLow(t *testing.T) {
 			t.Fatal(err)
 		}
 		revision := revisionApplied(t, next)
-		touched := revision != "" && revision != mustTemplate(was).revision || next.change != nil || count[loop.Delete](next) > 0
+		isChanged := patchOf(next, "change") != nil || count[loop.Delete](next) > 0
+		touched := revision != "" && revision != mustTemplate(was).revision || isChanged
 		ready := meta.FindStatusCondition(summarize(tc.mc, seen, next, nil).Conditions, status.Ready)
 		if tc.want == "" {
-			if next.problem != nil || revision != mustTemplate(tc.mc).revision {
-				t.Errorf("%s: %+v, servers are touched: %v", name, next.problem, touched)
+			if next.Problem != nil || revision != mustTemplate(tc.mc).revision {
+				t.Errorf("%s: %+v, servers are touched: %v", name, next.Problem, touched)
 			}
 			continue
 		}
@@ -188,14 +189,16 @@ func TestConnectionsGrow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.upgrade == nil || next.upgrade.Kind != tc.kind || (next.resize != nil) != tc.resize || (next.change != nil) != tc.change || next.waits != tc.waits {
-			t.Errorf("%s: %+v, resize %v, change %v, waits for %q", name, next.upgrade, next.resize, next.change, next.waits)
+		resize, change := patchOf(next, "resize"), patchOf(next, "change")
+		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.waits == tc.waits
+		if next.upgrade == nil || next.upgrade.Kind != tc.kind || !isAs {
+			t.Errorf("%s: %+v, resize %v, change %v, waits for %q", name, next.upgrade, resize, change, next.waits)
 		}
-		if next.resize != nil {
+		if resize != nil {
 			want := map[string]any{"containers": []any{map[string]any{"name": "memcached", "resources": map[string]any{
 				"limits": map[string]any{"memory": "215Mi"}, "requests": map[string]any{"memory": "215Mi"},
 			}}}}
-			if diff := cmp.Diff(want, next.resize.patch().Spec); diff != "" {
+			if diff := cmp.Diff(want, resize.Spec); diff != "" {
 				t.Errorf("%s: resize (-want +got):\n%s", name, diff)
 			}
 		}
@@ -253,8 +256,10 @@ func TestGrowsWithinItsLimit(t *testing.T) {
 			continue
 		}
 		announced(tc.kind, "cache-0")(is)
-		if next, err = decide(is, seen()); err != nil || (next.change != nil) != tc.change || next.resize != nil {
-			t.Errorf("%s: change %v, resize %v, waits for %q (%v)", name, next.change != nil, next.resize != nil, next.waits, err)
+		next, err = decide(is, seen())
+		resize, change := patchOf(next, "resize"), patchOf(next, "change")
+		if err != nil || (change != nil) != tc.change || resize != nil {
+			t.Errorf("%s: change %v, resize %v, waits for %q (%v)", name, change, resize, next.waits, err)
 		}
 	}
 	// A container that keeps more than it needs has room for as many connections again.
@@ -262,7 +267,8 @@ func TestGrowsWithinItsLimit(t *testing.T) {
 	larger := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("215Mi")}
 	}
-	if next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, larger), cannot)); err != nil || next.change == nil {
+	next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, larger), cannot))
+	if err != nil || patchOf(next, "change") == nil {
 		t.Errorf("connections: %+v (%v)", next.upgrade, err)
 	}
 }

@@ -140,10 +140,9 @@ func (o *observer) observe(ctx context.Context, r *loop.Reader, mc *v1alpha1.Mem
 // Memcached, or one that lost the label before it could be removed. One of the requested
 // identity is found by the attempt to make it.
 func observeHidden(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) error {
-	shown, other := client.Object(seen.statefulSet()), client.Object(seen.deployment())
+	shown, other := workloads(mc, *seen)
 	name := childName(mc)
 	if !isStable(mc) {
-		shown, other = other, shown
 		name = poolName(mc)
 	}
 	if other.GetUID() != "" || !mayBeHidden(mc, *seen, shown.GetUID() != "") {

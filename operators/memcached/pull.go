@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
@@ -30,28 +29,29 @@ const noPlace = "the node does not take the pod that pulls it"
 // pullContainer is the container of such a pod.
 const pullContainer = "pull"
 
-// pull adds the pods that pull the image on every node that it will be needed
-// on, and what is wrong with those that are there.
-func pull(mc *v1alpha1.Memcached, seen observation, t podTemplate, outdated []*corev1.Pod, next *plan) {
-	requested := map[string]bool{}
-	for _, pod := range outdated {
+// pullImage creates the pods that pull the image on every node that it will be needed on,
+// and reports what is wrong with those that are there.
+func pullImage(mc *v1alpha1.Memcached, v *view) (p plan) {
+	requested, image := map[string]bool{}, v.template.server().Image
+	for _, pod := range v.outdated {
 		node := pod.Spec.NodeName
-		if node == "" || requested[node] || requestedImage(pod, serverContainer) == t.server().Image {
+		if node == "" || requested[node] || requestedImage(pod, serverContainer) == image {
 			continue
 		}
 		requested[node] = true
-		i := slices.IndexFunc(seen.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, t.server().Image) })
+		i := slices.IndexFunc(v.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, image) })
 		if i < 0 {
-			next.Do(loop.Create{Object: pullPod(mc, node, t), Named: true})
-			next.reportFailed(failedBefore(mc, t.server().Image, node))
-		} else if next.problem == nil {
-			next.watchPull(mc, seen, &seen.pulls[i])
+			p.Do(loop.Create{Object: pullPod(mc, node, v.template), Named: true})
+			p.reportFailed(mc, failedBefore(v, image, node))
+		} else if p.Problem == nil {
+			p.watchPull(mc, v, &v.pulls[i])
 		}
 	}
+	return p
 }
 
 // watchPull reports what is wrong with a pull. One that has failed for good is tried again.
-func (p *plan) watchPull(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod) {
+func (p *plan) watchPull(mc *v1alpha1.Memcached, v *view, pod *corev1.Pod) {
 	failed := failureOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // it was ended, and has not failed
@@ -61,32 +61,31 @@ func (p *plan) watchPull(mc *v1alpha1.Memcached, seen observation, pod *corev1.P
 		if hasNoPlace(failed) {
 			pause = noPlacePause
 		}
-		if wait := pod.CreationTimestamp.Add(pause).Sub(seen.now); wait > 0 {
-			p.wake(wait)
-		} else {
+		if wait := pod.CreationTimestamp.Add(pause).Sub(v.now); wait > 0 {
+			p.WakeIn(wait)
+		} else if !isUseless(mc, pod) { // which is removed anyway
 			p.Remove(pod, loop.NotRequested)
 		}
 	default:
-		p.problem = pullProblem(pod, seen.now)
+		p.Problem = pullProblem(pod, v.now)
 	}
-	if failed == nil && p.problem == nil && !hasPulled(pod) {
-		failed = failedBefore(mc, requestedImage(pod, pullContainer), pod.Spec.NodeName)
+	if failed == nil && p.Problem == nil && !hasPulled(pod) {
+		failed = failedBefore(v, requestedImage(pod, pullContainer), pod.Spec.NodeName)
 	}
-	p.reportFailed(failed)
+	p.reportFailed(mc, failed)
 }
 
 // reportFailed reports a pull that has failed for good, if there is one.
-func (p *plan) reportFailed(f *v1alpha1.FailedPull) {
+func (p *plan) reportFailed(mc *v1alpha1.Memcached, f *v1alpha1.FailedPull) {
 	if f == nil {
 		return
 	}
-	p.upgrade.FailedPull = f
+	p.Remember(&mc.Status).Upgrade.FailedPull = f
 	what := "does not start on node " + f.Node + " (it needs memcached and /bin/sh)"
 	if hasNoPlace(f) {
 		what = "cannot be pulled on node " + f.Node
 	}
-	p.problem = cmp.Or(p.problem, &status.Problem{Reason: reasonPullFailed, Retriable: true,
-		Message: fmt.Sprintf("image %s %s: %s", f.Image, what, f.Message)})
+	p.Report(reasonPullFailed, "image %s %s: %s", f.Image, what, f.Message)
 }
 
 // hasNoPlace says whether a pull has failed because its node did not run the pod.
@@ -176,27 +175,30 @@ func imageOfPull(pod *corev1.Pod, container string) string {
 
 // failedBefore is a pull that had failed for good. It holds while it is tried again, so
 // that status does not change with every try.
-func failedBefore(mc *v1alpha1.Memcached, image, node string) *v1alpha1.FailedPull {
-	up := mc.Status.Upgrade
+func failedBefore(v *view, image, node string) *v1alpha1.FailedPull {
+	up := v.announced
 	if up == nil || up.FailedPull == nil || up.FailedPull.Image != image || up.FailedPull.Node != node {
 		return nil
 	}
 	return up.FailedPull
 }
 
-// removeUselessPulls removes the pulls that no server waits for any more. While the cache
-// does not show to what the servers belong, nobody knows what they wait for.
-func removeUselessPulls(mc *v1alpha1.Memcached, seen observation, next *plan) {
-	if _, ok := workload(mc, seen); !ok {
-		return
+// removePulls removes the pulls that no server waits for any more. While the cache does not
+// show to what the servers belong, nobody knows what they wait for.
+func removePulls(mc *v1alpha1.Memcached, v *view) (p plan) {
+	if _, ok := workload(mc, v.observation); !ok {
+		return p
 	}
-	for i := range seen.pulls {
-		pod := &seen.pulls[i]
-		if pod.DeletionTimestamp != nil || slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return loop.ObjectOf(w) == client.Object(pod) }) {
-			continue
-		}
-		if next.upgrade == nil || pod.Annotations[revisionAnnotation] != next.upgrade.Revision {
-			next.Remove(pod, loop.NotRequested)
+	for i := range v.pulls {
+		if pod := &v.pulls[i]; pod.DeletionTimestamp == nil && isUseless(mc, pod) {
+			p.Remove(pod, loop.NotRequested)
 		}
 	}
+	return p
+}
+
+// isUseless says whether a pull is not for the change that status has.
+func isUseless(mc *v1alpha1.Memcached, pod *corev1.Pod) bool {
+	up := mc.Status.Upgrade
+	return up == nil || pod.Annotations[revisionAnnotation] != up.Revision
 }

@@ -39,11 +39,12 @@ func TestPullTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.problem == nil || next.problem.Message != tc.message || !next.problem.Retriable {
-			t.Errorf("%s: %+v", name, next.problem)
+		if next.Problem == nil || next.Problem.Message != tc.message || !next.Problem.Retriable {
+			t.Errorf("%s: %+v", name, next.Problem)
 		}
-		if next.change != nil || next.upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.wakeAfter != tc.wake {
-			t.Errorf("%s: change %v, %d removed, wake after %v", name, next.change, count[loop.Delete](next), next.wakeAfter)
+		change := patchOf(next, "change")
+		if change != nil || next.upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.WakeAfter != tc.wake {
+			t.Errorf("%s: change %v, %d removed, wake after %v", name, change, count[loop.Delete](next), next.WakeAfter)
 		}
 	}
 }
@@ -75,8 +76,8 @@ func TestPullTroubleStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if next.problem != nil {
-			got = next.problem.Message
+		if next.Problem != nil {
+			got = next.Problem.Message
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -120,15 +121,12 @@ func TestMirror(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if next.change == nil {
+		patch := patchOf(next, "change")
+		if patch == nil {
 			if name != "nothing changes" {
 				t.Errorf("%s: it waits for %q", name, next.waits)
 			}
 			continue
-		}
-		patch, err := next.change.patch()
-		if err != nil {
-			t.Fatal(err)
 		}
 		got := ""
 		if patch.Spec != nil {
@@ -157,8 +155,8 @@ func TestPullBesideASidecar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (next.change != nil) != isPulled || (next.problem == nil) != isPulled {
-			t.Errorf("exit code %d: change %v, problem %+v", code, next.change, next.problem)
+		if change := patchOf(next, "change"); (change != nil) != isPulled || (next.Problem == nil) != isPulled {
+			t.Errorf("exit code %d: change %v, problem %+v", code, change, next.Problem)
 		}
 	}
 }

@@ -179,13 +179,14 @@ func contentOf(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, 
 	return secret.Data, err
 }
 
-// wakeToRead queries again for a while.
-func wakeToRead(seen observation, next *plan) {
-	for _, l := range seen.limits {
-		if seen.now.Sub(l.since) < readLasts {
-			next.wake(max(l.next.Sub(seen.now), time.Millisecond))
+// awaitMemory queries again for a while.
+func awaitMemory(_ *v1alpha1.Memcached, v *view) (p plan) {
+	for _, l := range v.limits {
+		if v.now.Sub(l.since) < readLasts {
+			p.WakeIn(max(l.next.Sub(v.now), time.Millisecond))
 		}
 	}
+	return p
 }
 
 // notTaken reports a server that has not the memory that it was given, or that

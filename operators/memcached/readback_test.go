@@ -173,8 +173,8 @@ func TestMemoryIsReadBack(t *testing.T) {
 			if ready.Reason != tc.reason || ready.Message != tc.message || st.Memory != tc.memory {
 				t.Errorf("%s: %s; memory %q", ready.Reason, ready.Message, st.Memory)
 			}
-			if reads != tc.reads || next.wakeAfter != tc.wakes {
-				t.Errorf("%d reads, want %d; wakes after %v, want %v", reads, tc.reads, next.wakeAfter, tc.wakes)
+			if reads != tc.reads || next.WakeAfter != tc.wakes {
+				t.Errorf("%d reads, want %d; wakes after %v, want %v", reads, tc.reads, next.WakeAfter, tc.wakes)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/podtemplate"
 )
@@ -83,35 +84,34 @@ func requestedMemory(pod *corev1.Pod) *resource.Quantity {
 	return podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory()
 }
 
-// grow requests the memory that the container of a server lacks, or waits for it.
-func (p *plan) grow(pod *corev1.Pod, t podTemplate) {
-	if !requestsEnough(pod, t) {
-		server := t.server().Resources
-		p.resize = &resize{pod, *server.Limits.Memory(), *server.Requests.Memory()}
-		return
-	}
-	p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
-	if isPending(pod, corev1.PodReasonDeferred) {
+// growServer requests the memory that the container of the server lacks whose turn it is, or
+// waits for it.
+func growServer(_ *v1alpha1.Memcached, v *view) (p plan) {
+	pod := v.turn.server
+	switch {
+	case !v.turn.isDue || hasRoom(v.observation, pod, v.template):
+	case !requestsEnough(pod, v.template):
+		p.Then = append(p.Then, resized(pod, v.template))
+	case isPending(pod, corev1.PodReasonDeferred):
 		p.waits = fmt.Sprintf("server %s waits for room on node %s to get more memory", pod.Name, pod.Spec.NodeName)
+	default:
+		p.waits = fmt.Sprintf("the container of server %s is getting more memory", pod.Name)
 	}
+	return p
 }
 
-// resize is a server, and the memory that its container is to have.
-type resize struct {
-	pod             *corev1.Pod
-	memory, request resource.Quantity
-}
-
-// patch is of the subresource. It is refused when the pod has changed since it was seen.
-func (r resize) patch() loop.Patch {
-	size := r.memory.String()
+// resized gives the container of a server the memory that the template has. It is of the
+// subresource, and refused when the pod has changed since it was seen.
+func resized(pod *corev1.Pod, t podTemplate) loop.Patch {
+	server := t.server().Resources
+	size := server.Limits.Memory().String()
 	return loop.Patch{
-		Object: r.pod, Part: "resize", Subresource: "resize", Why: "server gets more memory: " + size, IfSame: true,
+		Object: pod, Part: "resize", Subresource: "resize", Why: "server gets more memory: " + size, IfSame: true,
 		Spec: map[string]any{"containers": []any{map[string]any{
 			"name": serverContainer, "resources": map[string]any{
-				"limits": map[string]any{"memory": size}, "requests": map[string]any{"memory": r.request.String()},
+				"limits": map[string]any{"memory": size}, "requests": map[string]any{"memory": server.Requests.Memory().String()},
 			},
 		}}},
-		Otherwise: annotate(r.pod, "refused", refusedAnnotation, size),
+		Otherwise: annotate(pod, "refused", refusedAnnotation, size),
 	}
 }

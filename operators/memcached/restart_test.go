@@ -39,7 +39,7 @@ func TestLostCache(t *testing.T) {
 			}
 			up := next.upgrade
 			switch {
-			case tc.message != "" && (up.Kind != v1alpha1.Cold || up.Message != tc.message || up.Server != "" || next.change != nil):
+			case tc.message != "" && (up.Kind != v1alpha1.Cold || up.Message != tc.message || up.Server != "" || patchOf(next, "change") != nil):
 				t.Errorf("%s, the last one %v: %+v", name, last, up)
 			case tc.message == "" && (up.Kind != v1alpha1.Warm || up.Message != "warm" || !last && up.Server != "cache-0"):
 				t.Errorf("%s, the last one %v: %+v", name, last, up)
@@ -106,8 +106,8 @@ func TestWakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.wakeAfter != tc.want {
-			t.Errorf("%s: looks again after %v, want %v", name, next.wakeAfter, tc.want)
+		if next.WakeAfter != tc.want {
+			t.Errorf("%s: looks again after %v, want %v", name, next.WakeAfter, tc.want)
 		}
 	}
 }

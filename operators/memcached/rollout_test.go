@@ -74,15 +74,15 @@ func TestRolloutRestart(t *testing.T) {
 			case tc.updated >= 0 && (next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || next.upgrade.Updated != tc.updated || !strings.HasPrefix(next.upgrade.Message, "kubectl rollout restart of Deployment cache: ")):
 				t.Errorf("%+v, want a cold change with %d updated", next.upgrade, tc.updated)
 			}
-			if next.change != nil {
+			if patchOf(next, "change") != nil {
 				t.Error("a server is changed in place")
 			}
 			ready := meta.FindStatusCondition(summarize(tc.mc, seen, next, nil).Conditions, status.Ready)
 			if says := strings.Contains(ready.Message, "rollout restart of StatefulSet cache restarts no server"); says != tc.note {
 				t.Errorf("Ready says %q", ready.Message)
 			}
-			if tc.note && next.wakeAfter != restartNoted-minute {
-				t.Errorf("woken after %s, to take that back", next.wakeAfter)
+			if tc.note && next.WakeAfter != restartNoted-minute {
+				t.Errorf("woken after %s, to take that back", next.WakeAfter)
 			}
 			tc.mc.Status.Upgrade = next.upgrade
 			again, err := decide(tc.mc, seen)

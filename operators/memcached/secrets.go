@@ -150,6 +150,34 @@ func (o *observer) observeInputs(ctx context.Context, r *loop.Reader, mc *v1alph
 	return in, nil
 }
 
+// copySecrets writes the copies, before the pods get them.
+func copySecrets(mc *v1alpha1.Memcached, v *view) (p plan) {
+	for _, c := range v.inputs.stale {
+		if slices.ContainsFunc(roles(mc), func(r role) bool { return r.name == c.role }) {
+			p.Do(loop.Apply{Object: c.seen, Want: secretCopy(mc, c.role, c.data), Private: true})
+		}
+	}
+	return p
+}
+
+// reloadSecrets makes the kubelets read the Secrets of their pods at once.
+func reloadSecrets(_ *v1alpha1.Memcached, v *view) (p plan) {
+	if v.inputs.hash == "" || len(v.inputs.missing) > 0 {
+		return p
+	}
+	for i := range v.pods {
+		if pod := &v.pods[i]; pod.DeletionTimestamp == nil && pod.Annotations[secretsAnnotation] != v.inputs.hash {
+			p.Then = append(p.Then, annotate(pod, "secrets", secretsAnnotation, v.inputs.hash))
+		}
+	}
+	return p
+}
+
+// annotate sets one annotation.
+func annotate(obj client.Object, part, name, value string) loop.Patch {
+	return loop.Patch{Object: obj, Part: part, Metadata: map[string]any{"annotations": map[string]any{name: value}}}
+}
+
 func problemWith(role role, source contents.Digest) *status.Problem {
 	switch {
 	case source.Version == "":

@@ -124,7 +124,7 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 		func() *status.Problem { return apply.Problem(failure, memcachedKind) },
 		func() *status.Problem { return seen.inputs.problem },
 		func() *status.Problem { return blocked(mc, seen) },
-		func() *status.Problem { return next.problem },
+		func() *status.Problem { return next.Problem },
 		func() *status.Problem { return crashing(seen, next) },
 		func() *status.Problem { return upgrading(mc, seen, next) },
 		func() *status.Problem { return unavailable(mc, seen, st) },

@@ -30,7 +30,7 @@ func TestReady(t *testing.T) {
 	hangs := upgrade
 	hangs.waits, hangs.overdue = "server cache-1 was to restart at 11:00:00", true
 	pullFails := upgrade
-	pullFails.problem = &status.Problem{Reason: reasonPullFailed, Message: "image b cannot be pulled on node n", Retriable: true}
+	pullFails.Problem = &status.Problem{Reason: reasonPullFailed, Message: "image b cannot be pulled on node n", Retriable: true}
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
@@ -144,8 +144,8 @@ func TestLacksPods(t *testing.T) {
 		if got := meta.FindStatusCondition(st.Conditions, status.Ready).Message; got != tc.message {
 			t.Errorf("%s: message %q, want %q", name, got, tc.message)
 		}
-		if next.wakeAfter != tc.wake {
-			t.Errorf("%s: looks again after %v, want %v", name, next.wakeAfter, tc.wake)
+		if next.WakeAfter != tc.wake {
+			t.Errorf("%s: looks again after %v, want %v", name, next.WakeAfter, tc.wake)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"example.com/fairlead/api/etcd/v1beta2"
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/internal/kit/steps"
 	"example.com/fairlead/operators/etcd/membership"
 	"example.com/fairlead/operators/etcd/objects"
 	"example.com/fairlead/operators/etcd/reason"
@@ -29,9 +30,8 @@ type plan struct {
 	waiting session.Waiting
 }
 
-// steps are those of the package comment. Each is a function of what is known, and returns what it does. The status of
-// the EtcdCluster is what the steps before have left of it.
-var steps = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
+// table has the steps of the package comment.
+var table = []func(*v1beta2.EtcdCluster, *view.View) step.Step{
 	membership.StartStopped,
 	membership.SettleExisting,
 	restoring.RestoreBackup,
@@ -76,7 +76,9 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	next.Do(membership.MarkVoters(v)...)
 	switch {
 	case seen.Taken == nil:
-		next.take(ec)
+		now := ec.DeepCopy()
+		steps.Take(&next.Step, table, now, v, &now.Status)
+		next.memory = now.Status
 	case ec.Spec.AdoptExisting && membership.IsOrphan(ec, seen.Taken): // a late cache hid it when the others were taken in
 		next.Add(membership.Adopt(ec, seen.Taken))
 	default:
@@ -87,22 +89,6 @@ func decide(ec *v1beta2.EtcdCluster, seen view.Observation) *plan {
 	}
 	next.pace(seen.Waiting)
 	return next
-}
-
-// take takes the steps until one is the last.
-func (p *plan) take(ec *v1beta2.EtcdCluster) {
-	now := ec.DeepCopy()
-	for _, is := range steps {
-		did := is(now, &p.view)
-		p.Add(did)
-		if did.After != nil {
-			now.Status = *did.After
-		}
-		if did.IsLast {
-			break
-		}
-	}
-	p.memory = now.Status
 }
 
 // children are the objects beside the members.
@@ -155,5 +141,5 @@ func (o *observer) decide(ec *v1beta2.EtcdCluster, seen view.Observation) (*plan
 		carryOut := func(ctx context.Context, _ loop.Caller) error { return o.asker.CarryOut(ctx, of, r) }
 		next.Do(loop.Call{Part: "etcd " + string(r.What), IfCurrent: true, Do: carryOut})
 	}
-	return next, nil
+	return next, next.Err
 }

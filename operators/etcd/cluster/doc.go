@@ -41,9 +41,9 @@
 //
 // # The steps
 //
-// They are functions of these names, in this order (steps in decide.go). Each is a function of what is known, and returns
-// what it does, as a value (package step); what it remembers, the next one finds in status. The first that has anything to
-// do is done, but for Restore, RemoveStrays and DropHistory, which leave the others their turn:
+// They are functions of these names, in this order (table in decide.go). Each is a function of what is known, and
+// returns what it does, as a value (package step); what it remembers, the next one finds in status. The first that has
+// anything to do is done, but for Restore, RemoveStrays and DropHistory, which leave the others their turn:
 //
 //	membership.StartStopped    start members that were stopped, and nothing else, while certificates are missing
 //	membership.SettleExisting  wait for the user's word on what may be of a cluster of this name

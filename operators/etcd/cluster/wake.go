@@ -22,9 +22,9 @@ func (p *plan) pace(before session.Waiting) {
 	if p.waiting.What == before.What {
 		p.waiting.Since = before.Since
 	}
-	if p.Again > 0 {
+	if p.WakeAfter > 0 {
 		waited := p.view.Now.Sub(p.waiting.Since)
-		p.Wake(p.view.Now.Add(max(p.Again, min(waited/patiencePart, step.RestingWake))))
+		p.Wake(p.view.Now.Add(max(p.WakeAfter, min(waited/patiencePart, step.RestingWake))))
 	}
 	p.Wake(p.view.Now.Add(rollout.Rests(&p.view)))
 }
