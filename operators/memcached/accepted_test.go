@@ -9,14 +9,17 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // workloadApplied is the workload that a plan applies, as a StatefulSet, which has all that is looked
 // at of either; nil if it applies none.
-func workloadApplied(t *testing.T, next *plan) *appsv1.StatefulSet {
+func workloadApplied(t *testing.T, next *change.Plan) *appsv1.StatefulSet {
 	t.Helper()
 	for _, w := range next.Writes {
-		if write, is := w.(loop.Apply); is && (loop.KindOf(write.Object) == statefulSetKind || loop.KindOf(write.Object) == deploymentKind) {
+		if write, is := w.(loop.Apply); is && (loop.KindOf(write.Object) == objects.StatefulSetKind || loop.KindOf(write.Object) == objects.DeploymentKind) {
 			s := &appsv1.StatefulSet{}
 			decodeInto(t, write.Want, s)
 			return s
@@ -25,17 +28,17 @@ func workloadApplied(t *testing.T, next *plan) *appsv1.StatefulSet {
 	return nil
 }
 
-func revisionApplied(t *testing.T, next *plan) string {
+func revisionApplied(t *testing.T, next *change.Plan) string {
 	t.Helper()
 	if s := workloadApplied(t, next); s != nil {
-		return s.Spec.Template.Annotations[revisionAnnotation]
+		return s.Spec.Template.Annotations[objects.RevisionAnnotation]
 	}
 	return ""
 }
 
 // missing are inputs without the Secrets of these roles.
 func missing(roles ...string) seenOption {
-	return func(seen *observation) { seen.inputs.missing = roles }
+	return func(seen *pool.Observation) { seen.Inputs.Missing = roles }
 }
 
 // TestRefusedStaysAndScales: what a spec that cannot be carried out requests besides goes on,
@@ -65,12 +68,12 @@ func TestRefusedStaysAndScales(t *testing.T) {
 			was, is := aPool(append(tc.was, of)...), aPool(append(tc.is, of, size(5))...)
 			is.Generation = 2
 			options := append([]seenOption{aServer(was, 0), aServer(was, 1), aServer(was, 2)}, tc.seen...)
-			if isStable(was) {
+			if objects.IsStable(was) {
 				options = append(options, aStatefulSet(was))
 			} else {
-				options = append(options, aDeployment(was, 3), func(seen *observation) {
+				options = append(options, aDeployment(was, 3), func(seen *pool.Observation) {
 					t := mustTemplate(was)
-					seen.deployment().Spec.Template = t.PodTemplateSpec
+					seen.Deployment().Spec.Template = t.PodTemplateSpec
 				})
 			}
 			next, err := decide(is, somethingSeen(options...))
@@ -84,10 +87,10 @@ func TestRefusedStaysAndScales(t *testing.T) {
 			case tc.isHeld:
 			case s == nil:
 				t.Errorf("%s, %s: nothing is applied", identity, name)
-			case s.Spec.Template.Annotations[revisionAnnotation] != mustTemplate(was).revision || *s.Spec.Replicas != 5 || next.upgrade != nil:
-				t.Errorf("%s, %s: %d of revision %s; upgrade %+v", identity, name, *s.Spec.Replicas, s.Spec.Template.Annotations[revisionAnnotation], next.upgrade)
+			case s.Spec.Template.Annotations[objects.RevisionAnnotation] != mustTemplate(was).Revision || *s.Spec.Replicas != 5 || next.Upgrade != nil:
+				t.Errorf("%s, %s: %d of revision %s; upgrade %+v", identity, name, *s.Spec.Replicas, s.Spec.Template.Annotations[objects.RevisionAnnotation], next.Upgrade)
 			}
-			if st := summarize(is, somethingSeen(options...), next, nil); !tc.isHeld && (st.Image != imageOf(was) || st.Memory != was.Spec.Memory.String()) {
+			if st := summarize(is, somethingSeen(options...), next, nil); !tc.isHeld && (st.Image != objects.ImageOf(was) || st.Memory != was.Spec.Memory.String()) {
 				t.Errorf("%s, %s: status has image %s and memory %s", identity, name, st.Image, st.Memory)
 			}
 		}
@@ -100,7 +103,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
 	restarted := func(pod *corev1.Pod) {
 		restarting(pod)
-		pod.Annotations[changedAnnotation] = noon.Format(time.RFC3339)
+		pod.Annotations[objects.ChangedAnnotation] = noon.Format(time.RFC3339)
 	}
 	edited := func(options ...mcOption) *v1alpha1.Memcached {
 		mc := aPool(append([]mcOption{warm, size(2)}, options...)...)
@@ -125,9 +128,9 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		goesOn := next.upgrade != nil && next.upgrade.Revision == mustTemplate(now).revision
+		goesOn := next.Upgrade != nil && next.Upgrade.Revision == mustTemplate(now).Revision
 		if evictable := evictableOf(t, next); evictable != tc.want || goesOn != tc.goesOn {
-			t.Errorf("%s: %d may be evicted, the change is %+v", name, evictable, next.upgrade)
+			t.Errorf("%s: %d may be evicted, the change is %+v", name, evictable, next.Upgrade)
 		}
 	}
 

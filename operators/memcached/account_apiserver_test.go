@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestServiceAccountGoes: a service account that an edit sets, and another takes out, is gone from the template and the
@@ -52,7 +53,7 @@ func TestServiceAccountGoes(t *testing.T) {
 						return err
 					}
 					if token := pods[0].Spec.AutomountServiceAccountToken; step.template != "" && token != nil && !*token {
-						t.Errorf("%s: the pod has no token, volumes %v", step.edit, podtemplate.Container(&pods[0].Spec, serverContainer).VolumeMounts)
+						t.Errorf("%s: the pod has no token, volumes %v", step.edit, podtemplate.Container(&pods[0].Spec, objects.ServerContainer).VolumeMounts)
 					}
 					return nil
 				})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestByHand: an image that another writer has changed in a running pod is changed back,
@@ -31,7 +32,7 @@ func TestByHand(t *testing.T) {
 	}{
 		"as it was made":          {[]mcOption{warm}, with("memcached:1.6.38", fields("maker", update, "", both)), ""},
 		"set by admission":        {[]mcOption{warm}, with("mirror/memcached:1.6.38", fields("maker", update, "", both)), ""},
-		"set by admission, later": {[]mcOption{warm}, with("mirror/memcached:1.6.38", fields("maker", update, "", made), fields(managedBy, update, "", image)), ""},
+		"set by admission, later": {[]mcOption{warm}, with("mirror/memcached:1.6.38", fields("maker", update, "", made), fields(objects.ManagedBy, update, "", image)), ""},
 		"nobody knows by whom":    {[]mcOption{warm}, with("memcached:1.6.18"), ""},
 		"the same by hand":        {[]mcOption{warm}, with("memcached:1.6.38", fields("maker", update, "", made), fields("kubectl-edit", update, "", image)), ""},
 		"edited":                  {[]mcOption{warm}, edited, v1alpha1.Warm},
@@ -42,8 +43,8 @@ func TestByHand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mc := aPool(append(tc.options, size(2))...)
 			seen := somethingSeen(aDeployment(mc, 2), aServer(mc, 0, tc.pod), aServer(mc, 1), aPull(mc, pulled("")))
-			if isStable(mc) {
-				seen.children[deploymentKind] = &appsv1.Deployment{}
+			if objects.IsStable(mc) {
+				seen.Children[objects.DeploymentKind] = &appsv1.Deployment{}
 				aStatefulSet(mc)(&seen)
 			}
 			for _, server := range []string{"", "cache-0"} { // named, and then changed
@@ -52,18 +53,18 @@ func TestByHand(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tc.kind == "" {
-					if next.upgrade != nil {
-						t.Errorf("it is to be changed: %+v", next.upgrade)
+					if next.Upgrade != nil {
+						t.Errorf("it is to be changed: %+v", next.Upgrade)
 					}
 					return
 				}
-				if next.upgrade == nil || next.upgrade.Kind != tc.kind || !strings.HasPrefix(next.upgrade.Message, "image from memcached:1.6.18 to memcached:1.6.38: ") {
-					t.Fatalf("upgrade %+v", next.upgrade)
+				if next.Upgrade == nil || next.Upgrade.Kind != tc.kind || !strings.HasPrefix(next.Upgrade.Message, "image from memcached:1.6.18 to memcached:1.6.38: ") {
+					t.Fatalf("upgrade %+v", next.Upgrade)
 				}
-				if isStable(mc) && partitionOf(t, next) != partitionClosed {
+				if objects.IsStable(mc) && partitionOf(t, next) != objects.PartitionClosed {
 					t.Error("its pods are replaced")
 				}
-				mc.Status.Upgrade = next.upgrade
+				mc.Status.Upgrade = next.Upgrade
 				if server == "" {
 					if patchOf(next, "change") != nil {
 						t.Error("the pod is changed before status announces it")
@@ -73,9 +74,9 @@ func TestByHand(t *testing.T) {
 				}
 				patch := patchOf(next, "change")
 				if patch == nil || patch.Object.GetName() != "cache-0" {
-					t.Fatalf("change %+v, waits for %q", patch, next.waits)
+					t.Fatalf("change %+v, waits for %q", patch, next.Waits)
 				}
-				if _, labelled := patch.Metadata["labels"]; labelled != isStable(mc) {
+				if _, labelled := patch.Metadata["labels"]; labelled != objects.IsStable(mc) {
 					t.Errorf("metadata %v", patch.Metadata)
 				}
 			}

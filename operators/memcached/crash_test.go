@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/internal/kit/pods"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestCrashLoops: one message at every turn of the loop, with the last words of
@@ -31,10 +32,10 @@ func TestCrashLoops(t *testing.T) {
 	}
 	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: pods.CrashLoopBackOff, Message: "back-off 10s"}}
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}}
-	requested := func(pod *corev1.Pod) { pod.Annotations[replacedAnnotation] = "memcached-0-1" }
+	requested := func(pod *corev1.Pod) { pod.Annotations[objects.ReplacedAnnotation] = "memcached-0-1" }
 	requestedAgain := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].ContainerID = "memcached-0-2"
-		pod.Annotations[replacedAnnotation] = "memcached-0-2"
+		pod.Annotations[objects.ReplacedAnnotation] = "memcached-0-2"
 	}
 	for name, tc := range map[string]struct {
 		pod    []func(*corev1.Pod)

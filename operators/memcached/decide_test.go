@@ -9,6 +9,9 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestEffect: what a change does to the cache.
@@ -47,7 +50,7 @@ func TestEffect(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var options []seenOption
-			if isStable(tc.was) {
+			if objects.IsStable(tc.was) {
 				options = append(options, aStatefulSet(tc.was))
 			} else {
 				options = append(options, aDeployment(tc.was, *tc.was.Spec.Size))
@@ -64,11 +67,11 @@ func TestEffect(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got v1alpha1.UpgradeKind
-			if next.upgrade != nil {
-				got = next.upgrade.Kind
+			if next.Upgrade != nil {
+				got = next.Upgrade.Kind
 			}
 			if got != tc.want {
-				t.Errorf("%+v is %q, want %q", next.upgrade, got, tc.want)
+				t.Errorf("%+v is %q, want %q", next.Upgrade, got, tc.want)
 			}
 		})
 	}
@@ -83,8 +86,8 @@ func TestColdIsToldFirst(t *testing.T) {
 		mc   *v1alpha1.Memcached
 		want int32
 	}{
-		"not told":               {aPool(more...), partitionClosed},
-		"told of something else": {aPool(warm, memory("256Mi"), announced(v1alpha1.Cold, ""), memory("128Mi")), partitionClosed},
+		"not told":               {aPool(more...), objects.PartitionClosed},
+		"told of something else": {aPool(warm, memory("256Mi"), announced(v1alpha1.Cold, ""), memory("128Mi")), objects.PartitionClosed},
 		"told":                   {aPool(append(more, announced(v1alpha1.Cold, ""))...), 0},
 	} {
 		next, err := decide(tc.mc, somethingSeen(servers...))
@@ -94,18 +97,18 @@ func TestColdIsToldFirst(t *testing.T) {
 		if got := partitionOf(t, next); got != tc.want {
 			t.Errorf("%s: partition %d, want %d", name, got, tc.want)
 		}
-		if name != "told" && !strings.HasPrefix(next.upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
-			t.Errorf("%s: message %q", name, next.upgrade.Message)
+		if name != "told" && !strings.HasPrefix(next.Upgrade.Message, "memory from 64Mi to 128Mi: the servers are replaced") {
+			t.Errorf("%s: message %q", name, next.Upgrade.Message)
 		}
 	}
 
 	random, changed := aPool(), aPool(version("1.6.18"))
 	pods := []seenOption{aDeployment(random, 3), aServer(random, 0)}
-	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, deploymentKind) {
+	if next, _ := decide(changed, somethingSeen(pods...)); wants(next, objects.DeploymentKind) {
 		t.Error("a Deployment is changed before status has announced it")
 	}
 	announced(v1alpha1.Cold, "")(changed)
-	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, deploymentKind) {
+	if next, _ := decide(changed, somethingSeen(pods...)); !wants(next, objects.DeploymentKind) {
 		t.Error("a Deployment is not changed after status has announced it")
 	}
 }
@@ -117,10 +120,10 @@ func TestCountsWhatWasChanged(t *testing.T) {
 	for label, want := range map[string]int{"cache-new": 0, "cache-mid": 1} {
 		pods := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 		seen := somethingSeen(append(pods, aStatefulSet(mc))...)
-		for i := range seen.pods {
-			seen.pods[i].Labels[revisionLabel] = "cache-new"
+		for i := range seen.Pods {
+			seen.Pods[i].Labels[objects.RevisionLabel] = "cache-new"
 		}
-		seen.pods[2].Labels[revisionLabel] = label
+		seen.Pods[2].Labels[objects.RevisionLabel] = label
 		next, err := decide(mc, seen)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +134,7 @@ func TestCountsWhatWasChanged(t *testing.T) {
 				counted = append(counted, w)
 			}
 		}
-		if len(counted) != want || want == 1 && loop.ObjectOf(counted[0]).GetName() != seen.pods[2].Name {
+		if len(counted) != want || want == 1 && loop.ObjectOf(counted[0]).GetName() != seen.Pods[2].Name {
 			t.Errorf("%s: %d servers are counted, want %d", label, len(counted), want)
 		}
 	}
@@ -144,8 +147,8 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	pods := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
 	unpromoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }))...)
 	promoted := somethingSeen(append(pods, aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision }))...)
-	if next, _ := decide(mc, unpromoted); next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || partitionOf(t, next) != 0 {
-		t.Errorf("before it is promoted: %+v", next.upgrade)
+	if next, _ := decide(mc, unpromoted); next.Upgrade == nil || next.Upgrade.Kind != v1alpha1.Cold || partitionOf(t, next) != 0 {
+		t.Errorf("before it is promoted: %+v", next.Upgrade)
 	}
 	late := aPool(warm)
 	if next, _ := decide(late, unpromoted); partitionOf(t, next) != 0 {
@@ -158,19 +161,19 @@ func TestColdGoesOnUntilPromoted(t *testing.T) {
 	grown := aPool(stable, memory("128Mi"))
 	servers := []seenOption{aServer(aPool(stable), 0), aServer(aPool(stable), 1), aServer(grown, 2)} // the last one was refused, and replaced
 	open := func(s *appsv1.StatefulSet) { *s.Spec.UpdateStrategy.RollingUpdate.Partition = 0 }
-	opened := func(s *appsv1.StatefulSet) { s.Annotations[openAnnotation] = mustTemplate(grown).revision }
-	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
+	opened := func(s *appsv1.StatefulSet) { s.Annotations[objects.OpenAnnotation] = mustTemplate(grown).Revision }
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open, opened))...)); next.Upgrade.Kind != v1alpha1.Untouched || partitionOf(t, next) != 0 {
 		t.Error("an operator that does not see the announcement yet closes the partition, because the rest could grow")
 	}
-	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != partitionClosed {
+	if next, _ := decide(grown, somethingSeen(append(servers, aStatefulSet(grown, open))...)); partitionOf(t, next) != objects.PartitionClosed {
 		t.Error("a partition that another writer opened stays open")
 	}
 	mc.Status.Upgrade.Message = "what was announced"
-	if next, _ := decide(mc, unpromoted); next.upgrade.Message != "what was announced" {
-		t.Errorf("the message is %q now", next.upgrade.Message)
+	if next, _ := decide(mc, unpromoted); next.Upgrade.Message != "what was announced" {
+		t.Errorf("the message is %q now", next.Upgrade.Message)
 	}
-	if next, _ := decide(mc, promoted); next.upgrade != nil || partitionOf(t, next) != partitionClosed {
-		t.Errorf("after it is promoted: %+v", next.upgrade)
+	if next, _ := decide(mc, promoted); next.Upgrade != nil || partitionOf(t, next) != objects.PartitionClosed {
+		t.Errorf("after it is promoted: %+v", next.Upgrade)
 	}
 }
 
@@ -185,15 +188,15 @@ func TestNoServersYet(t *testing.T) {
 		seen []seenOption
 		want int32
 	}{
-		"nothing is there":               {nil, partitionClosed},
+		"nothing is there":               {nil, objects.PartitionClosed},
 		"the old template, refused":      {[]seenOption{aStatefulSet(was, promoted)}, 0},
 		"… and the other shape is there": {[]seenOption{aStatefulSet(was, promoted), aDeployment(aPool(), 3), aServer(aPool(), 7)}, 0},
 		"closed by an earlier operator":  {[]seenOption{aStatefulSet(is)}, 0},
-		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, partitionClosed},
-		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, partitionClosed},
+		"its pods are not in the cache":  {[]seenOption{aStatefulSet(was, counted)}, objects.PartitionClosed},
+		"as it is to be":                 {[]seenOption{aStatefulSet(is, promoted)}, objects.PartitionClosed},
 		"the first ones are made":        {[]seenOption{aStatefulSet(is, open), aServer(is, 0)}, 0},
 		"its controller has not seen it": {[]seenOption{aStatefulSet(is, open, promoted, unseen), aServer(is, 0)}, 0},
-		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, partitionClosed},
+		"all is over":                    {[]seenOption{aStatefulSet(is, open, promoted), aServer(is, 0)}, objects.PartitionClosed},
 	} {
 		next, err := decide(is, somethingSeen(tc.seen...))
 		if err != nil {
@@ -217,25 +220,25 @@ func TestCopiesOfTheirName(t *testing.T) {
 		}
 	}
 	both := aPool(tls("cache-auth"), func(mc *v1alpha1.Memcached) { mc.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "cache-tls"} })
-	if auth, tls := copyName(both, "auth"), copyName(both, "tls"); auth != "cache-auth-copy" || tls != "cache-tls-copy" {
+	if auth, tls := objects.CopyName(both, "auth"), objects.CopyName(both, "tls"); auth != "cache-auth-copy" || tls != "cache-tls-copy" {
 		t.Errorf("copies %s and %s", auth, tls)
 	}
 
 	mc := aPool(stable, tls("cache-tls"))
-	earlier, err := templateWith(mc, renderings[2])
+	earlier, err := objects.TemplateWith(mc, objects.Renderings[2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	of001 := func(s *appsv1.StatefulSet) {
-		s.Annotations, s.Spec.Template.Annotations = workloadAnnotations(mc, earlier), earlier.Annotations
+		s.Annotations, s.Spec.Template.Annotations = objects.WorkloadAnnotations(mc, earlier), earlier.Annotations
 	}
-	got, err := nextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
-	if err != nil || got.revision != earlier.revision {
+	got, err := pool.NextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
+	if err != nil || got.Revision != earlier.Revision {
 		t.Errorf("pods of 0.0.1 are replaced (%v)", err)
 	}
 	mc.Spec.MaxConnections++
-	got, err = nextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
-	if err != nil || got.revision != mustTemplate(mc).revision {
+	got, err = pool.NextTemplate(mc, somethingSeen(aStatefulSet(mc, of001)))
+	if err != nil || got.Revision != mustTemplate(mc).Revision {
 		t.Errorf("pods that are replaced mount the user's own Secret (%v)", err)
 	}
 }
@@ -247,11 +250,11 @@ func TestShapes(t *testing.T) {
 	starting := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want))
 	ready := somethingSeen(aDeployment(random, 1), aServer(random, 7), aStatefulSet(want, func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }))
 	next, err := decide(want, starting)
-	if err != nil || servingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || count[loop.Delete](next) > 0 {
+	if err != nil || pool.ServingIdentity(want, starting, mustTemplate(want)) != v1alpha1.RandomIdentity || count[loop.Delete](next) > 0 {
 		t.Errorf("while they start: %d objects are removed (%v)", count[loop.Delete](next), err)
 	}
 	next, err = decide(want, ready)
-	if err != nil || servingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || count[loop.Delete](next) != 1 {
+	if err != nil || pool.ServingIdentity(want, ready, mustTemplate(want)) != v1alpha1.StableIdentity || count[loop.Delete](next) != 1 {
 		t.Errorf("when they are ready: %d objects are removed (%v)", count[loop.Delete](next), err)
 	}
 }
@@ -262,16 +265,16 @@ func connections(n int32) mcOption {
 
 func image(name string) mcOption { return func(mc *v1alpha1.Memcached) { mc.Spec.Image = name } }
 
-func wants(next *plan, kind string) bool {
+func wants(next *change.Plan, kind string) bool {
 	return slices.ContainsFunc(next.Writes, func(w loop.Write) bool { return loop.Name(w) == "apply "+kind })
 }
 
-func partitionOf(t *testing.T, next *plan) int32 {
+func partitionOf(t *testing.T, next *change.Plan) int32 {
 	t.Helper()
 	for _, w := range next.Writes {
-		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == statefulSetKind {
+		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == objects.StatefulSetKind {
 			seen := somethingSeen()
-			set := seen.statefulSet()
+			set := seen.StatefulSet()
 			decodeInto(t, write.Want, set)
 			return *set.Spec.UpdateStrategy.RollingUpdate.Partition
 		}

@@ -13,6 +13,7 @@ import (
 	"example.com/fairlead/internal/kit/names"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 func TestArguments(t *testing.T) {
@@ -29,7 +30,7 @@ func TestArguments(t *testing.T) {
 		"a certificate": {aPool(func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }),
 			basic + " -Z -o ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key -l *,notls:127.0.0.1:11210"},
 	} {
-		if diff := cmp.Diff(tc.want, strings.Join(arguments(tc.mc, renderings[0]), " ")); diff != "" {
+		if diff := cmp.Diff(tc.want, strings.Join(objects.Arguments(tc.mc, objects.Renderings[0]), " ")); diff != "" {
 			t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
 		}
 	}
@@ -66,7 +67,7 @@ func TestPodsAreUnprivileged(t *testing.T) {
 func TestMemoryFollows(t *testing.T) {
 	for cache, limit := range map[string]string{"64Mi": "144Mi", "8Mi": "74Mi", "1Gi": "1344Mi"} {
 		spec := mustTemplate(aPool(warm, memory(cache))).Spec
-		server := podtemplate.Container(&spec, serverContainer)
+		server := podtemplate.Container(&spec, objects.ServerContainer)
 		if got := server.Resources.Limits.Memory().String(); got != limit {
 			t.Errorf("a cache of %s: limit %s, want %s", cache, got, limit)
 		}
@@ -82,7 +83,7 @@ func TestTheTemplateIsMerged(t *testing.T) {
 	spec := mustTemplate(aPool(warm, func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "log", Image: "busybox"},
-			{Name: serverContainer, Image: "ignored", ReadinessProbe: probe, Env: []corev1.EnvVar{{Name: "A", Value: "theirs"}, {Name: "THREADS", Value: "theirs"}}},
+			{Name: objects.ServerContainer, Image: "ignored", ReadinessProbe: probe, Env: []corev1.EnvVar{{Name: "A", Value: "theirs"}, {Name: "THREADS", Value: "theirs"}}},
 		}}}
 	})).Spec
 	server := spec.Containers[1]
@@ -101,11 +102,11 @@ func TestTheTemplateIsMerged(t *testing.T) {
 // TestScripts: without need there is no shell, and Kubernetes leaves the
 // shell's process number alone.
 func TestScripts(t *testing.T) {
-	if script := startScript(aPool(), renderings[0]); script != "" {
+	if script := objects.StartScript(aPool(), objects.Renderings[0]); script != "" {
 		t.Errorf("a plain server is started with %q", script)
 	}
 	tls := func(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "s"} }
-	for name, script := range map[string]string{"warm": startScript(aPool(warm), renderings[0]), "tls": startScript(aPool(tls), renderings[0]), "both": startScript(aPool(warm, tls), renderings[0])} {
+	for name, script := range map[string]string{"warm": objects.StartScript(aPool(warm), objects.Renderings[0]), "tls": objects.StartScript(aPool(tls), objects.Renderings[0]), "both": objects.StartScript(aPool(warm, tls), objects.Renderings[0])} {
 		if strings.Contains(strings.ReplaceAll(script, "$$$$", ""), "$$") || strings.Contains(script, "$$$$") != (name != "tls") || !strings.HasSuffix(script, "exec memcached \"$@\"\n") {
 			t.Errorf("%s: %s", name, script)
 		}
@@ -116,7 +117,7 @@ func TestScripts(t *testing.T) {
 // pods are made of.
 func TestTheSameSpecTheSameRevision(t *testing.T) {
 	first := mustTemplate(aPool(warm))
-	if scaled := mustTemplate(aPool(warm, size(9))); scaled.revision != first.revision {
+	if scaled := mustTemplate(aPool(warm, size(9))); scaled.Revision != first.Revision {
 		t.Error("a change of the size is a new revision")
 	}
 	for name, tc := range map[string]struct {
@@ -128,10 +129,10 @@ func TestTheSameSpecTheSameRevision(t *testing.T) {
 		"memory":  {aPool(warm, memory("128Mi")), true},
 	} {
 		changed := mustTemplate(tc.mc)
-		if changed.revision == first.revision {
+		if changed.Revision == first.Revision {
 			t.Errorf("%s: no new revision", name)
 		}
-		if replace := changed.Annotations[replaceAnnotation] != first.Annotations[replaceAnnotation]; replace != tc.replace {
+		if replace := changed.Annotations[objects.ReplaceAnnotation] != first.Annotations[objects.ReplaceAnnotation]; replace != tc.replace {
 			t.Errorf("%s: pods are replaced: %v", name, replace)
 		}
 	}
@@ -145,8 +146,8 @@ func TestNames(t *testing.T) {
 		"1st":               "m-1st-" + names.Hash("1st"),
 		long:                long[:36] + "-" + names.Hash(long),
 	} {
-		got := poolName(aPool(func(mc *v1alpha1.Memcached) { mc.Name = name }))
-		if got != want || len(got) > maxPoolName || len(validation.IsDNS1035Label(got)) > 0 {
+		got := objects.PoolName(aPool(func(mc *v1alpha1.Memcached) { mc.Name = name }))
+		if got != want || len(got) > objects.MaxPoolName || len(validation.IsDNS1035Label(got)) > 0 {
 			t.Errorf("poolName(%q) = %q (%d bytes), want %q", name, got, len(got), want)
 		}
 	}
@@ -155,7 +156,7 @@ func TestNames(t *testing.T) {
 // TestDrains: one server may go, and any that is not ready.
 func TestDrains(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{}
-	decodeInto(t, disruptionBudget(aPool(), 1), budget)
+	decodeInto(t, objects.DisruptionBudget(aPool(), 1), budget)
 	if budget.Spec.MaxUnavailable.IntValue() != 1 || *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
 		t.Errorf("PodDisruptionBudget %+v", budget.Spec)
 	}

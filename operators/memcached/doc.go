@@ -6,7 +6,7 @@
 //
 //   - A change that empties caches is announced first: it is in status.upgrade, and
 //     in an event, before the first server is touched. What it does to each server is
-//     decided from what that one has (effect.go).
+//     decided from what that one has (pool/effect.go).
 //   - A warm change restarts each server in its pod, with its address and its
 //     items, one at a time, and only when nothing is left to wait for: the
 //     image is on its node, and all other servers are there.
@@ -21,30 +21,30 @@
 // # The steps
 //
 // They are functions of these names, in this order (table in decide.go). Each is a function of
-// the Memcached and of what is known (view in decide.go), and returns what it does, as a value.
-// If adopt has something to do, it is the last. Patches of servers' pods are sent after all
+// the Memcached and of what is known (change.View), and returns what it does, as a value.
+// If change.Adopt has something to do, it is the last. Patches of servers' pods are sent after all
 // other writes.
 //
-//	adopt          label a Deployment that a StatefulSet is to replace, so that it is found
-//	copySecrets    write the copies of Secrets that the pods mount
-//	planUpgrade    announce in status the change that the servers need
-//	serve          apply the Service: clients see the servers of one identity, while that changes
-//	explain        note what else a user is to know of servers that are ready
-//	applyServers   apply the Deployment or StatefulSet: a cold change once it is announced
-//	removeUnused   remove the workload of the other identity, once clients do not need it,
-//	               and copies that no pod mounts
-//	countChanged   label changed servers for a template that was changed meanwhile: the
-//	               StatefulSet's controller would wait for them
-//	restoreLabels  restore the labels that servers have lost
-//	reloadSecrets  annotate pods whose copies have changed, so that their kubelets read them
-//	pullImage      pull the image on each node that will need it
-//	chooseServer   name in status the server whose turn it is to be changed in place
-//	guard          allow no eviction while a server is restarted
-//	growServer     give the container of that server the memory that it will need
-//	changeServer   change that server, which restarts memcached where that is needed
-//	removePulls    remove the pods that pulled an image, once no server waits for it
-//	awaitRecovery  wake for servers that have crashed, or that start
-//	awaitMemory    wake for servers that are not known to have their memory
+//	change.Adopt          label a Deployment that a StatefulSet is to replace, so that it is found
+//	change.CopySecrets    write the copies of Secrets that the pods mount
+//	change.PlanUpgrade    announce in status the change that the servers need
+//	change.Serve          apply the Service: clients see the servers of one identity, while that changes
+//	change.Explain        note what else a user is to know of servers that are ready
+//	change.ApplyServers   apply the Deployment or StatefulSet: a cold change once it is announced
+//	change.RemoveUnused   remove the workload of the other identity, once clients do not need it,
+//	                      and copies that no pod mounts
+//	change.CountChanged   label changed servers for a template that was changed meanwhile: the
+//	                      StatefulSet's controller would wait for them
+//	change.RestoreLabels  restore the labels that servers have lost
+//	change.ReloadSecrets  annotate pods whose copies have changed, so that their kubelets read them
+//	change.PullImage      pull the image on each node that will need it
+//	change.ChooseServer   name in status the server whose turn it is to be changed in place
+//	change.Guard          allow no eviction while a server is restarted
+//	change.GrowServer     give the container of that server the memory that it will need
+//	change.UpdateServer   change that server, which restarts memcached where that is needed
+//	change.RemovePulls    remove the pods that pulled an image, once no server waits for it
+//	change.AwaitRecovery  wake for servers that have crashed, or that start
+//	change.AwaitMemory    wake for servers that are not known to have their memory
 //
 // # How a warm change goes
 //
@@ -78,17 +78,17 @@
 // its status is the one from before the change. An edit meanwhile waits until the server
 // is available: a second stop could lose what it writes or reads in.
 //
-// What ends and starts memcached is in command.go: a hook that sends SIGUSR1 and
+// What ends and starts memcached is in objects/command.go: a hook that sends SIGUSR1 and
 // waits for the process to be gone, because the kubelet's SIGTERM would overtake
 // it; a start that waits for the next second, without which memcached refuses
 // the file; and, for changes of settings only, a loop that sees the annotation
 // change and ends memcached, upon which the kubelet starts it again. Kubernetes
 // holds back the second such start within ten minutes, so that is waited for; an
-// annotation has what Kubernetes remembers (restart.go).
+// annotation has what Kubernetes remembers (pool/restart.go).
 //
 // # How a cold change goes
 //
-// What cannot be changed in place has a hash in the pods (replaceAnnotation). If
+// What cannot be changed in place has a hash in the pods (objects.ReplaceAnnotation). If
 // it differs, the partition goes to 0 once status has announced it, and the controller
 // of the StatefulSet replaces the pods. It is at 0 also where there is no pod,
 // until the new template is the present one: what is made is of that one then.
@@ -96,7 +96,7 @@
 //
 // # Memory
 //
-// The limit of a container follows from memory and maxConnections (memory.go), unless the
+// The limit of a container follows from memory and maxConnections (objects/memory.go), unless the
 // user's template has one. A warm server that is allowed more connections is resized before
 // it is restarted.
 //
@@ -113,7 +113,7 @@
 // A limit of memory that is too low, and a Secret that is missing, are refused: the servers
 // stay as they are. All else goes on, such as scaling, repairs and a change that was begun,
 // with the spec as the servers have it. That one is read from their template, and it counts
-// only if it renders to the very template (accepted.go); else nothing is applied.
+// only if it renders to the very template (pool/request.go); else nothing is applied.
 //
 // # How users and certificates get to the servers
 //
@@ -131,5 +131,5 @@
 //
 // A template that renders to something else would replace pods because the
 // operator was upgraded. Each pool is rendered as the version did that made it,
-// until its pods are replaced anyway (earlier.go).
+// until its pods are replaced anyway (objects/earlier.go).
 package memcached

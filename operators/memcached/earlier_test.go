@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 func withUsers(mc *v1alpha1.Memcached) {
@@ -20,9 +22,9 @@ func withUsers(mc *v1alpha1.Memcached) {
 func withCertificate(mc *v1alpha1.Memcached) { mc.Spec.TLS = &v1alpha1.TLSSpec{SecretName: "c"} }
 
 // rendered is the template as a version of the operator made it.
-func rendered(t *testing.T, mc *v1alpha1.Memcached, r rendering) podTemplate {
+func rendered(t *testing.T, mc *v1alpha1.Memcached, r objects.Rendering) objects.PodTemplate {
 	t.Helper()
-	template, err := templateWith(mc, r)
+	template, err := objects.TemplateWith(mc, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +47,9 @@ func TestPodsOf002(t *testing.T) {
 		"warm with users":           {[]mcOption{warm, withUsers}, "b0dd2e33a4", "2487d21788"},
 		"warm with both":            {[]mcOption{warm, withUsers, withCertificate}, "2b9f8c6a7d", "97656e2f22"},
 	} {
-		got := rendered(t, aPool(tc.options...), renderings[1])
-		if replace := got.Annotations[replaceAnnotation]; got.revision != tc.revision || replace != tc.replace {
-			t.Errorf("%s: revision %s, replaced for %s; want %s, %s", name, got.revision, replace, tc.revision, tc.replace)
+		got := rendered(t, aPool(tc.options...), objects.Renderings[1])
+		if replace := got.Annotations[objects.ReplaceAnnotation]; got.Revision != tc.revision || replace != tc.replace {
+			t.Errorf("%s: revision %s, replaced for %s; want %s, %s", name, got.Revision, replace, tc.revision, tc.replace)
 		}
 	}
 }
@@ -56,15 +58,15 @@ func TestPodsOf002(t *testing.T) {
 // and makes no warm change cold. A change that replaces them anyway takes up the
 // present rendering.
 func TestPoolsAreRenderedAsTheyWere(t *testing.T) {
-	of002 := rendered(t, aPool(warm), renderings[1])
+	of002 := rendered(t, aPool(warm), objects.Renderings[1])
 	workload := aStatefulSet(aPool(warm), func(s *appsv1.StatefulSet) {
-		s.Annotations, s.Spec.Template.Annotations = workloadAnnotations(aPool(warm), of002), of002.Annotations
+		s.Annotations, s.Spec.Template.Annotations = objects.WorkloadAnnotations(aPool(warm), of002), of002.Annotations
 	})
 	ofNow := aStatefulSet(aPool(warm, memory("128Mi")))
 	pod := aServer(aPool(warm), 0, func(pod *corev1.Pod) { pod.Annotations = of002.Annotations })
 	for name, tc := range map[string]struct {
 		mc      *v1alpha1.Memcached
-		seen    observation
+		seen    pool.Observation
 		isOf002 bool
 	}{
 		"a new pool":              {aPool(warm), somethingSeen(), false},
@@ -76,11 +78,11 @@ func TestPoolsAreRenderedAsTheyWere(t *testing.T) {
 		"undone, with none there": {aPool(warm), somethingSeen(ofNow), false},
 		"another identity":        {aPool(), somethingSeen(workload, pod), false},
 	} {
-		got, err := nextTemplate(tc.mc, tc.seen)
+		got, err := pool.NextTemplate(tc.mc, tc.seen)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if isOf002 := got.server().TerminationMessagePolicy == ""; isOf002 != tc.isOf002 {
+		if isOf002 := got.Server().TerminationMessagePolicy == ""; isOf002 != tc.isOf002 {
 			t.Errorf("%s: rendered as by 0.0.2: %v, want %v", name, isOf002, tc.isOf002)
 		}
 	}
@@ -105,7 +107,7 @@ func TestLastWordsAreKept(t *testing.T) {
 			t.Errorf("container %s has terminationMessagePolicy %q, want %q", c.Name, c.TerminationMessagePolicy, want)
 		}
 	}
-	if script := strings.Join(template.server().Command, " "); strings.Contains(script, "timeout") || !strings.Contains(script, "try \"cache_memlimit") {
+	if script := strings.Join(template.Server().Command, " "); strings.Contains(script, "timeout") || !strings.Contains(script, "try \"cache_memlimit") {
 		t.Errorf("script %s", script)
 	}
 }
@@ -123,7 +125,7 @@ func TestAskedEverMoreSlowly(t *testing.T) {
 	}
 	write("users", "me:p:a%s:\nyou:x\n", 0o600)
 	write("nc", "#!/bin/sh\ncat >>"+dir+"/asked\necho ERROR\n", 0o700)
-	script := strings.ReplaceAll(startScript(aPool(stable, withUsers), renderings[0]), "$$$$", "$$")
+	script := strings.ReplaceAll(objects.StartScript(aPool(stable, withUsers), objects.Renderings[0]), "$$$$", "$$")
 	_, script, _ = strings.Cut(script, "ask() {")
 	script, _, _ = strings.Cut(script, "(while sleep")
 	script = strings.ReplaceAll("ask() {"+script, "/etc/memcached/auth", dir)

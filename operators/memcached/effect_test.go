@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestEffectOnEach: servers of several versions and settings, as after edits in the middle
@@ -30,7 +32,7 @@ func TestEffectOnEach(t *testing.T) {
 		}
 	}
 	lost := func(pod *corev1.Pod) {
-		pod.Annotations[replacedAnnotation] = "memcached-2-0"
+		pod.Annotations[objects.ReplacedAnnotation] = "memcached-2-0"
 		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "memcached-2-0", ExitCode: 137}
 	}
 	for name, tc := range map[string]struct {
@@ -92,12 +94,12 @@ func TestEffectOnEach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mc := tc.is.DeepCopy()
 			seen := somethingSeen(append(tc.servers, aStatefulSet(mc))...)
-			mc.Spec.Size = new(int32(len(seen.pods)))
+			mc.Spec.Size = new(int32(len(seen.Pods)))
 			next, err := decide(mc, seen)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if up := next.upgrade; up == nil || up.Kind != tc.kind || !strings.Contains(up.Message, tc.message) {
+			if up := next.Upgrade; up == nil || up.Kind != tc.kind || !strings.Contains(up.Message, tc.message) {
 				t.Fatalf("%+v, want %s: …%s", up, tc.kind, tc.message)
 			}
 			if mc.Status = summarize(mc, seen, next, nil); tc.kind == v1alpha1.Warm {
@@ -106,7 +108,7 @@ func TestEffectOnEach(t *testing.T) {
 			if got := figureOf(mc, seen).atStake; got != tc.stake {
 				t.Errorf("%d servers at stake, want %d", got, tc.stake)
 			}
-			if got := strings.Join(kept(mc, seen, mustTemplate(mc)), " "); got != tc.kept {
+			if got := strings.Join(pool.Kept(mc, seen, mustTemplate(mc)), " "); got != tc.kept {
 				t.Errorf("kept are %q, want %q", got, tc.kept)
 			}
 		})
@@ -116,7 +118,7 @@ func TestEffectOnEach(t *testing.T) {
 // TestWorseIsAnnounced: what was announced to do less to the cache is announced again.
 func TestWorseIsAnnounced(t *testing.T) {
 	was, is := aPool(warm, exporting("e:1")), aPool(warm, exporting("e:2"), announced(v1alpha1.Untouched, ""))
-	is.Status.Upgrade.Revision = mustTemplate(is).revision
+	is.Status.Upgrade.Revision = mustTemplate(is).Revision
 	for name, tc := range map[string]struct {
 		mc   *v1alpha1.Memcached
 		pod  *v1alpha1.Memcached
@@ -130,8 +132,8 @@ func TestWorseIsAnnounced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.upgrade == nil || next.upgrade.Kind != tc.want {
-			t.Errorf("%s: %+v, want %s", name, next.upgrade, tc.want)
+		if next.Upgrade == nil || next.Upgrade.Kind != tc.want {
+			t.Errorf("%s: %+v, want %s", name, next.Upgrade, tc.want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // This file knows by which faults of memcached a client can end a server, with its items.
@@ -35,7 +37,7 @@ func knownFaults(mc *v1alpha1.Memcached, version string) string {
 	var words []string
 	var fixed string
 	for _, f := range faults {
-		if f.matters(mc) && isBefore(version, f.fixed...) {
+		if f.matters(mc) && pool.IsBefore(version, f.fixed...) {
 			fixed = fmt.Sprintf("%d.%d.%d", f.fixed[0], f.fixed[1], f.fixed[2])
 			words = append(words, fmt.Sprintf("%s (fixed in %s)", f.words, fixed))
 		}
@@ -49,7 +51,7 @@ func knownFaults(mc *v1alpha1.Memcached, version string) string {
 // reportFaults sets the condition KnownFaults, of the version that the servers have or are
 // to get.
 func reportFaults(mc *v1alpha1.Memcached, st *v1alpha1.MemcachedStatus, conditions status.Conditions) {
-	for _, version := range []string{st.Version, versionOf(imageOf(mc))} {
+	for _, version := range []string{st.Version, pool.VersionOf(objects.ImageOf(mc))} {
 		if words := knownFaults(mc, version); words != "" {
 			conditions.Set(v1alpha1.ConditionKnownFaults, true, reasonFixedLater, words)
 			return

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/change"
 )
 
 // TestKnownFaults: a version with faults that matter to a pool is named, with the one that has
@@ -30,7 +31,7 @@ func TestKnownFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.mc.Status.Version = tc.was
-			next := &plan{upgrade: &v1alpha1.UpgradeStatus{}} // the servers have what they had
+			next := &change.Plan{Upgrade: &v1alpha1.UpgradeStatus{}} // the servers have what they had
 			st := summarize(tc.mc, somethingSeen(), next, nil)
 			is := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionKnownFaults)
 			switch {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestStory: a change is reported as the difference from what the servers run.
@@ -38,7 +39,7 @@ func TestStory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// The workload has been written for the edit already.
 			options := []seenOption{aDeployment(tc.is, 3)}
-			if isStable(tc.is) {
+			if objects.IsStable(tc.is) {
 				options[0] = aStatefulSet(tc.is)
 			}
 			for i, was := range tc.was {
@@ -48,8 +49,8 @@ func TestStory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _, _ := strings.Cut(next.upgrade.Message, ": the servers"); got != tc.want {
-				if got, _, _ = strings.Cut(next.upgrade.Message, ": new servers"); got != tc.want {
+			if got, _, _ := strings.Cut(next.Upgrade.Message, ": the servers"); got != tc.want {
+				if got, _, _ = strings.Cut(next.Upgrade.Message, ": new servers"); got != tc.want {
 					t.Errorf("the message is %q, want %q", got, tc.want)
 				}
 			}

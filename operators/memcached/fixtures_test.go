@@ -15,6 +15,9 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/services"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -61,32 +64,32 @@ func exporting(image string) mcOption {
 // announced has a status that announces the change to what it requests now.
 func announced(kind v1alpha1.UpgradeKind, server string) mcOption {
 	return func(mc *v1alpha1.Memcached) {
-		mc.Status.Upgrade = &v1alpha1.UpgradeStatus{Revision: mustTemplate(mc).revision, Kind: kind, Server: server}
+		mc.Status.Upgrade = &v1alpha1.UpgradeStatus{Revision: mustTemplate(mc).Revision, Kind: kind, Server: server}
 	}
 }
 
-func mustTemplate(mc *v1alpha1.Memcached) podTemplate {
-	t, err := desiredTemplate(mc)
+func mustTemplate(mc *v1alpha1.Memcached) objects.PodTemplate {
+	t, err := objects.DesiredTemplate(mc)
 	if err != nil {
 		panic(err)
 	}
 	return t
 }
 
-type seenOption func(*observation)
+type seenOption func(*pool.Observation)
 
 // somethingSeen is a cluster without children, but for the options and a budget
 // that lets nobody be evicted.
-func somethingSeen(options ...seenOption) observation {
-	seen := observation{now: noon, resizes: true, children: loop.NoChildren(children)}
-	seen.budget().Name, seen.budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
+func somethingSeen(options ...seenOption) pool.Observation {
+	seen := pool.Observation{Now: noon, Resizes: true, Children: loop.NoChildren(children)}
+	seen.Budget().Name, seen.Budget().Spec.MaxUnavailable = "cache", new(intstr.FromInt32(0))
 	for _, option := range options {
 		option(&seen)
 	}
-	if seen.reached == nil {
-		seen.reached = services.Targets{}
-		for _, pod := range seen.pods {
-			seen.reached[pod.UID] = true
+	if seen.Reached == nil {
+		seen.Reached = services.Targets{}
+		for _, pod := range seen.Pods {
+			seen.Reached[pod.UID] = true
 		}
 	}
 	return seen
@@ -96,8 +99,8 @@ var owned = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.G
 
 // aStatefulSet is owned, was applied as mc requests, and its controller has seen it.
 func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) seenOption {
-	return func(seen *observation) {
-		config, err := statefulSet(mc, mustTemplate(mc), partitionClosed)
+	return func(seen *pool.Observation) {
+		config, err := objects.StatefulSet(mc, mustTemplate(mc), objects.PartitionClosed)
 		if err != nil {
 			panic(err)
 		}
@@ -114,16 +117,16 @@ func aStatefulSet(mc *v1alpha1.Memcached, options ...func(*appsv1.StatefulSet)) 
 		for _, option := range options {
 			option(s)
 		}
-		seen.children[statefulSetKind] = s
+		seen.Children[objects.StatefulSetKind] = s
 	}
 }
 
 func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
-	return func(seen *observation) {
-		seen.children[deploymentKind] = &appsv1.Deployment{
+	return func(seen *pool.Observation) {
+		seen.Children[objects.DeploymentKind] = &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: owned, Labels: labels(mc),
-				Annotations: workloadAnnotations(mc, mustTemplate(mc)),
+				Namespace: "shop", Name: "cache", UID: "deployment-uid", OwnerReferences: owned, Labels: objects.Labels(mc),
+				Annotations: objects.WorkloadAnnotations(mc, mustTemplate(mc)),
 			},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
 		}
@@ -132,7 +135,7 @@ func aDeployment(mc *v1alpha1.Memcached, ready int32) seenOption {
 
 // aServer is the pod with an ordinal, as mc requests it, on node n, and ready.
 func aServer(mc *v1alpha1.Memcached, ordinal int, options ...func(*corev1.Pod)) seenOption {
-	return func(seen *observation) {
+	return func(seen *pool.Observation) {
 		t := mustTemplate(mc)
 		pod := corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 		pod.Namespace, pod.Name, pod.Spec.NodeName = "shop", fmt.Sprintf("cache-%d", ordinal), "n"
@@ -143,7 +146,7 @@ func aServer(mc *v1alpha1.Memcached, ordinal int, options ...func(*corev1.Pod)) 
 		for _, option := range options {
 			option(&pod)
 		}
-		seen.pods = append(seen.pods, pod)
+		seen.Pods = append(seen.Pods, pod)
 	}
 }
 
@@ -153,30 +156,30 @@ func ending(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} 
 
 // restarting has been changed, and its kubelet has not got to it.
 func restarting(pod *corev1.Pod) {
-	pod.Annotations[replacedAnnotation] = pod.Status.ContainerStatuses[0].ContainerID
+	pod.Annotations[objects.ReplacedAnnotation] = pod.Status.ContainerStatuses[0].ContainerID
 }
 
 // aPull is the pod that pulls the image that mc requests.
 func aPull(mc *v1alpha1.Memcached, options ...func(*corev1.Pod)) seenOption {
-	return func(seen *observation) {
-		pod := pullPod(mc, "n", mustTemplate(mc))
+	return func(seen *pool.Observation) {
+		pod := objects.PullPod(mc, "n", mustTemplate(mc))
 		pod.CreationTimestamp.Time = noon.Add(-10 * time.Second)
 		for _, option := range options {
 			option(pod)
 		}
-		seen.pulls = append(seen.pulls, *pod)
+		seen.Pulls = append(seen.Pulls, *pod)
 	}
 }
 
 func pulled(message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodSucceeded
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.PullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}
 	}
 }
 
 func cannotPull(pod *corev1.Pod) {
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.PullContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 }
 
 // decodeInto reads what is to be applied as the object that it makes.
@@ -192,7 +195,7 @@ func decodeInto(t *testing.T, config any, into any) {
 }
 
 // count is how many writes of a type a plan has.
-func count[W loop.Write](next *plan) (n int) {
+func count[W loop.Write](next *change.Plan) (n int) {
 	for _, w := range next.Writes {
 		if _, is := w.(W); is {
 			n++
@@ -203,7 +206,7 @@ func count[W loop.Write](next *plan) (n int) {
 
 // patchOf is the patch that changes a part of a server; nil if there is none. That only counts a server as
 // changed is not meant.
-func patchOf(next *plan, part string) *loop.Patch {
+func patchOf(next *change.Plan, part string) *loop.Patch {
 	for _, w := range next.Then {
 		if p, is := w.(loop.Patch); is && p.Part == part && (p.Spec != nil || p.Metadata["annotations"] != nil) {
 			return &p

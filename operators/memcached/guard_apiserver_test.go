@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestNoEvictionDuringRestart: from the write that restarts a server on, no other
@@ -29,7 +31,7 @@ func TestNoEvictionDuringRestart(t *testing.T) {
 	s.patch(`{"spec":{"version":"1.6.38"}}`)
 	s.Eventually(func() error {
 		pod, err := read(ctx, s.R, "cache-1", &corev1.Pod{})
-		if err == nil && pod.Annotations[changedAnnotation] == "" {
+		if err == nil && pod.Annotations[objects.ChangedAnnotation] == "" {
 			err = errNotYet
 		}
 		return err

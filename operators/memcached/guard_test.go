@@ -12,6 +12,9 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 func withoutBudget(mc *v1alpha1.Memcached) {
@@ -20,18 +23,18 @@ func withoutBudget(mc *v1alpha1.Memcached) {
 
 // TestBudget: without disruption.enabled there is none of the operator's, and others stay.
 func TestBudget(t *testing.T) {
-	owned := func(seen *observation) {
-		seen.budget().UID = "budget-uid"
-		seen.budget().OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
+	owned := func(seen *pool.Observation) {
+		seen.Budget().UID = "budget-uid"
+		seen.Budget().OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(aPool(), v1alpha1.GroupVersion.WithKind("Memcached"))}
 	}
-	foreign := func(seen *observation) { seen.budget().UID = "budget-uid" }
-	ending := func(seen *observation) {
+	foreign := func(seen *pool.Observation) { seen.Budget().UID = "budget-uid" }
+	ending := func(seen *pool.Observation) {
 		owned(seen)
-		seen.budget().DeletionTimestamp = &metav1.Time{Time: noon}
+		seen.Budget().DeletionTimestamp = &metav1.Time{Time: noon}
 	}
 	for name, tc := range map[string]struct {
 		mc   *v1alpha1.Memcached
-		seen observation
+		seen pool.Observation
 		want string
 	}{
 		"nothing is said of it": {aPool(), somethingSeen(), "apply"},
@@ -47,7 +50,7 @@ func TestBudget(t *testing.T) {
 		}
 		var got string
 		for _, w := range next.Writes {
-			if verb, kind, _ := strings.Cut(loop.Name(w), " "); kind == budgetKind {
+			if verb, kind, _ := strings.Cut(loop.Name(w), " "); kind == objects.BudgetKind {
 				got = verb
 			}
 		}
@@ -63,8 +66,8 @@ func TestGuard(t *testing.T) {
 	old, now, named := aPool(warm, version("1.6.18"), size(2)), aPool(warm, size(2)), aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"))
 	unguarded := aPool(warm, size(2), announced(v1alpha1.Warm, "cache-1"), withoutBudget)
 	budget := func(evictable int32, observed int64, evicted ...string) seenOption {
-		return func(seen *observation) {
-			b := seen.budget()
+		return func(seen *pool.Observation) {
+			b := seen.Budget()
 			b.Generation, b.Status.ObservedGeneration = 2, observed
 			b.Spec.MaxUnavailable = new(intstr.FromInt32(evictable))
 			b.Status.DisruptedPods = map[string]metav1.Time{}
@@ -76,7 +79,7 @@ func TestGuard(t *testing.T) {
 	restarted := func(at time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			restarting(pod)
-			pod.Annotations[changedAnnotation] = at.Format(time.RFC3339)
+			pod.Annotations[objects.ChangedAnnotation] = at.Format(time.RFC3339)
 		}
 	}
 	bigger := aPool(stable, size(1), memory("128Mi"), announced(v1alpha1.Untouched, "cache-0"))
@@ -108,9 +111,9 @@ func TestGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 		evictable, isChanged := evictableOf(t, next), patchOf(next, "change") != nil
-		if evictable != tc.want || isChanged != tc.change || next.waits != tc.waits || next.overdue != tc.overdue {
+		if evictable != tc.want || isChanged != tc.change || next.Waits != tc.waits || next.Overdue != tc.overdue {
 			t.Errorf("%s: %d may be evicted, change %v, waits for %q, overdue %v",
-				name, evictable, isChanged, next.waits, next.overdue)
+				name, evictable, isChanged, next.Waits, next.Overdue)
 		}
 	}
 }
@@ -119,10 +122,10 @@ func TestGuard(t *testing.T) {
 const noBudget = -1
 
 // evictableOf is how many servers may be evicted, by the budget that is wanted.
-func evictableOf(t *testing.T, next *plan) int {
+func evictableOf(t *testing.T, next *change.Plan) int {
 	t.Helper()
 	for _, w := range next.Writes {
-		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == budgetKind {
+		if write, is := w.(loop.Apply); is && loop.KindOf(write.Object) == objects.BudgetKind {
 			var budget policyv1.PodDisruptionBudget
 			decodeInto(t, write.Want, &budget)
 			return budget.Spec.MaxUnavailable.IntValue()

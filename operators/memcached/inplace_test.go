@@ -12,6 +12,9 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestInPlace has the steps of a change in place, and what keeps it waiting.
@@ -19,11 +22,11 @@ func TestInPlace(t *testing.T) {
 	old := aPool(warm, version("1.6.18"))
 	now := aPool(warm)
 	named := func(server string) *v1alpha1.Memcached { return aPool(warm, announced(v1alpha1.Warm, server)) }
-	all := func(options ...seenOption) observation {
+	all := func(options ...seenOption) pool.Observation {
 		return somethingSeen(append([]seenOption{aStatefulSet(now)}, options...)...)
 	}
 	had := func(pod *corev1.Pod) { // a restart that is over
-		pod.Annotations[replacedAnnotation] = "memcached-2-0"
+		pod.Annotations[objects.ReplacedAnnotation] = "memcached-2-0"
 	}
 	crashed := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Time{Time: noon}}
@@ -33,7 +36,7 @@ func TestInPlace(t *testing.T) {
 	}
 	restartedAt := func(at time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Annotations[endedAnnotation] = at.Format(time.RFC3339)
+			pod.Annotations[objects.EndedAnnotation] = at.Format(time.RFC3339)
 		}
 	}
 	moreThreads := aPool(warm, threads(8))
@@ -48,15 +51,15 @@ func TestInPlace(t *testing.T) {
 	over := state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 	ended := state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon}}})
 	changedAt := func(at time.Time) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Annotations[changedAnnotation] = at.Format(time.RFC3339) }
+		return func(pod *corev1.Pod) { pod.Annotations[objects.ChangedAnnotation] = at.Format(time.RFC3339) }
 	}
 	upgradedBefore := func(ago time.Duration, starts string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Annotations[startsAnnotation] = starts
+			pod.Annotations[objects.StartsAnnotation] = starts
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: noon.Add(-ago)}}
 		}
 	}
-	promoted := func(seen *observation) { seen.statefulSet().Status.CurrentRevision = "cache-new" }
+	promoted := func(seen *pool.Observation) { seen.StatefulSet().Status.CurrentRevision = "cache-new" }
 
 	type step struct {
 		Pulls         int
@@ -65,7 +68,7 @@ func TestInPlace(t *testing.T) {
 	}
 	cases := map[string]struct {
 		mc   *v1alpha1.Memcached
-		seen observation
+		seen pool.Observation
 		want step
 	}{
 		"first the image is pulled": {
@@ -125,7 +128,7 @@ func TestInPlace(t *testing.T) {
 			want: step{},
 		},
 		"its controller has not seen it": {
-			mc: now, seen: all(func(o *observation) { o.statefulSet().Status.ObservedGeneration = 1 }, aServer(old, 0), aServer(old, 1), aServer(old, 2)),
+			mc: now, seen: all(func(o *pool.Observation) { o.StatefulSet().Status.ObservedGeneration = 1 }, aServer(old, 0), aServer(old, 1), aServer(old, 2)),
 			want: step{},
 		},
 		"settings only: no pull": {
@@ -200,7 +203,7 @@ func TestInPlace(t *testing.T) {
 		},
 		"another change, and the restarted one hangs": {
 			mc:   moreThreads,
-			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, started(time.Hour), changedAt(noon.Add(-restartLasts)))),
+			seen: somethingSeen(aStatefulSet(moreThreads), aServer(now, 0), aServer(now, 1), aServer(before, 2, restarting, started(time.Hour), changedAt(noon.Add(-pool.RestartLasts)))),
 			want: step{Named: "cache-2"},
 		},
 		"it does not stop": {
@@ -233,7 +236,7 @@ func TestInPlace(t *testing.T) {
 			want: step{Waits: "until 12:09:30"},
 		},
 		"the settings are what it was started with": {
-			mc: named("cache-2"), seen: all(aServer(before, 0), aServer(before, 1), aServer(now, 2, restarting, restartedAt(noon.Add(-restartLasts)))),
+			mc: named("cache-2"), seen: all(aServer(before, 0), aServer(before, 1), aServer(now, 2, restarting, restartedAt(noon.Add(-pool.RestartLasts)))),
 			want: step{Named: "cache-1"},
 		},
 	}
@@ -243,15 +246,15 @@ func TestInPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tc.want.Waits != "" && !strings.Contains(next.waits, tc.want.Waits) {
-				t.Errorf("waits for %q, want %q", next.waits, tc.want.Waits)
+			if tc.want.Waits != "" && !strings.Contains(next.Waits, tc.want.Waits) {
+				t.Errorf("waits for %q, want %q", next.Waits, tc.want.Waits)
 			}
-			got := step{Pulls: count[loop.Create](next), Waits: next.waits}
+			got := step{Pulls: count[loop.Create](next), Waits: next.Waits}
 			if tc.want.Waits != "" {
 				got.Waits = tc.want.Waits
 			}
-			if next.upgrade != nil {
-				got.Named = next.upgrade.Server
+			if next.Upgrade != nil {
+				got.Named = next.Upgrade.Server
 			}
 			if change := patchOf(next, "change"); change != nil {
 				got.Change = change.Object.GetName()
@@ -267,10 +270,10 @@ func TestInPlace(t *testing.T) {
 func TestChanged(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), exporting("e:1")), aPool(warm, threads(8), exporting("e:1"))
 	seen := somethingSeen(aServer(old, 0, func(pod *corev1.Pod) {
-		pod.Annotations[endedAnnotation] = "2026-01-02T11:00:00Z"
+		pod.Annotations[objects.EndedAnnotation] = "2026-01-02T11:00:00Z"
 	}))
 	template := mustTemplate(now)
-	got, err := change{&seen.pods[0], template, "memcached:1.6.38", "cache-new", noon}.patch()
+	got, err := change.ServerChange{Pod: &seen.Pods[0], Template: template, Image: "memcached:1.6.38", Revision: "cache-new", Now: noon}.Patch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +281,9 @@ func TestChanged(t *testing.T) {
 		"metadata": map[string]any{
 			"labels": map[string]any{"controller-revision-hash": "cache-new"},
 			"annotations": map[string]any{
-				revisionAnnotation: template.revision, settingsAnnotation: template.Annotations[settingsAnnotation],
-				threadsAnnotation: "8", imageAnnotation + serverContainer: "memcached:1.6.38", replacedAnnotation: "memcached-0-1", endedAnnotation: nil,
-				changedAnnotation: "2026-01-02T12:00:00Z",
+				objects.RevisionAnnotation: template.Revision, objects.SettingsAnnotation: template.Annotations[objects.SettingsAnnotation],
+				objects.ThreadsAnnotation: "8", objects.ImageAnnotation + objects.ServerContainer: "memcached:1.6.38", objects.ReplacedAnnotation: "memcached-0-1", objects.EndedAnnotation: nil,
+				objects.ChangedAnnotation: "2026-01-02T12:00:00Z",
 			},
 		},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "memcached", "image": "memcached:1.6.38"}}},
@@ -311,8 +314,8 @@ func TestMemoryGrows(t *testing.T) {
 	deferred := func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred})
 	}
-	atOnce := func(pod *corev1.Pod) { pod.Annotations[refusedAnnotation] = "224Mi" }
-	old := func(seen *observation) { seen.resizes = false }
+	atOnce := func(pod *corev1.Pod) { pod.Annotations[objects.RefusedAnnotation] = "224Mi" }
+	old := func(seen *pool.Observation) { seen.Resizes = false }
 	for name, tc := range map[string]struct {
 		mc             *v1alpha1.Memcached
 		pod            []func(*corev1.Pod)
@@ -339,9 +342,9 @@ func TestMemoryGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		resize, change := patchOf(next, "resize"), patchOf(next, "change")
-		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.waits == tc.waits
-		if next.upgrade.Kind != tc.kind || !isAs {
-			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.upgrade.Kind, resize, change, next.waits)
+		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.Waits == tc.waits
+		if next.Upgrade.Kind != tc.kind || !isAs {
+			t.Errorf("%s: %s, resize %v, change %v, waits for %q", name, next.Upgrade.Kind, resize, change, next.Waits)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // own has a template that says how much memory the server's container gets; "" for nothing.
@@ -25,7 +27,7 @@ func own(limit, request string) mcOption {
 	}
 	return func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
-			{Name: serverContainer, Resources: corev1.ResourceRequirements{Limits: of(limit), Requests: of(request)}},
+			{Name: objects.ServerContainer, Resources: corev1.ResourceRequirements{Limits: of(limit), Requests: of(request)}},
 		}}}
 	}
 }
@@ -53,8 +55,8 @@ func TestMemoryOfContainers(t *testing.T) {
 	} {
 		mc := aPool(tc.options...)
 		for version, want := range []string{tc.limit, tc.of002} {
-			template := rendered(t, mc, renderings[version])
-			has := template.server().Resources
+			template := rendered(t, mc, objects.Renderings[version])
+			has := template.Server().Resources
 			wantRequest := tc.request
 			if version > 0 {
 				wantRequest = tc.of002
@@ -62,7 +64,7 @@ func TestMemoryOfContainers(t *testing.T) {
 			if limit, request := has.Limits.Memory().String(), has.Requests.Memory().String(); limit != want || request != wantRequest {
 				t.Errorf("%s, rendering %d: limit %s, request %s; want %s and %s", name, version, limit, request, want, wantRequest)
 			}
-			if p := lowLimit(mc, template); p != nil {
+			if p := pool.LowLimit(mc, template); p != nil {
 				t.Errorf("%s, rendering %d: %s", name, version, p.Message)
 			}
 		}
@@ -95,15 +97,15 @@ func TestLimitTooLow(t *testing.T) {
 		}
 		revision := revisionApplied(t, next)
 		isChanged := patchOf(next, "change") != nil || count[loop.Delete](next) > 0
-		touched := revision != "" && revision != mustTemplate(was).revision || isChanged
+		touched := revision != "" && revision != mustTemplate(was).Revision || isChanged
 		ready := meta.FindStatusCondition(summarize(tc.mc, seen, next, nil).Conditions, status.Ready)
 		if tc.want == "" {
-			if next.Problem != nil || revision != mustTemplate(tc.mc).revision {
+			if next.Problem != nil || revision != mustTemplate(tc.mc).Revision {
 				t.Errorf("%s: %+v, servers are touched: %v", name, next.Problem, touched)
 			}
 			continue
 		}
-		if touched || ready.Reason != reasonLowLimit || !strings.Contains(ready.Message, tc.want) {
+		if touched || ready.Reason != pool.ReasonLowLimit || !strings.Contains(ready.Message, tc.want) {
 			t.Errorf("%s: servers are touched: %v; Ready is %s: %s", name, touched, ready.Reason, ready.Message)
 		}
 		if stalled := meta.FindStatusCondition(summarize(tc.mc, seen, next, nil).Conditions, status.Stalled); stalled == nil {
@@ -123,9 +125,9 @@ func TestLimitOf002(t *testing.T) {
 		"as much": {"144Mi", "All servers are ready"},
 	} {
 		mc := aPool(stable, connections(10_000), own(tc.limit, ""))
-		of002 := rendered(t, mc, renderings[1])
+		of002 := rendered(t, mc, objects.Renderings[1])
 		made := func(s *appsv1.StatefulSet) {
-			s.Annotations, s.Spec.Template.Annotations = workloadAnnotations(mc, of002), of002.Annotations
+			s.Annotations, s.Spec.Template.Annotations = objects.WorkloadAnnotations(mc, of002), of002.Annotations
 		}
 		server := func(pod *corev1.Pod) { pod.Annotations = of002.Annotations }
 		seen := somethingSeen(aStatefulSet(mc, made), aServer(mc, 0, server), aServer(mc, 1, server), aServer(mc, 2, server))
@@ -134,8 +136,8 @@ func TestLimitOf002(t *testing.T) {
 			t.Fatal(err)
 		}
 		ready := meta.FindStatusCondition(summarize(mc, seen, next, nil).Conditions, status.Ready)
-		if next.upgrade != nil || ready.Message != tc.want {
-			t.Errorf("%s: upgrade %+v; Ready is %s: %s", name, next.upgrade, ready.Reason, ready.Message)
+		if next.Upgrade != nil || ready.Message != tc.want {
+			t.Errorf("%s: upgrade %+v; Ready is %s: %s", name, next.Upgrade, ready.Reason, ready.Message)
 		}
 	}
 }
@@ -159,10 +161,10 @@ func TestConnectionsGrow(t *testing.T) {
 		}
 	}
 	requested := func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Limits = limit("215Mi") }
-	cannot := func(seen *observation) { seen.resizes = false }
-	refused := func(pod *corev1.Pod) { pod.Annotations[refusedAnnotation] = "215Mi" }
+	cannot := func(seen *pool.Observation) { seen.Resizes = false }
+	refused := func(pod *corev1.Pod) { pod.Annotations[objects.RefusedAnnotation] = "215Mi" }
 	of002 := func(mc *v1alpha1.Memcached) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Annotations = rendered(t, mc, renderings[1]).Annotations }
+		return func(pod *corev1.Pod) { pod.Annotations = rendered(t, mc, objects.Renderings[1]).Annotations }
 	}
 	for name, tc := range map[string]struct {
 		was, is        *v1alpha1.Memcached
@@ -190,9 +192,9 @@ func TestConnectionsGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		resize, change := patchOf(next, "resize"), patchOf(next, "change")
-		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.waits == tc.waits
-		if next.upgrade == nil || next.upgrade.Kind != tc.kind || !isAs {
-			t.Errorf("%s: %+v, resize %v, change %v, waits for %q", name, next.upgrade, resize, change, next.waits)
+		isAs := (resize != nil) == tc.resize && (change != nil) == tc.change && next.Waits == tc.waits
+		if next.Upgrade == nil || next.Upgrade.Kind != tc.kind || !isAs {
+			t.Errorf("%s: %+v, resize %v, change %v, waits for %q", name, next.Upgrade, resize, change, next.Waits)
 		}
 		if resize != nil {
 			want := map[string]any{"containers": []any{map[string]any{"name": "memcached", "resources": map[string]any{
@@ -206,8 +208,8 @@ func TestConnectionsGrow(t *testing.T) {
 
 	was, is := one(), one(connections(many))
 	seen := somethingSeen(aServer(was, 0, of002(was)))
-	template, err := nextTemplate(is, seen)
-	if err != nil || !template.isOf002 || !canChangeInPlace(seen, template) || !hasRoom(seen, &seen.pods[0], template) {
+	template, err := pool.NextTemplate(is, seen)
+	if err != nil || !template.IsOf002 || !pool.CanChangeInPlace(seen, template) || !pool.HasRoom(seen, &seen.Pods[0], template) {
 		t.Errorf("a server of 0.0.2 is not changed in place as before (%v)", err)
 	}
 }
@@ -219,7 +221,7 @@ func TestGrowsWithinItsLimit(t *testing.T) {
 	one := func(options ...mcOption) *v1alpha1.Memcached {
 		return aPool(append([]mcOption{stable, size(1)}, options...)...)
 	}
-	cannot := func(seen *observation) { seen.resizes = false }
+	cannot := func(seen *pool.Observation) { seen.Resizes = false }
 	runs := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 	}
@@ -247,19 +249,19 @@ func TestGrowsWithinItsLimit(t *testing.T) {
 		if tc.pod == nil {
 			tc.pod = func(*corev1.Pod) {}
 		}
-		seen := func() observation {
+		seen := func() pool.Observation {
 			return somethingSeen(append([]seenOption{aStatefulSet(is), aServer(was, 0, tc.pod)}, tc.seen...)...)
 		}
 		next, err := decide(is, seen())
-		if err != nil || next.upgrade == nil || next.upgrade.Kind != tc.kind {
-			t.Errorf("%s: %+v (%v), want %s", name, next.upgrade, err, tc.kind)
+		if err != nil || next.Upgrade == nil || next.Upgrade.Kind != tc.kind {
+			t.Errorf("%s: %+v (%v), want %s", name, next.Upgrade, err, tc.kind)
 			continue
 		}
 		announced(tc.kind, "cache-0")(is)
 		next, err = decide(is, seen())
 		resize, change := patchOf(next, "resize"), patchOf(next, "change")
 		if err != nil || (change != nil) != tc.change || resize != nil {
-			t.Errorf("%s: change %v, resize %v, waits for %q (%v)", name, change, resize, next.waits, err)
+			t.Errorf("%s: change %v, resize %v, waits for %q (%v)", name, change, resize, next.Waits, err)
 		}
 	}
 	// A container that keeps more than it needs has room for as many connections again.
@@ -269,6 +271,6 @@ func TestGrowsWithinItsLimit(t *testing.T) {
 	}
 	next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, larger), cannot))
 	if err != nil || patchOf(next, "change") == nil {
-		t.Errorf("connections: %+v (%v)", next.upgrade, err)
+		t.Errorf("connections: %+v (%v)", next.Upgrade, err)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 var (
 	changes = metrics.Counter("fairlead_memcached_changes_total",
 		"Changes of the servers that have ended, by kind (what they did to the cache: warm, cold or untouched) and result: done; superseded (the spec was edited before the end); or turned_cold (a change that was announced as another one could not keep the cache; the rest of it is a cold one).",
 		"kind", "result")
-	serverChanges = metrics.Counter("fairlead_memcached_server_changes_total",
-		"Servers that were changed in place.")
 	serversByState = metrics.Gauge("fairlead_memcached_servers",
 		"Servers by state: ready (and clients find them), or not_ready, which those that are missing are too.", "state")
 	atStake = metrics.Gauge("fairlead_memcached_servers_at_stake",
@@ -38,10 +38,10 @@ const (
 // registerMetrics registers the metrics, with a zero for all that can happen, so that
 // a first failure is an increase. It may be called more than once in a process.
 func registerMetrics() error {
-	if err := metrics.Register(changes, serverChanges, figures); err != nil {
+	if err := metrics.Register(changes, change.ServersChanged, figures); err != nil {
 		return err
 	}
-	serverChanges.WithLabelValues()
+	change.ServersChanged.WithLabelValues()
 	for _, kind := range []v1alpha1.UpgradeKind{v1alpha1.Warm, v1alpha1.Cold, v1alpha1.Untouched} {
 		for _, result := range []string{resultDone, resultSuperseded, resultTurnedCold} {
 			if kind != v1alpha1.Cold || result != resultTurnedCold {
@@ -94,7 +94,7 @@ type figure struct {
 	warmSince time.Time
 }
 
-func figureOf(mc *v1alpha1.Memcached, seen observation) figure {
+func figureOf(mc *v1alpha1.Memcached, seen pool.Observation) figure {
 	st := &mc.Status
 	f := figure{ready: st.ReadyReplicas, notReady: max(st.Replicas, *mc.Spec.Size) - st.ReadyReplicas}
 	if st.Upgrade == nil {
@@ -102,8 +102,8 @@ func figureOf(mc *v1alpha1.Memcached, seen observation) figure {
 	}
 	switch ready := meta.FindStatusCondition(st.Conditions, status.Ready); {
 	case st.Upgrade.Kind == v1alpha1.Cold:
-		if r, err := requestOf(mc, seen); err == nil { // an error is in status
-			f.atStake = yetToLose(r.Memcached, seen, r.template)
+		if r, err := pool.RequestOf(mc, seen); err == nil { // an error is in status
+			f.atStake = pool.YetToLose(r.Memcached, seen, r.Template)
 		}
 	case st.Upgrade.Kind == v1alpha1.Warm && ready != nil && ready.Status != metav1.ConditionTrue:
 		f.warmSince = ready.LastTransitionTime.Time

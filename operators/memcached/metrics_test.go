@@ -17,20 +17,22 @@ import (
 	"example.com/fairlead/internal/kit/metrics"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit/series"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestCountersBeginWithZero: also the one without labels, and so that a first failure is an
 // increase.
 func TestCountersBeginWithZero(t *testing.T) {
 	changes.Reset()
-	serverChanges.Reset()
+	change.ServersChanged.Reset()
 	if err := registerMetrics(); err != nil {
 		t.Fatal(err)
 	}
 	if n := testutil.CollectAndCount(changes); n != 8 {
 		t.Errorf("%d series of changes, want 3 kinds with 3 results, less one", n)
 	}
-	if n := testutil.CollectAndCount(serverChanges); n != 1 {
+	if n := testutil.CollectAndCount(change.ServersChanged); n != 1 {
 		t.Errorf("%d series of changes of servers", n)
 	}
 }
@@ -88,7 +90,7 @@ func TestFiguresAreKept(t *testing.T) {
 	t.Cleanup(func() { figures = all })
 	figures = metrics.NewBoard(sum, serversByState, atStake)
 	mc := aPool()
-	kind.Note(mc, observation{})
+	kind.Note(mc, pool.Observation{})
 	if n := testutil.CollectAndCount(figures); n != 3 {
 		t.Errorf("%d series while there is a Memcached", n)
 	}

@@ -19,6 +19,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // server is an API server that has the Memcached at this generation.
@@ -48,13 +49,13 @@ func TestOldView(t *testing.T) {
 		"of one that there isn't": {"7", 1, false},
 		"not a number":            {"x", 1, false},
 	} {
-		seen := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Annotations[generationAnnotation] = tc.wrote }))
+		seen := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Annotations[objects.GenerationAnnotation] = tc.wrote }))
 		if err := isCurrent(context.Background(), server{generation: tc.live}, mc, seen); apierrors.IsConflict(err) != tc.want {
 			t.Errorf("%s: %v, want a conflict: %v", name, err, tc.want)
 		}
 	}
 	foreign := somethingSeen(aStatefulSet(mc, func(s *appsv1.StatefulSet) {
-		s.Annotations[generationAnnotation], s.OwnerReferences = "2", nil
+		s.Annotations[objects.GenerationAnnotation], s.OwnerReferences = "2", nil
 	}))
 	if err := isCurrent(context.Background(), server{generation: 2}, mc, foreign); err != nil {
 		t.Errorf("a StatefulSet with another owner: %v", err)
@@ -98,10 +99,10 @@ func TestUnmounted(t *testing.T) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}})
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
 	}))
-	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&seen.pods[0]).Build()
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&seen.Pods[0]).Build()
 	o := &observer{digests: &contents.Digests{}, limits: &limits{}, missing: &firstSeen{}, now: func() time.Time { return noon }}
-	got, err := o.observe(t.Context(), loop.ReaderOf(c, seen.children), mc)
-	if want := []pods.Mount{{Kind: secretKind, Name: "gone"}}; err != nil || !slices.Equal(got.unmounted, want) {
-		t.Errorf("unmounted are %v, want %v (%v)", got.unmounted, want, err)
+	got, err := o.observe(t.Context(), loop.ReaderOf(c, seen.Children), mc)
+	if want := []pods.Mount{{Kind: objects.SecretKind, Name: "gone"}}; err != nil || !slices.Equal(got.Unmounted, want) {
+		t.Errorf("unmounted are %v, want %v (%v)", got.Unmounted, want, err)
 	}
 }

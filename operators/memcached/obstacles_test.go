@@ -14,6 +14,8 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit/obstacles"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestObstacles: whatever keeps a server from starting is in Ready, whatever is under way.
@@ -34,7 +36,7 @@ func TestObstacles(t *testing.T) {
 			"changing the identity": {now, now, []seenOption{aServer(otherIdentity(now), 7), aServer(otherIdentity(now), 8)}},
 			"healing":               {now, now, []seenOption{aServer(now, 0), aServer(now, 1)}},
 		} {
-			cell := func(what string, put func(seen *observation) (says []string)) (reason string) {
+			cell := func(what string, put func(seen *pool.Observation) (says []string)) (reason string) {
 				seen := somethingSeen(slices.Concat([]seenOption{aWorkload(tc.mc)}, tc.healthy, []seenOption{aServer(tc.of, 3, unready)})...)
 				says := put(&seen)
 				next, err := decide(tc.mc, seen)
@@ -46,13 +48,15 @@ func TestObstacles(t *testing.T) {
 				return meta.FindStatusCondition(st.Conditions, status.Ready).Reason
 			}
 			for what, put := range obstacles.Of {
-				reason := cell(what, func(seen *observation) []string { return put(&seen.pods[len(seen.pods)-1], serverContainer) })
+				reason := cell(what, func(seen *pool.Observation) []string {
+					return put(&seen.Pods[len(seen.Pods)-1], objects.ServerContainer)
+				})
 				if isSilent := what == obstacles.SilentNode && phase == "healing"; isSilent && reason != pods.NodeNotResponding {
 					t.Errorf("%s, %s, %s: the reason is %s", identity, phase, what, reason)
 				}
 			}
-			cell("a quota", func(seen *observation) []string {
-				seen.pods = seen.pods[:len(seen.pods)-1]
+			cell("a quota", func(seen *pool.Observation) []string {
+				seen.Pods = seen.Pods[:len(seen.Pods)-1]
 				return refusesPods(tc.mc, seen)
 			})
 		}
@@ -60,26 +64,26 @@ func TestObstacles(t *testing.T) {
 }
 
 func otherIdentity(mc *v1alpha1.Memcached) *v1alpha1.Memcached {
-	if isStable(mc) {
+	if objects.IsStable(mc) {
 		return aPool()
 	}
 	return aPool(stable)
 }
 
 func aWorkload(mc *v1alpha1.Memcached) seenOption {
-	if isStable(mc) {
+	if objects.IsStable(mc) {
 		return aStatefulSet(mc, func(s *appsv1.StatefulSet) { s.Status.Replicas = 2 })
 	}
 	return aDeployment(mc, 2)
 }
 
 // refusesPods is what is to be seen, and said, of a quota that refuses the next pod of a workload.
-func refusesPods(mc *v1alpha1.Memcached, seen *observation) (says []string) {
-	if isStable(mc) {
-		seen.missing, seen.missingSince = missingServers(mc, *seen), noon.Add(-missingLasts)
+func refusesPods(mc *v1alpha1.Memcached, seen *pool.Observation) (says []string) {
+	if objects.IsStable(mc) {
+		seen.Missing, seen.MissingSince = pool.MissingServers(mc, *seen), noon.Add(-pool.MissingLasts)
 		return []string{"the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why"}
 	}
-	seen.deployment().Status.Conditions = []appsv1.DeploymentCondition{{
+	seen.Deployment().Status.Conditions = []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: obstacles.QuotaSays,
 	}}
 	return []string{"pods cannot be created", obstacles.QuotaSays}
@@ -100,8 +104,8 @@ func TestObstaclesOfPulls(t *testing.T) {
 	cell := func(what string, failure error, put func(pod *corev1.Pod) (says []string), pull ...seenOption) {
 		seen := somethingSeen(append(pull, aStatefulSet(now), aServer(old, 0), aServer(old, 1), aServer(old, 2))...)
 		var says []string
-		if len(seen.pulls) > 0 {
-			says = put(&seen.pulls[0])
+		if len(seen.Pulls) > 0 {
+			says = put(&seen.Pulls[0])
 		} else {
 			says = put(nil)
 		}
@@ -116,7 +120,7 @@ func TestObstaclesOfPulls(t *testing.T) {
 		case "no node", "no volume", obstacles.Unprepared, obstacles.Crashes:
 			continue // it has its node from the operator, no volume, and is not started again
 		}
-		cell(what, nil, func(pod *corev1.Pod) []string { return put(pod, pullContainer) }, aPull(now))
+		cell(what, nil, func(pod *corev1.Pod) []string { return put(pod, objects.PullContainer) }, aPull(now))
 	}
 	cell("its node has no room", nil, func(pod *corev1.Pod) []string {
 		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
@@ -124,7 +128,7 @@ func TestObstaclesOfPulls(t *testing.T) {
 	}, aPull(now))
 	cell("it ends", nil, func(pod *corev1.Pod) []string {
 		pod.Status.Phase = corev1.PodFailed
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.PullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
 		return []string{"it needs memcached and /bin/sh", "exit code 127"}
 	}, aPull(now))
 	cell("a quota", obstacles.ErrQuota, func(*corev1.Pod) []string { return []string{obstacles.QuotaSays} })

@@ -16,15 +16,14 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/run"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
-
-const name = "memcached"
-
-var managedBy = run.ManagedBy(name)
 
 // Operator is the Memcached operator.
 var Operator = run.Operator{
-	Name:        name,
+	Name:        objects.Name,
 	AddToScheme: v1alpha1.AddToScheme,
 	Kinds:       []run.Kind{loop.Declare(kind, newKind)},
 	Busy: func(ctx context.Context, cached client.Reader) (string, error) {
@@ -54,7 +53,7 @@ func busy(ctx context.Context, cached client.Reader, now time.Time) (string, err
 		if err != nil {
 			return "", err
 		}
-		if _, changed := timeIn(&pod, changedAnnotation); changed && !isAvailable(&pod, now) && !restartOf(&pod, now).isOverdue {
+		if _, changed := pool.TimeIn(&pod, objects.ChangedAnnotation); changed && !pool.IsAvailable(&pod, now) && !pool.RestartOf(&pod, now).IsOverdue {
 			return fmt.Sprintf("Memcached %s/%s is being upgraded warm: server %s is restarting", mc.Namespace, mc.Name, pod.Name), nil
 		}
 	}
@@ -63,8 +62,8 @@ func busy(ctx context.Context, cached client.Reader, now time.Time) (string, err
 
 // kind is what the loop has to know about Memcacheds, but for the functions that
 // have a state.
-var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
-	Operator: name,
+var kind = loop.Kind[*v1alpha1.Memcached, pool.Observation, *change.Plan]{
+	Operator: objects.Name,
 	Empty:    &v1alpha1.Memcached{},
 	Children: children,
 	Watches:  watches,
@@ -75,16 +74,16 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 		"status Memcached",
 	},
 	Decide: decide,
-	Summarize: func(mc *v1alpha1.Memcached, seen observation, next *plan, did loop.Did) {
-		seen.children = did.Children
+	Summarize: func(mc *v1alpha1.Memcached, seen pool.Observation, next *change.Plan, did loop.Did) {
+		seen.Children = did.Children
 		mc.Status = summarize(mc, seen, next, did.Failure)
 	},
 	Conditions: func(mc *v1alpha1.Memcached) *[]metav1.Condition { return &mc.Status.Conditions },
 	Announce:   announce,
-	Note:       func(mc *v1alpha1.Memcached, seen observation) { figures.Note(key(mc), figureOf(mc, seen)) },
+	Note:       func(mc *v1alpha1.Memcached, seen pool.Observation) { figures.Note(key(mc), figureOf(mc, seen)) },
 	Words: map[string]string{
 		"spec.replicas": "size",
-		"spec.template.spec.containers[" + serverContainer + "].image": "image",
+		"spec.template.spec.containers[" + objects.ServerContainer + "].image": "image",
 	},
 	// Retries stay fast enough that a name that was taken is noticed to be free.
 	Retry:    loop.Backoff{First: 50 * time.Millisecond, Longest: 15 * time.Second},
@@ -92,7 +91,7 @@ var kind = loop.Kind[*v1alpha1.Memcached, observation, *plan]{
 }
 
 // newKind makes what a manager runs.
-func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan], error) {
+func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, pool.Observation, *change.Plan], error) {
 	made := kind
 	resizes, err := servesResize(parts)
 	if err != nil {
@@ -100,7 +99,7 @@ func newKind(parts run.Parts) (loop.Kind[*v1alpha1.Memcached, observation, *plan
 	}
 	o := &observer{digests: &contents.Digests{}, limits: &limits{}, missing: &firstSeen{}, resizes: resizes, now: parts.Now}
 	made.Observe, made.Forget = o.observe, o.forget
-	if err := disruption.Index(parts, memcachedKind); err != nil {
+	if err := disruption.Index(parts, objects.MemcachedKind); err != nil {
 		return made, err
 	}
 	return made, registerMetrics()

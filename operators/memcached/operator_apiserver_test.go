@@ -23,6 +23,8 @@ import (
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // stage is one with a Memcached on it.
@@ -71,7 +73,7 @@ func TestRepair(t *testing.T) {
 				workload = func() client.Object { return s.object(&appsv1.StatefulSet{}, "cache") }
 			}
 			isMarked := func(obj client.Object) bool {
-				return len(obj.GetOwnerReferences()) == 1 && obj.GetLabels()[apply.ManagedByLabel] == managedBy
+				return len(obj.GetOwnerReferences()) == 1 && obj.GetLabels()[apply.ManagedByLabel] == objects.ManagedBy
 			}
 			workloadIsRight := func() error {
 				obj := workload()
@@ -86,7 +88,7 @@ func TestRepair(t *testing.T) {
 				case *appsv1.StatefulSet:
 					replicas, template = *w.Spec.Replicas, w.Spec.Template
 				}
-				server := podtemplate.Container(&template.Spec, serverContainer)
+				server := podtemplate.Container(&template.Spec, objects.ServerContainer)
 				if probe := server.ReadinessProbe; probe == nil || probe.Exec != nil || !isMarked(obj) {
 					return fmt.Errorf("%T: probe %+v, %v %v", obj, probe, obj.GetOwnerReferences(), obj.GetLabels())
 				}
@@ -98,14 +100,14 @@ func TestRepair(t *testing.T) {
 			generationIsRight := func() error {
 				obj := workload()
 				err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-				if got := obj.GetAnnotations()[generationAnnotation]; err == nil && got != "1" {
+				if got := obj.GetAnnotations()[objects.GenerationAnnotation]; err == nil && got != "1" {
 					err = fmt.Errorf("the workload is for generation %q", got)
 				}
 				return err
 			}
 			serviceIsRight := func() error {
 				got, err := read(ctx, s.R, "cache", &corev1.Service{})
-				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[podsOf] != "cache" || !isMarked(got) ||
+				if err == nil && (got.Spec.ClusterIP != corev1.ClusterIPNone || got.Spec.Selector[objects.PodsOf] != "cache" || !isMarked(got) ||
 					len(got.Spec.Ports) != 1 || got.Spec.Ports[0].Port != 11211 || got.Spec.Ports[0].TargetPort.IntValue() != 11211) {
 					err = fmt.Errorf("Service %+v", got.Spec)
 				}
@@ -207,7 +209,7 @@ func TestSecrets(t *testing.T) {
 	}
 	copied, err := read(ctx, s.R, "cache-auth", &corev1.Secret{})
 	s.Must(err)
-	if got := string(copied.Data[usersFile]); got != "me:one\n" {
+	if got := string(copied.Data[objects.UsersFile]); got != "me:one\n" {
 		t.Errorf("the servers have %q", got)
 	}
 	who.Data["users"] = []byte("me:two\n")
@@ -215,7 +217,7 @@ func TestSecrets(t *testing.T) {
 	s.settled("memcached:1.6.18", 1)
 	isRight := func() error {
 		got, err := read(ctx, s.R, "cache-auth", &corev1.Secret{})
-		if err == nil && string(got.Data[usersFile]) != "me:two\n" {
+		if err == nil && string(got.Data[objects.UsersFile]) != "me:two\n" {
 			err = errors.New("the servers have other users")
 		}
 		return err
@@ -238,7 +240,7 @@ func TestPullFails(t *testing.T) {
 	s.Must(s.Create(ctx, story(s.R, warm, size(2))))
 	s.settled("memcached:1.6.18", 2)
 	s.patch(`{"spec":{"version":"1.6.99"}}`)
-	if ready := s.waitsFor(reasonPullFailed); ready.Message != "image memcached:1.6.99 cannot be pulled on node pretend" {
+	if ready := s.waitsFor(change.ReasonPullFailed); ready.Message != "image memcached:1.6.99 cannot be pulled on node pretend" {
 		t.Errorf("message %q", ready.Message)
 	}
 	s.Must(s.Counter.Silence(ctx, 2*time.Second))

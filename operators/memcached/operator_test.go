@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // listed is a cache with these Memcacheds and pods.
@@ -40,7 +41,9 @@ func (l listed) Get(_ context.Context, key client.ObjectKey, into client.Object,
 func TestBusy(t *testing.T) {
 	const want = "Memcached shop/cache is being upgraded warm: server cache-1 is restarting"
 	begun := func(ago time.Duration) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Annotations[changedAnnotation] = noon.Add(-ago).Format(time.RFC3339) }
+		return func(pod *corev1.Pod) {
+			pod.Annotations[objects.ChangedAnnotation] = noon.Add(-ago).Format(time.RFC3339)
+		}
 	}
 	for name, tc := range map[string]struct {
 		mc   *v1alpha1.Memcached
@@ -60,7 +63,7 @@ func TestBusy(t *testing.T) {
 		"it is replaced, not warm": {aPool(warm, announced(v1alpha1.Cold, "")), nil, ""},
 	} {
 		seen := somethingSeen(aServer(tc.mc, 1, tc.pod...))
-		got, err := busy(context.Background(), listed{items: []v1alpha1.Memcached{*tc.mc}, pods: seen.pods}, noon)
+		got, err := busy(context.Background(), listed{items: []v1alpha1.Memcached{*tc.mc}, pods: seen.Pods}, noon)
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q (%v), want %q", name, got, err, tc.want)
 		}

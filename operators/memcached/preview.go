@@ -10,6 +10,8 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // Preview is what the operator would do to the servers that are there.
@@ -32,35 +34,35 @@ type Preview struct {
 // PreviewOf is the preview for a Memcached as it would be after a change. It is decided by the code that
 // the operator decides with, from what is read now; resizes says whether the cluster can resize running pods.
 func PreviewOf(ctx context.Context, k client.Reader, mc *v1alpha1.Memcached, resizes bool) (Preview, error) {
-	seen := observation{now: time.Now(), resizes: resizes, children: loop.Children{}}
-	for child, name := range map[client.Object]string{&appsv1.Deployment{}: childName(mc), &appsv1.StatefulSet{}: poolName(mc)} {
+	seen := pool.Observation{Now: time.Now(), Resizes: resizes, Children: loop.Children{}}
+	for child, name := range map[client.Object]string{&appsv1.Deployment{}: objects.ChildName(mc), &appsv1.StatefulSet{}: objects.PoolName(mc)} {
 		if err := k.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: name}, child); client.IgnoreNotFound(err) != nil {
 			return Preview{}, err
 		}
-		seen.children = seen.children.With(child)
+		seen.Children = seen.Children.With(child)
 	}
 	if err := observePods(ctx, k, mc, &seen); err != nil {
 		return Preview{}, err
 	}
-	r, err := requestOf(mc, seen)
+	r, err := pool.RequestOf(mc, seen)
 	if err != nil {
 		return Preview{}, err
 	}
-	mc, t := r.Memcached, r.template
-	p := Preview{Upgrade: plannedUpgrade(mc, seen, t), Servers: seen.pods}
-	if r.refused != nil {
-		p.Problem, p.IsHeld = r.refused.Message, r.isHeld
+	mc, t := r.Memcached, r.Template
+	p := Preview{Upgrade: pool.PlannedUpgrade(mc, seen, t), Servers: seen.Pods}
+	if r.Refused != nil {
+		p.Problem, p.IsHeld = r.Refused.Message, r.IsHeld
 	}
 	if p.Upgrade == nil {
 		return p, nil
 	}
-	inPlace := goesInPlace(mc, seen, t)
-	for _, pod := range toChange(seen, t) {
+	inPlace := pool.GoesInPlace(mc, seen, t)
+	for _, pod := range pool.ToChange(seen, t) {
 		p.Changed = append(p.Changed, pod.Name)
-		if inPlace && restartsServer(pod, t) {
+		if inPlace && pool.RestartsServer(pod, t) {
 			p.Restarted = append(p.Restarted, pod.Name)
 		}
 	}
-	p.Kept = kept(mc, seen, t)
+	p.Kept = pool.Kept(mc, seen, t)
 	return p, nil
 }

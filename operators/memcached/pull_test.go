@@ -8,6 +8,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestPullTrouble: a pull that fails is reported, stops nothing, and is tried again.
@@ -15,7 +16,7 @@ func TestPullTrouble(t *testing.T) {
 	old, now := aPool(warm, version("1.6.18"), size(1)), aPool(warm, size(1))
 	failed := func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodFailed
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: objects.PullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127}}}}
 	}
 	rejected := func(pod *corev1.Pod) {
 		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
@@ -43,7 +44,7 @@ func TestPullTrouble(t *testing.T) {
 			t.Errorf("%s: %+v", name, next.Problem)
 		}
 		change := patchOf(next, "change")
-		if change != nil || next.upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.WakeAfter != tc.wake {
+		if change != nil || next.Upgrade.Server != "" || count[loop.Delete](next) != tc.removed || next.WakeAfter != tc.wake {
 			t.Errorf("%s: change %v, %d removed, wake after %v", name, change, count[loop.Delete](next), next.WakeAfter)
 		}
 	}
@@ -82,7 +83,7 @@ func TestPullTroubleStays(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-		if kept := next.upgrade.FailedPull != nil; kept != (tc.want == failed || tc.was == full) {
+		if kept := next.Upgrade.FailedPull != nil; kept != (tc.want == failed || tc.was == full) {
 			t.Errorf("%s: failedPull in status: %v", name, kept)
 		}
 	}
@@ -124,7 +125,7 @@ func TestMirror(t *testing.T) {
 		patch := patchOf(next, "change")
 		if patch == nil {
 			if name != "nothing changes" {
-				t.Errorf("%s: it waits for %q", name, next.waits)
+				t.Errorf("%s: it waits for %q", name, next.Waits)
 			}
 			continue
 		}
@@ -145,7 +146,7 @@ func TestPullBesideASidecar(t *testing.T) {
 			pod.Status.Phase = corev1.PodRunning
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{
 				{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-				{Name: pullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
+				{Name: objects.PullContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
 			}
 		}
 	}
@@ -165,11 +166,11 @@ func TestPullBesideASidecar(t *testing.T) {
 func TestPullTakesLabels(t *testing.T) {
 	mc := aPool(warm, func(mc *v1alpha1.Memcached) {
 		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{}
-		mc.Spec.PodTemplate.Labels = map[string]string{"mesh": "off", appLabel: "mine"}
+		mc.Spec.PodTemplate.Labels = map[string]string{"mesh": "off", objects.AppLabel: "mine"}
 		mc.Spec.PodTemplate.Annotations = map[string]string{"mesh/inject": "false"}
 	})
-	pod := pullPod(mc, "n", mustTemplate(mc))
-	if pod.Labels["mesh"] != "off" || pod.Labels[appLabel] != pullApp || pod.Annotations["mesh/inject"] != "false" || pod.Annotations[revisionAnnotation] == "" {
+	pod := objects.PullPod(mc, "n", mustTemplate(mc))
+	if pod.Labels["mesh"] != "off" || pod.Labels[objects.AppLabel] != objects.PullApp || pod.Annotations["mesh/inject"] != "false" || pod.Annotations[objects.RevisionAnnotation] == "" {
 		t.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
 	}
 }
@@ -178,7 +179,7 @@ func TestPullTakesLabels(t *testing.T) {
 // and the node has not, so the pull requests nothing, and says so: a quota may require that.
 func TestPullsOnAFullNode(t *testing.T) {
 	mc := aPool(warm)
-	resources := pullPod(mc, "n", mustTemplate(mc)).Spec.Containers[0].Resources
+	resources := objects.PullPod(mc, "n", mustTemplate(mc)).Spec.Containers[0].Resources
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		request, says := resources.Requests[name]
 		if limit := resources.Limits[name]; !says || !request.IsZero() || limit.IsZero() {

@@ -22,6 +22,8 @@ import (
 	"example.com/fairlead/internal/kit/memo"
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // This file reads back how much memory a server has for items, after it was given to take
@@ -33,19 +35,10 @@ const (
 	// takeLasts is for how long it is no news that a server does not yet have the
 	// memory, or does not answer.
 	takeLasts = 30 * time.Second
-	// readLasts is for how long a server is queried without an occasion.
-	readLasts = 10 * time.Minute
 )
 
-// limit is what is known about the memory of a server.
-type limit struct {
-	wanted, has int64 // in mebibytes; has is 0 where it could not be read
-	since       time.Time
-	next        time.Time // when to query again
-}
-
 // limits are what servers have answered.
-type limits = memo.Map[limitKey, limit]
+type limits = memo.Map[limitKey, pool.Limit]
 
 type limitKey struct {
 	owner     types.NamespacedName // the Memcached
@@ -59,35 +52,35 @@ var readLimit = askLimit
 // observeLimits queries the servers that were given more memory while they ran, and are
 // not known to have it. A container that was not resized has what it was started with:
 // the kubelet takes that from the same annotation.
-func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *observation) {
-	if !growsLive(mc) {
+func (o *observer) observeLimits(ctx context.Context, r *loop.Reader, mc *v1alpha1.Memcached, seen *pool.Observation) {
+	if !objects.GrowsLive(mc) {
 		return
 	}
-	seen.limits = map[string]limit{}
+	seen.Limits = map[string]pool.Limit{}
 	isReached := true // if one is not, the others are not waited for now
-	for i := range seen.pods {
-		pod := &seen.pods[i]
-		wanted, err := strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
+	for i := range seen.Pods {
+		pod := &seen.Pods[i]
+		wanted, err := strconv.ParseInt(pod.Annotations[objects.MemoryAnnotation], 10, 64)
 		if err != nil || pod.Generation <= 1 || pod.DeletionTimestamp != nil || !pods.IsReady(pod) {
 			continue
 		}
-		k := limitKey{key(mc), serverStatus(pod).ContainerID, wanted}
+		k := limitKey{key(mc), pool.ServerStatus(pod).ContainerID, wanted}
 		known, ok := o.limits.Get(k)
 		if !ok {
-			known = limit{wanted: wanted, since: seen.now}
+			known = pool.Limit{Wanted: wanted, Since: seen.Now}
 		}
-		switch isDue := known.has != wanted && !seen.now.Before(known.next); {
+		switch isDue := known.Has != wanted && !seen.Now.Before(known.Next); {
 		case isDue && !isReached:
-			known.next = seen.now.Add(time.Second)
+			known.Next = seen.Now.Add(time.Second)
 		case isDue:
-			if known.has, err = readLimit(ctx, r.Live, mc, pod); err != nil {
-				known.has, isReached = 0, false
+			if known.Has, err = readLimit(ctx, r.Live, mc, pod); err != nil {
+				known.Has, isReached = 0, false
 			}
-			known.next = seen.now.Add(min(max(seen.now.Sub(known.since)/4, time.Second), time.Minute))
+			known.Next = seen.Now.Add(min(max(seen.Now.Sub(known.Since)/4, time.Second), time.Minute))
 		}
 		o.limits.Set(k, known)
-		if known.has != wanted {
-			seen.limits[pod.Name] = known
+		if known.Has != wanted {
+			seen.Limits[pod.Name] = known
 		}
 	}
 }
@@ -141,7 +134,7 @@ func Secure(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, con
 	if err != nil {
 		return nil, "", err
 	}
-	line, _, _ := bytes.Cut(data[usersFile], []byte("\n"))
+	line, _, _ := bytes.Cut(data[objects.UsersFile], []byte("\n"))
 	login := strings.Replace(string(line), ":", " ", 1)
 	return conn, fmt.Sprintf("set login 0 0 %d\r\n%s\r\n", len(login), login), nil
 }
@@ -175,34 +168,24 @@ func limitIn(from io.Reader) (int64, error) {
 // contentOf is the content of the copy of a Secret.
 func contentOf(ctx context.Context, live client.Reader, mc *v1alpha1.Memcached, role string) (map[string][]byte, error) {
 	var secret corev1.Secret
-	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: copyName(mc, role)}, &secret)
+	err := live.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: objects.CopyName(mc, role)}, &secret)
 	return secret.Data, err
-}
-
-// awaitMemory queries again for a while.
-func awaitMemory(_ *v1alpha1.Memcached, v *view) (p plan) {
-	for _, l := range v.limits {
-		if v.now.Sub(l.since) < readLasts {
-			p.WakeIn(max(l.next.Sub(v.now), time.Millisecond))
-		}
-	}
-	return p
 }
 
 // notTaken reports a server that has not the memory that it was given, or that
 // has not answered yet.
-func notTaken(seen observation) *status.Problem {
-	for i := range seen.pods {
-		name := seen.pods[i].Name
-		l, ok := seen.limits[name]
-		isNew := seen.now.Sub(l.since) < takeLasts
+func notTaken(seen pool.Observation) *status.Problem {
+	for i := range seen.Pods {
+		name := seen.Pods[i].Name
+		l, ok := seen.Limits[name]
+		isNew := seen.Now.Sub(l.Since) < takeLasts
 		switch {
 		case !ok:
 		case isNew:
-			return &status.Problem{Reason: reasonUpgrading, Message: fmt.Sprintf("server %s is getting %dMi for items", name, l.wanted), Retriable: true}
-		case l.has > 0:
+			return &status.Problem{Reason: reasonUpgrading, Message: fmt.Sprintf("server %s is getting %dMi for items", name, l.Wanted), Retriable: true}
+		case l.Has > 0:
 			return &status.Problem{Reason: reasonNotTaken, Retriable: true, Message: fmt.Sprintf(
-				"server %s has %dMi for items and not %dMi: memcached has not taken the new limit. To start it with that, and empty, delete the pod", name, l.has, l.wanted)}
+				"server %s has %dMi for items and not %dMi: memcached has not taken the new limit. To start it with that, and empty, delete the pod", name, l.Has, l.Wanted)}
 		}
 	}
 	return nil
@@ -210,15 +193,15 @@ func notTaken(seen observation) *status.Problem {
 
 // memoryOf is how much memory each server has for items, as far as that is known: the
 // least that one has; empty if a server could not be queried.
-func memoryOf(mc *v1alpha1.Memcached, seen observation) string {
+func memoryOf(mc *v1alpha1.Memcached, seen pool.Observation) string {
 	least := mc.Spec.Memory.Value() >> 20
-	for _, l := range seen.limits {
-		if l.has == 0 {
+	for _, l := range seen.Limits {
+		if l.Has == 0 {
 			return ""
 		}
-		least = min(least, l.has)
+		least = min(least, l.Has)
 	}
-	if len(seen.limits) == 0 {
+	if len(seen.Limits) == 0 {
 		return mc.Spec.Memory.String()
 	}
 	return fmt.Sprintf("%dMi", least)

@@ -24,6 +24,7 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // copies is an API server that has only the copies of Secrets.
@@ -93,14 +94,14 @@ func TestAskLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := map[string][]byte{usersFile: []byte("me:p:a:ss:\nyou:x\n")}
+	users := map[string][]byte{objects.UsersFile: []byte("me:p:a:ss:\nyou:x\n")}
 	for name, tc := range map[string]struct {
 		options []mcOption
 		copies  map[string]map[string][]byte
 		want    int64 // 0 for an error
 	}{
 		"a user":              {[]mcOption{stable, withUsers}, map[string]map[string][]byte{"cache-auth": users}, 128},
-		"another user":        {[]mcOption{stable, withUsers}, map[string]map[string][]byte{"cache-auth": {usersFile: []byte("you:x\n")}}, 0},
+		"another user":        {[]mcOption{stable, withUsers}, map[string]map[string][]byte{"cache-auth": {objects.UsersFile: []byte("you:x\n")}}, 0},
 		"nobody":              {[]mcOption{stable}, nil, 0},
 		"encrypted":           {[]mcOption{stable, withUsers, withCertificate}, map[string]map[string][]byte{"cache-auth": users, "cache-tls": given}, 128},
 		"another certificate": {[]mcOption{stable, withUsers, withCertificate}, map[string]map[string][]byte{"cache-auth": users, "cache-tls": aCertificate(t)}, 0},
@@ -160,7 +161,7 @@ func TestMemoryIsReadBack(t *testing.T) {
 			seen := somethingSeen(aStatefulSet(mc), aServer(mc, 0, tc.pod), aServer(mc, 1))
 			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			if tc.after > 0 {
-				seen.now = seen.now.Add(tc.after)
+				seen.Now = seen.Now.Add(tc.after)
 				o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen)
 			}
 			o.observeLimits(context.Background(), &loop.Reader{}, mc, &seen) // queries nobody again so soon

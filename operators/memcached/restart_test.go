@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestLostCache: a server that has lost its cache although it should not is reported,
@@ -17,7 +19,7 @@ func TestLostCache(t *testing.T) {
 	now.Status.Upgrade.Message = "warm"
 	ended := func(id string, code int32, after time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Annotations[replacedAnnotation], pod.Annotations[changedAnnotation] = "memcached-1-0", noon.Format(time.RFC3339)
+			pod.Annotations[objects.ReplacedAnnotation], pod.Annotations[objects.ChangedAnnotation] = "memcached-1-0", noon.Format(time.RFC3339)
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: id, ExitCode: code, FinishedAt: metav1.Time{Time: noon.Add(after)}}
 		}
 	}
@@ -37,7 +39,7 @@ func TestLostCache(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			up := next.upgrade
+			up := next.Upgrade
 			switch {
 			case tc.message != "" && (up.Kind != v1alpha1.Cold || up.Message != tc.message || up.Server != "" || patchOf(next, "change") != nil):
 				t.Errorf("%s, the last one %v: %+v", name, last, up)
@@ -49,8 +51,8 @@ func TestLostCache(t *testing.T) {
 			if next, err = decide(now, seen); err != nil {
 				t.Fatal(err)
 			}
-			if tc.message != "" && !last && (next.upgrade.Server != "cache-0" || next.upgrade.Kind != v1alpha1.Cold) {
-				t.Errorf("%s: then %+v", name, next.upgrade)
+			if tc.message != "" && !last && (next.Upgrade.Server != "cache-0" || next.Upgrade.Kind != v1alpha1.Cold) {
+				t.Errorf("%s: then %+v", name, next.Upgrade)
 			}
 		}
 	}
@@ -76,13 +78,13 @@ func TestStarts(t *testing.T) {
 	} {
 		seen := somethingSeen(aServer(tc.was, 0, func(pod *corev1.Pod) {
 			if tc.before != "" {
-				pod.Annotations[startsAnnotation] = tc.before
+				pod.Annotations[objects.StartsAnnotation] = tc.before
 			}
 			if tc.ended {
 				pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
 			}
 		}))
-		got, err := startsAfter(change{pod: &seen.pods[0], template: mustTemplate(tc.is), now: noon})
+		got, err := pool.StartsAfter(&seen.Pods[0], mustTemplate(tc.is), noon)
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %s (%v), want %s", name, got, err, tc.want)
 		}
@@ -96,11 +98,11 @@ func TestWakes(t *testing.T) {
 		pod  []func(*corev1.Pod)
 		want time.Duration
 	}{
-		"a restart that may not come": {[]func(*corev1.Pod){restarting}, restartLasts},
+		"a restart that may not come": {[]func(*corev1.Pod){restarting}, pool.RestartLasts},
 		"a start that may fail": {[]func(*corev1.Pod){unready, func(pod *corev1.Pod) {
-			pod.Annotations[replacedAnnotation] = "another"
+			pod.Annotations[objects.ReplacedAnnotation] = "another"
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: noon.Add(-time.Second)}}
-		}}, startLasts - time.Second},
+		}}, pool.StartLasts - time.Second},
 	} {
 		next, err := decide(is, somethingSeen(aStatefulSet(is), aServer(was, 0, tc.pod...)))
 		if err != nil {

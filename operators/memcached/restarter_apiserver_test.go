@@ -16,6 +16,8 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // restarter does what a kubelet does when a running pod is given another image or other
@@ -64,7 +66,7 @@ func (restartersOfRuns) of(r *testkit.Run) (names []string, unavailable int) {
 func (rs *restarter) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		var pods corev1.PodList
-		if err := rs.run.Client.List(ctx, &pods, client.InNamespace(rs.run.Namespace), client.MatchingLabels{appLabel: "memcached"}); err == nil {
+		if err := rs.run.Client.List(ctx, &pods, client.InNamespace(rs.run.Namespace), client.MatchingLabels{objects.AppLabel: "memcached"}); err == nil {
 			for i := range pods.Items {
 				rs.see(ctx, &pods.Items[i])
 			}
@@ -77,8 +79,8 @@ func (rs *restarter) watch(ctx context.Context) {
 }
 
 func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
-	want := startedAs{podtemplate.Container(&pod.Spec, serverContainer).Image, pod.Annotations[settingsAnnotation], pod.Generation}
-	if limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; pod.Annotations[memoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits) {
+	want := startedAs{podtemplate.Container(&pod.Spec, objects.ServerContainer).Image, pod.Annotations[objects.SettingsAnnotation], pod.Generation}
+	if limits := podtemplate.Container(&pod.Spec, objects.ServerContainer).Resources.Limits; pod.Annotations[objects.MemoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits) {
 		rs.report(ctx, pod, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
 		})
@@ -87,7 +89,7 @@ func (rs *restarter) see(ctx context.Context, pod *corev1.Pod) {
 	defer rs.mu.Unlock()
 	have := rs.started[pod.UID]
 	// What was changed back between two looks, a kubelet may have seen all the same.
-	isAnother := have.image != want.image || have.settings != want.settings || have.generation < want.generation && len(yetToEnd(pod, time.Now())) > 0
+	isAnother := have.image != want.image || have.settings != want.settings || have.generation < want.generation && len(pool.YetToEnd(pod, time.Now())) > 0
 	switch {
 	case pod.DeletionTimestamp != nil || rs.busy[pod.UID]:
 	case have.image == "" && pods.IsReady(pod):
@@ -118,7 +120,7 @@ func (rs *restarter) restart(ctx context.Context, pod *corev1.Pod, want startedA
 	rs.report(ctx, pod, func(status *corev1.PodStatus) {
 		setReady(status, corev1.ConditionTrue)
 		for i := range status.ContainerStatuses {
-			if status.ContainerStatuses[i].Name == serverContainer {
+			if status.ContainerStatuses[i].Name == objects.ServerContainer {
 				status.ContainerStatuses[i].ContainerID = id
 			}
 		}

@@ -17,6 +17,8 @@ import (
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // restartingKubelet is the part of a simulated kubelet that the testkit's does not play; see
@@ -59,12 +61,12 @@ func (*restartingKubelet) Name() string { return "kubelet in place" }
 func (rs *restartingKubelet) Act() (did bool, wake time.Time) {
 	rs.learn()
 	sim.Each(rs.world.Server, func(pod *corev1.Pod) {
-		if did || pod.Labels[appLabel] != "memcached" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		if did || pod.Labels[objects.AppLabel] != "memcached" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 			return
 		}
 		ended, isEnded := rs.ended[pod.UID]
 		started, hasStarted := rs.started[pod.UID]
-		switch limits := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits; {
+		switch limits := podtemplate.Container(&pod.Spec, objects.ServerContainer).Resources.Limits; {
 		case isEnded && rs.world.Now().Before(ended.Add(stopLasts)):
 			if at := ended.Add(stopLasts); wake.IsZero() || at.Before(wake) {
 				wake = at
@@ -75,7 +77,7 @@ func (rs *restartingKubelet) Act() (did bool, wake time.Time) {
 		case hasStarted && started != startedWith(pod):
 			rs.end(pod)
 			did = true
-		case pod.Annotations[memoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits):
+		case pod.Annotations[objects.MemoryAnnotation] != "" && pods.IsReady(pod) && !hasLimit(pod, limits):
 			rs.reportLimits(pod)
 			did = true
 		}
@@ -85,7 +87,7 @@ func (rs *restartingKubelet) Act() (did bool, wake time.Time) {
 
 // startedWith is what makes a difference for a container at its start.
 func startedWith(pod *corev1.Pod) string {
-	return podtemplate.Container(&pod.Spec, serverContainer).Image + " " + pod.Annotations[settingsAnnotation]
+	return podtemplate.Container(&pod.Spec, objects.ServerContainer).Image + " " + pod.Annotations[objects.SettingsAnnotation]
 }
 
 // learn takes over what the servers were first started with.
@@ -128,7 +130,7 @@ func (rs *restartingKubelet) start(pod *corev1.Pod) {
 		c.RestartCount++
 		c.LastTerminationState = c.State
 		c.ContainerID = fmt.Sprintf("fake://%s-%d", pod.Name, c.RestartCount)
-		c.Image = podtemplate.Container(&pod.Spec, serverContainer).Image
+		c.Image = podtemplate.Container(&pod.Spec, objects.ServerContainer).Image
 		c.Ready, c.Started = true, new(true)
 		c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(rs.world.Now().Truncate(time.Second))}}
 	})
@@ -150,7 +152,7 @@ func (rs *restartingKubelet) report(pod *corev1.Pod, change func(*corev1.Contain
 	told, ready := pod.DeepCopy(), corev1.ConditionTrue
 	for i := range told.Status.ContainerStatuses {
 		c := &told.Status.ContainerStatuses[i]
-		if c.Name == serverContainer {
+		if c.Name == objects.ServerContainer {
 			change(c)
 		}
 		if !c.Ready {
@@ -198,9 +200,9 @@ func emptiedAsAnnounced(c sim.Change, r *testkit.Run) error {
 		if !was {
 			return nil
 		}
-		from, to := podtemplate.Container(&before.Spec, serverContainer).Image, podtemplate.Container(&now.Spec, serverContainer).Image
-		isAnnounced := slices.Contains(r.Own.(*restartingKubelet).cold, now.Annotations[revisionAnnotation])
-		if from != to && !keepsCache(versionOf(from), versionOf(to)) && !isAnnounced {
+		from, to := podtemplate.Container(&before.Spec, objects.ServerContainer).Image, podtemplate.Container(&now.Spec, objects.ServerContainer).Image
+		isAnnounced := slices.Contains(r.Own.(*restartingKubelet).cold, now.Annotations[objects.RevisionAnnotation])
+		if from != to && !pool.KeepsCache(pool.VersionOf(from), pool.VersionOf(to)) && !isAnnounced {
 			return fmt.Errorf("%s goes from %s to %s, which empties it, and that was not announced", now.Name, from, to)
 		}
 	}
@@ -209,7 +211,7 @@ func emptiedAsAnnounced(c sim.Change, r *testkit.Run) error {
 
 // hasLimit says whether the kubelet has reported this limit of memory.
 func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
-	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == serverContainer })
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == objects.ServerContainer })
 	has := pod.Status.ContainerStatuses[i].Resources
 	return has != nil && has.Limits.Memory().Equal(*limits.Memory())
 }
@@ -217,5 +219,5 @@ func hasLimit(pod *corev1.Pod, limits corev1.ResourceList) bool {
 // annotatedLimit stands for a query: no memcached runs in these pods, and each has what
 // its annotation says.
 func annotatedLimit(_ context.Context, _ client.Reader, _ *v1alpha1.Memcached, pod *corev1.Pod) (int64, error) {
-	return strconv.ParseInt(pod.Annotations[memoryAnnotation], 10, 64)
+	return strconv.ParseInt(pod.Annotations[objects.MemoryAnnotation], 10, 64)
 }

@@ -10,6 +10,7 @@ import (
 
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestRolloutRestart: what kubectl rollout restart does is reported as the cold change that it
@@ -17,22 +18,22 @@ import (
 func TestRolloutRestart(t *testing.T) {
 	at := func(ago time.Duration) string { return noon.Add(-ago).Format(time.RFC3339) }
 	random := func(ago time.Duration) seenOption {
-		return func(seen *observation) {
+		return func(seen *pool.Observation) {
 			mc := aPool()
 			aDeployment(mc, 3)(seen)
-			d := seen.deployment()
+			d := seen.Deployment()
 			d.Spec.Template = mustTemplate(mc).PodTemplateSpec
-			d.Spec.Template.Annotations[restartedAnnotation] = at(ago)
+			d.Spec.Template.Annotations[pool.RestartedAnnotation] = at(ago)
 		}
 	}
 	fixed := func(ago time.Duration) seenOption {
-		return func(seen *observation) {
+		return func(seen *pool.Observation) {
 			aStatefulSet(aPool(stable))(seen)
-			seen.statefulSet().Spec.Template.Annotations[restartedAnnotation] = at(ago)
+			seen.StatefulSet().Spec.Template.Annotations[pool.RestartedAnnotation] = at(ago)
 		}
 	}
 	after := func(ago time.Duration) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Annotations[restartedAnnotation] = at(ago) }
+		return func(pod *corev1.Pod) { pod.Annotations[pool.RestartedAnnotation] = at(ago) }
 	}
 	pods := func(mc *v1alpha1.Memcached, options ...func(*corev1.Pod)) []seenOption {
 		var all []seenOption
@@ -69,10 +70,10 @@ func TestRolloutRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch {
-			case tc.updated < 0 && next.upgrade != nil:
-				t.Errorf("there is a change: %+v", next.upgrade)
-			case tc.updated >= 0 && (next.upgrade == nil || next.upgrade.Kind != v1alpha1.Cold || next.upgrade.Updated != tc.updated || !strings.HasPrefix(next.upgrade.Message, "kubectl rollout restart of Deployment cache: ")):
-				t.Errorf("%+v, want a cold change with %d updated", next.upgrade, tc.updated)
+			case tc.updated < 0 && next.Upgrade != nil:
+				t.Errorf("there is a change: %+v", next.Upgrade)
+			case tc.updated >= 0 && (next.Upgrade == nil || next.Upgrade.Kind != v1alpha1.Cold || next.Upgrade.Updated != tc.updated || !strings.HasPrefix(next.Upgrade.Message, "kubectl rollout restart of Deployment cache: ")):
+				t.Errorf("%+v, want a cold change with %d updated", next.Upgrade, tc.updated)
 			}
 			if patchOf(next, "change") != nil {
 				t.Error("a server is changed in place")
@@ -81,13 +82,13 @@ func TestRolloutRestart(t *testing.T) {
 			if says := strings.Contains(ready.Message, "rollout restart of StatefulSet cache restarts no server"); says != tc.note {
 				t.Errorf("Ready says %q", ready.Message)
 			}
-			if tc.note && next.WakeAfter != restartNoted-minute {
+			if tc.note && next.WakeAfter != pool.RestartNoted-minute {
 				t.Errorf("woken after %s, to take that back", next.WakeAfter)
 			}
-			tc.mc.Status.Upgrade = next.upgrade
+			tc.mc.Status.Upgrade = next.Upgrade
 			again, err := decide(tc.mc, seen)
-			if err != nil || (again.upgrade == nil) != (next.upgrade == nil) || again.upgrade != nil && *again.upgrade != *next.upgrade {
-				t.Errorf("once announced, it is %+v (%v)", again.upgrade, err)
+			if err != nil || (again.Upgrade == nil) != (next.Upgrade == nil) || again.Upgrade != nil && *again.Upgrade != *next.Upgrade {
+				t.Errorf("once announced, it is %+v (%v)", again.Upgrade, err)
 			}
 		})
 	}

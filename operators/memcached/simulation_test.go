@@ -18,6 +18,7 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/sim"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestSimulation plays the stories on a simulated cluster, with whatever can go wrong.
@@ -97,7 +98,7 @@ func simulation(t *testing.T) *sim.Simulation {
 		},
 		Service: func(obj client.Object) string {
 			if mc := obj.(*v1alpha1.Memcached); *mc.Spec.Size > 0 {
-				return poolName(mc)
+				return objects.PoolName(mc)
 			}
 			return ""
 		},

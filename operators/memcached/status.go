@@ -16,20 +16,38 @@ import (
 	"example.com/fairlead/internal/kit/pods"
 	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
+
+// crashing reports the first server that is crash-looping, in words that change
+// only when it has crashed again.
+func crashing(seen pool.Observation, next *change.Plan) *status.Problem {
+	for i := range seen.Pods {
+		crash, is := pool.Crash(&seen.Pods[i], seen)
+		if !is {
+			continue
+		}
+		p := &status.Problem{Reason: pods.CrashLoopBackOff, Message: fmt.Sprintf("Server %s: %s", seen.Pods[i].Name, crash), Retriable: true}
+		if up := next.Upgrade; up != nil {
+			p.Message += fmt.Sprintf("; %s: %s. %d updated", up.Kind, up.Message, up.Updated)
+		}
+		return p
+	}
+	return nil
+}
 
 // The reasons in status and in events that are not Kubernetes' own.
 const (
 	reasonReady       = "Ready"
 	reasonUpgrading   = "Upgrading"
 	reasonOverdue     = "RestartOverdue"
-	reasonPullFailed  = "ImagePullFailed"
 	reasonNoSecret    = "SecretNotFound"
 	reasonBadSecret   = "InvalidSecret"
 	reasonUnavailable = "ServersNotReady"
 	reasonEvicted     = "ServerEvicted"
 	reasonNotTaken    = "MemoryNotTaken"
-	reasonLowLimit    = "MemoryLimitTooLow"
 	reasonServing     = "Serving"
 	reasonNoServers   = "NoServerReady"
 	reasonStopped     = "ScaledToZero"
@@ -37,43 +55,43 @@ const (
 
 // summarize is the status of a Memcached after a step. failure is what went
 // wrong with the step's writes, if something did.
-func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure error) v1alpha1.MemcachedStatus {
+func summarize(mc *v1alpha1.Memcached, seen pool.Observation, next *change.Plan, failure error) v1alpha1.MemcachedStatus {
 	st := *mc.Status.DeepCopy()
 	st.ObservedGeneration = mc.Generation
-	st.Selector = k8slabels.SelectorFromSet(selector(mc)).String()
+	st.Selector = k8slabels.SelectorFromSet(objects.Selector(mc)).String()
 	st.Nodes, st.Servers = []string{}, []string{}
 	st.Replicas, st.ReadyReplicas = 0, 0
-	for _, pod := range seen.pods {
+	for _, pod := range seen.Pods {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
 		st.Nodes = append(st.Nodes, pod.Name)
 		st.Replicas++
-		if pods.IsReady(&pod) && seen.reached[pod.UID] {
+		if pods.IsReady(&pod) && seen.Reached[pod.UID] {
 			st.ReadyReplicas++
 		}
 		// Another operator's pods, which are being taken over, have no identity label.
-		identity := v1alpha1.Identity(pod.Labels[identityLabel])
-		if host := hostOf(mc, &pod); host != "" && (identity == next.serving || identity == "") {
+		identity := v1alpha1.Identity(pod.Labels[objects.IdentityLabel])
+		if host := hostOf(mc, &pod); host != "" && (identity == next.Serving || identity == "") {
 			st.Servers = append(st.Servers, fmt.Sprintf("%s:%d", host, PortOf(mc, &pod)))
 		}
 	}
-	if next.serving == v1alpha1.StableIdentity {
+	if next.Serving == v1alpha1.StableIdentity {
 		slices.SortFunc(st.Servers, byOrdinal)
 	} else {
 		slices.Sort(st.Servers)
 	}
-	st.Upgrade = next.upgrade
-	if next.upgrade == nil && failure == nil {
-		is := cmp.Or(next.requested.Memcached, mc)
-		st.Image, st.Version, st.Memory = imageOf(is), versionOf(imageOf(is)), memoryOf(is, seen)
+	st.Upgrade = next.Upgrade
+	if next.Upgrade == nil && failure == nil {
+		is := cmp.Or(next.Requested.Memcached, mc)
+		st.Image, st.Version, st.Memory = objects.ImageOf(is), pool.VersionOf(objects.ImageOf(is)), memoryOf(is, seen)
 	}
 
 	conditions := status.Conditions{List: &st.Conditions, Generation: mc.Generation}
 	if p := firstProblem(mc, seen, next, &st, failure); p != nil {
 		conditions.MarkProblem(p)
 	} else {
-		conditions.MarkReady(reasonReady, readyMessage(mc, seen)+next.note)
+		conditions.MarkReady(reasonReady, readyMessage(mc, seen)+next.Note)
 	}
 	reportFaults(mc, &st, conditions)
 	switch {
@@ -89,8 +107,8 @@ func summarize(mc *v1alpha1.Memcached, seen observation, next *plan, failure err
 
 // hostOf is where a client finds a server: by a name that stays, if it has one.
 func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
-	if pod.Labels[identityLabel] == string(v1alpha1.StableIdentity) {
-		return fmt.Sprintf("%s.%s.%s.svc", pod.Name, poolName(mc), mc.Namespace)
+	if pod.Labels[objects.IdentityLabel] == string(v1alpha1.StableIdentity) {
+		return fmt.Sprintf("%s.%s.%s.svc", pod.Name, objects.PoolName(mc), mc.Namespace)
 	}
 	if ip := pod.Status.PodIP; strings.Contains(ip, ":") {
 		return "[" + ip + "]"
@@ -101,8 +119,8 @@ func hostOf(mc *v1alpha1.Memcached, pod *corev1.Pod) string {
 // PortOf is the port that a server listens on, which may be that of an older
 // spec.
 func PortOf(mc *v1alpha1.Memcached, pod *corev1.Pod) int32 {
-	for _, port := range podtemplate.Container(&pod.Spec, serverContainer).Ports {
-		if port.Name == portName {
+	for _, port := range podtemplate.Container(&pod.Spec, objects.ServerContainer).Ports {
+		if port.Name == objects.PortName {
 			return port.ContainerPort
 		}
 	}
@@ -119,10 +137,10 @@ func byOrdinal(a, b string) int {
 
 // firstProblem goes through what may be wrong, the worst first. The list is
 // the specification of the condition Ready.
-func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1alpha1.MemcachedStatus, failure error) *status.Problem {
+func firstProblem(mc *v1alpha1.Memcached, seen pool.Observation, next *change.Plan, st *v1alpha1.MemcachedStatus, failure error) *status.Problem {
 	return status.First(
-		func() *status.Problem { return apply.Problem(failure, memcachedKind) },
-		func() *status.Problem { return seen.inputs.problem },
+		func() *status.Problem { return apply.Problem(failure, objects.MemcachedKind) },
+		func() *status.Problem { return seen.Inputs.Problem },
 		func() *status.Problem { return blocked(mc, seen) },
 		func() *status.Problem { return next.Problem },
 		func() *status.Problem { return crashing(seen, next) },
@@ -132,27 +150,27 @@ func firstProblem(mc *v1alpha1.Memcached, seen observation, next *plan, st *v1al
 	)
 }
 
-func upgrading(mc *v1alpha1.Memcached, seen observation, next *plan) *status.Problem {
-	up := next.upgrade
+func upgrading(mc *v1alpha1.Memcached, seen pool.Observation, next *change.Plan) *status.Problem {
+	up := next.Upgrade
 	if up == nil {
 		return nil
 	}
 	message := fmt.Sprintf("%s: %s. %d updated", up.Kind, up.Message, up.Updated)
-	if next.waits != "" {
-		message += "; " + next.waits
+	if next.Waits != "" {
+		message += "; " + next.Waits
 	}
 	reason, words := problemOf(mc, seen)
 	if words != "" {
 		message += "; " + words
 	}
-	if next.overdue {
+	if next.Overdue {
 		reason = reasonOverdue
 	}
 	return &status.Problem{Reason: cmp.Or(reason, reasonUpgrading), Message: message, Retriable: true}
 }
 
 // unavailable reports what keeps the servers from being as requested.
-func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.MemcachedStatus) *status.Problem {
+func unavailable(mc *v1alpha1.Memcached, seen pool.Observation, st *v1alpha1.MemcachedStatus) *status.Problem {
 	size := *mc.Spec.Size
 	if st.Replicas == size && st.ReadyReplicas == size {
 		return nil
@@ -162,15 +180,15 @@ func unavailable(mc *v1alpha1.Memcached, seen observation, st *v1alpha1.Memcache
 	if words != "" {
 		p.Message += ": " + words
 	} else if name := unreached(seen); name != "" {
-		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", poolName(mc), name)
+		p.Message += fmt.Sprintf(": Service %q does not lead to %s yet", objects.PoolName(mc), name)
 	}
 	return p
 }
 
 // unreached is the first server that is ready, and that clients do not find yet.
-func unreached(seen observation) string {
-	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp == nil && pods.IsReady(&pod) && !seen.reached[pod.UID] {
+func unreached(seen pool.Observation) string {
+	for _, pod := range seen.Pods {
+		if pod.DeletionTimestamp == nil && pods.IsReady(&pod) && !seen.Reached[pod.UID] {
 			return pod.Name
 		}
 	}
@@ -179,21 +197,21 @@ func unreached(seen observation) string {
 
 // lacksPods says whether a StatefulSet has had fewer pods than it is to have for a
 // while, although its controller has seen that: it says why in its events only.
-func lacksPods(mc *v1alpha1.Memcached, seen observation) bool {
-	s := seen.statefulSet()
-	return isStable(mc) && isOwned(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
-		len(seen.missing) > 0 && untilReported(seen) <= 0
+func lacksPods(mc *v1alpha1.Memcached, seen pool.Observation) bool {
+	s := seen.StatefulSet()
+	return objects.IsStable(mc) && objects.IsOwned(s, mc) && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *mc.Spec.Size &&
+		len(seen.Missing) > 0 && pool.UntilReported(seen) <= 0
 }
 
-// problemOf is what keeps the first pod with a problem from serving, or from being made: a reason, and words that do not
-// change with every try. It has no reason if it ends by itself, as part of a change.
-func problemOf(mc *v1alpha1.Memcached, seen observation) (reason, words string) {
-	for _, condition := range seen.deployment().Status.Conditions {
+// problemOf is what keeps the first pod with a problem from serving, or from being made: a reason, and words that do
+// not change with every try. It has no reason if it ends by itself, as part of a change.
+func problemOf(mc *v1alpha1.Memcached, seen pool.Observation) (reason, words string) {
+	for _, condition := range seen.Deployment().Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return reasonUnavailable, "pods cannot be created: " + status.Shortened(condition.Message)
 		}
 	}
-	for _, pod := range seen.pods {
+	for _, pod := range seen.Pods {
 		for _, c := range pods.Statuses(&pod) {
 			switch reason, words := pods.CannotStart(&pod, c); {
 			case reason == pods.NoImage: // which is that of all pods
@@ -207,25 +225,25 @@ func problemOf(mc *v1alpha1.Memcached, seen observation) (reason, words string) 
 		if words := pods.Unschedulable(&pod); words != "" {
 			return reasonUnavailable, fmt.Sprintf("pod %q %s", pod.Name, words)
 		}
-		if words, _ := pods.Unprepared(&pod, seen.unmounted, seen.now); words != "" {
+		if words, _ := pods.Unprepared(&pod, seen.Unmounted, seen.Now); words != "" {
 			return reasonUnavailable, fmt.Sprintf("pod %q: %s", pod.Name, words)
 		}
 	}
-	if words := pods.OnSilentNodes(seen.pods...); words != "" {
+	if words := pods.OnSilentNodes(seen.Pods...); words != "" {
 		return pods.NodeNotResponding, words
 	}
 	if words := evicted(seen); words != "" {
 		return reasonEvicted, words
 	}
 	if lacksPods(mc, seen) {
-		return reasonUnavailable, fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", poolName(mc))
+		return reasonUnavailable, fmt.Sprintf("the StatefulSet has fewer pods than spec.size: kubectl describe statefulset %s says why", objects.PoolName(mc))
 	}
 	return "", ""
 }
 
 // evicted says which server is leaving because the cluster ends it, and what that costs.
-func evicted(seen observation) string {
-	for _, pod := range seen.pods {
+func evicted(seen pool.Observation) string {
+	for _, pod := range seen.Pods {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp != nil {
 				return fmt.Sprintf("server %s is leaving node %q (%s), and its items are lost; those of the other servers stay", pod.Name, pod.Spec.NodeName, c.Reason)
@@ -235,14 +253,14 @@ func evicted(seen observation) string {
 	return ""
 }
 
-func readyMessage(mc *v1alpha1.Memcached, seen observation) string {
+func readyMessage(mc *v1alpha1.Memcached, seen pool.Observation) string {
 	if *mc.Spec.Size == 0 {
 		return "spec.size is 0"
 	}
-	for i := range seen.pods {
-		if name := seen.pods[i].Name; seen.limits[name].wanted > 0 {
-			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.limits[name].wanted) + disruption.Sentence(seen.budgets)
+	for i := range seen.Pods {
+		if name := seen.Pods[i].Name; seen.Limits[name].Wanted > 0 {
+			return fmt.Sprintf("All servers are ready. The operator cannot connect to server %s, so it cannot say whether that has %dMi for items", name, seen.Limits[name].Wanted) + disruption.Sentence(seen.Budgets)
 		}
 	}
-	return "All servers are ready" + disruption.Sentence(seen.budgets)
+	return "All servers are ready" + disruption.Sentence(seen.Budgets)
 }

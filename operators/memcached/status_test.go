@@ -21,16 +21,19 @@ import (
 	"example.com/fairlead/internal/kit/disruption"
 	"example.com/fairlead/internal/kit/services"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/change"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // TestReady: what the condition Ready says, the worst first.
 func TestReady(t *testing.T) {
 	mc := aPool(warm)
-	upgrade := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, waits: "server cache-1 is restarting"}
+	upgrade := change.Plan{Upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Warm, Message: "image from a to b: warm", Updated: 1}, Waits: "server cache-1 is restarting"}
 	hangs := upgrade
-	hangs.waits, hangs.overdue = "server cache-1 was to restart at 11:00:00", true
+	hangs.Waits, hangs.Overdue = "server cache-1 was to restart at 11:00:00", true
 	pullFails := upgrade
-	pullFails.Problem = &status.Problem{Reason: reasonPullFailed, Message: "image b cannot be pulled on node n", Retriable: true}
+	pullFails.Problem = &status.Problem{Reason: change.ReasonPullFailed, Message: "image b cannot be pulled on node n", Retriable: true}
 	stuck := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
@@ -42,7 +45,7 @@ func TestReady(t *testing.T) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
 	}
 	recreated := func(pod *corev1.Pod) { pod.UID = "new" }
-	leadsToOthers := func(seen *observation) { seen.reached = services.Targets{"": true} }
+	leadsToOthers := func(seen *pool.Observation) { seen.Reached = services.Targets{"": true} }
 	heldBack := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
@@ -51,18 +54,18 @@ func TestReady(t *testing.T) {
 		unready(pod)
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no room"})
 	}
-	cold := plan{upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Cold, Message: "image from a to b: one by one", Updated: 1}}
+	cold := change.Plan{Upgrade: &v1alpha1.UpgradeStatus{Kind: v1alpha1.Cold, Message: "image from a to b: one by one", Updated: 1}}
 	all := []seenOption{aServer(mc, 0), aServer(mc, 1), aServer(mc, 2)}
-	badUsers := func(seen *observation) {
-		seen.inputs.problem = &status.Problem{Reason: reasonBadSecret, Message: "too many users"}
+	badUsers := func(seen *pool.Observation) {
+		seen.Inputs.Problem = &status.Problem{Reason: reasonBadSecret, Message: "too many users"}
 	}
-	second := func(seen *observation) { seen.budgets = []string{"mine"} }
+	second := func(seen *pool.Observation) { seen.Budgets = []string{"mine"} }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "cache", errors.New("no"))
 
 	cases := map[string]struct {
 		mc      *v1alpha1.Memcached
-		seen    observation
-		next    plan
+		seen    pool.Observation
+		next    change.Plan
 		failure error
 		reason  string
 		busy    bool
@@ -116,7 +119,7 @@ func TestReady(t *testing.T) {
 
 // TestLacksPods: a StatefulSet that has no pods is reported, but not at once.
 func TestLacksPods(t *testing.T) {
-	unseen := func(seen *observation) { seen.statefulSet().Status.ObservedGeneration = 1 }
+	unseen := func(seen *pool.Observation) { seen.StatefulSet().Status.ObservedGeneration = 1 }
 	for name, tc := range map[string]struct {
 		mc      *v1alpha1.Memcached
 		since   time.Duration // pods have been missing
@@ -126,15 +129,15 @@ func TestLacksPods(t *testing.T) {
 	}{
 		"it starts":      {mc: aPool(stable), message: "0 of 3 servers are ready", wake: 15 * time.Second},
 		"a while ago":    {mc: aPool(stable), since: 5 * time.Second, message: "0 of 3 servers are ready", wake: 10 * time.Second},
-		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
-		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: lostPause},
-		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready", wake: lostPause},
+		"for long":       {mc: aPool(stable), since: 15 * time.Second, message: "0 of 3 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: change.LostPause},
+		"one is missing": {mc: aPool(stable, size(2)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0)}, message: "1 of 2 servers are ready: the StatefulSet has fewer pods than spec.size: kubectl describe statefulset cache says why", wake: change.LostPause},
+		"not seen yet":   {mc: aPool(stable), since: time.Minute, seen: []seenOption{unseen}, message: "0 of 3 servers are ready", wake: change.LostPause},
 		"all are made":   {mc: aPool(stable, size(1)), since: time.Minute, seen: []seenOption{aServer(aPool(stable), 0, unready)}, message: "0 of 1 servers are ready"},
 	} {
 		set := aStatefulSet(tc.mc, func(s *appsv1.StatefulSet) { s.Status.CurrentRevision = s.Status.UpdateRevision })
 		seen := somethingSeen(append([]seenOption{set}, tc.seen...)...)
-		if seen.missing = missingServers(tc.mc, seen); len(seen.missing) > 0 {
-			seen.missingSince = seen.now.Add(-tc.since)
+		if seen.Missing = pool.MissingServers(tc.mc, seen); len(seen.Missing) > 0 {
+			seen.MissingSince = seen.Now.Add(-tc.since)
 		}
 		next, err := decide(tc.mc, seen)
 		if err != nil {
@@ -152,7 +155,7 @@ func TestLacksPods(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	mc := aPool(stable, size(11))
-	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), &plan{serving: v1alpha1.StableIdentity}, nil)
+	st := summarize(mc, somethingSeen(aServer(mc, 0), aServer(mc, 10), aServer(mc, 2, unready), aServer(mc, 3, ending)), &change.Plan{Serving: v1alpha1.StableIdentity}, nil)
 	want := []string{"cache-0.cache.shop.svc:11211", "cache-2.cache.shop.svc:11211", "cache-10.cache.shop.svc:11211"}
 	if diff := cmp.Diff(want, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
@@ -166,7 +169,7 @@ func TestServers(t *testing.T) {
 
 	random := aPool(func(mc *v1alpha1.Memcached) { mc.Spec.Port = 11311 })
 	at := func(ip string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.PodIP = ip } }
-	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), &plan{serving: v1alpha1.RandomIdentity}, nil)
+	st = summarize(random, somethingSeen(aServer(random, 0, at("10.0.0.2")), aServer(random, 1), aServer(random, 2, at("fd00::1"))), &change.Plan{Serving: v1alpha1.RandomIdentity}, nil)
 	if diff := cmp.Diff([]string{"10.0.0.2:11311", "[fd00::1]:11311"}, st.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
@@ -178,7 +181,7 @@ func TestServersOfOneShape(t *testing.T) {
 	random, stable := aPool(size(1)), aPool(stable, size(1))
 	at := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }
 	starting := []seenOption{aDeployment(random, 1), aServer(random, 7, at), aStatefulSet(stable), aServer(stable, 0)}
-	ready := slices.Concat(starting, []seenOption{func(seen *observation) { seen.statefulSet().Status.ReadyReplicas = 1 }})
+	ready := slices.Concat(starting, []seenOption{func(seen *pool.Observation) { seen.StatefulSet().Status.ReadyReplicas = 1 }})
 	for name, tc := range map[string]struct {
 		seen []seenOption
 		want string
@@ -218,12 +221,12 @@ func TestUsers(t *testing.T) {
 		"no password":         {file: "me:\n", wrong: `has no user:password in line 1 of "users"`},
 		"too long a password": {file: "me:" + strings.Repeat("x", 300), wrong: `has a line 1 of 303 bytes in "users", memcached reads 254 at most`},
 	} {
-		data, wrong := checkUsers(map[string][]byte{"users": []byte(tc.file)}, "users")
-		if wrong != tc.wrong || string(data[usersFile]) != tc.want {
-			t.Errorf("%s: %q, wrong: %q", name, data[usersFile], wrong)
+		data, wrong := objects.CheckUsers(map[string][]byte{"users": []byte(tc.file)}, "users")
+		if wrong != tc.wrong || string(data[objects.UsersFile]) != tc.want {
+			t.Errorf("%s: %q, wrong: %q", name, data[objects.UsersFile], wrong)
 		}
 	}
-	if _, wrong := checkUsers(nil, "users"); wrong != `has no key "users"` {
+	if _, wrong := objects.CheckUsers(nil, "users"); wrong != `has no key "users"` {
 		t.Errorf("without the key: %q", wrong)
 	}
 	if _, wrong := contents.Pair(map[string][]byte{"tls.crt": []byte("x")}); wrong != `has no key "tls.key"` {
@@ -239,7 +242,7 @@ func TestVersions(t *testing.T) {
 		"memcached:1.6.38": "1.6.38", "registry.example.com:5000/memcached:v1.6.38-alpine": "1.6.38-alpine",
 		"memcached:1.6.38@sha256:0": "1.6.38", "memcached": "", "memcached:latest": "", "memcached@sha256:0": "", "registry.example.com:5000/memcached": "", "memcached:1.6": "",
 	} {
-		if got := versionOf(image); got != want {
+		if got := pool.VersionOf(image); got != want {
 			t.Errorf("versionOf(%q) = %q, want %q", image, got, want)
 		}
 	}

@@ -22,6 +22,8 @@ import (
 	"example.com/fairlead/internal/kit/run"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // restarts is the part of a kubelet that the testkit's does not play: a container whose
@@ -78,7 +80,7 @@ func patched(patch string) func(context.Context, *testkit.Run) error {
 // servers are the pods that serve.
 func servers(ctx context.Context, r *testkit.Run) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{appLabel: "memcached"})
+	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{objects.AppLabel: "memcached"})
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
 }
 
@@ -102,8 +104,8 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 			return fmt.Errorf("%d servers, status has %v, want %d", len(pods), mc.Status.Nodes, n)
 		}
 		for _, pod := range pods {
-			if have := podtemplate.Container(&pod.Spec, serverContainer).Image; !strings.HasSuffix(have, image) || !isAvailable(&pod, r.Now()) {
-				return fmt.Errorf("server %s has image %s, available %v", pod.Name, have, isAvailable(&pod, r.Now()))
+			if have := podtemplate.Container(&pod.Spec, objects.ServerContainer).Image; !strings.HasSuffix(have, image) || !pool.IsAvailable(&pod, r.Now()) {
+				return fmt.Errorf("server %s has image %s, available %v", pod.Name, have, pool.IsAvailable(&pod, r.Now()))
 			}
 		}
 		return nil
@@ -112,7 +114,7 @@ func isReadyWith(reason, image string, n int) func(context.Context, *testkit.Run
 
 // behaves is what becomes of pods: servers run on, pulls end.
 func behaves(pod *corev1.Pod) testkit.Outcome {
-	if pod.Labels[appLabel] == pullApp {
+	if pod.Labels[objects.AppLabel] == objects.PullApp {
 		return testkit.Succeeds(0)
 	}
 	return testkit.Stays()
@@ -134,7 +136,7 @@ func restartedOnceEach(rs restarts, r *testkit.Run, names ...string) error {
 func serverStarts(r *testkit.Run) int {
 	pods := map[types.UID]bool{}
 	for _, start := range r.Kubelet.Starts() {
-		if start.Pod.Labels[appLabel] != pullApp {
+		if start.Pod.Labels[objects.AppLabel] != objects.PullApp {
 			pods[start.Pod.UID] = true
 		}
 	}
@@ -195,7 +197,7 @@ func goesBackWarm() testkit.Scenario {
 		if err != nil {
 			return err
 		}
-		if have := podtemplate.Container(&pod.Spec, serverContainer).Image; !strings.HasSuffix(have, "memcached:1.6.18") {
+		if have := podtemplate.Container(&pod.Spec, objects.ServerContainer).Image; !strings.HasSuffix(have, "memcached:1.6.18") {
 			return fmt.Errorf("cache-2 has image %s", have)
 		}
 		return nil
@@ -246,8 +248,8 @@ func getsMemory(rs restarts) testkit.Scenario {
 				return err
 			}
 			for _, pod := range pods {
-				if limit := podtemplate.Container(&pod.Spec, serverContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[memoryAnnotation] != "128" {
-					return fmt.Errorf("%s has a limit of %s, and its annotation says %s", pod.Name, limit, pod.Annotations[memoryAnnotation])
+				if limit := podtemplate.Container(&pod.Spec, objects.ServerContainer).Resources.Limits.Memory().String(); limit != "224Mi" || pod.Annotations[objects.MemoryAnnotation] != "128" {
+					return fmt.Errorf("%s has a limit of %s, and its annotation says %s", pod.Name, limit, pod.Annotations[objects.MemoryAnnotation])
 				}
 			}
 			if starts := serverStarts(r); starts != 2 {
@@ -306,7 +308,7 @@ func changesIdentity() testkit.Scenario {
 func losesLabelsAndRoom() testkit.Scenario {
 	hasItsLabel := func(ctx context.Context, r *testkit.Run) error {
 		pod, err := read(ctx, r, "cache-0", &corev1.Pod{})
-		if err == nil && pod.Labels[run.ManagedByLabel] != managedBy {
+		if err == nil && pod.Labels[run.ManagedByLabel] != objects.ManagedBy {
 			err = errors.New("cache-0 does not have its label")
 		}
 		return errors.Join(err, isReadyWith(reasonIsReady, "memcached:1.6.18", 1)(ctx, r))
@@ -339,12 +341,12 @@ func rotatesUsers() testkit.Scenario {
 			if err != nil {
 				return err
 			}
-			if string(secret.Data[usersFile]) != text {
+			if string(secret.Data[objects.UsersFile]) != text {
 				return errors.New("the copy does not have the users")
 			}
 			pods, err := servers(ctx, r)
 			for _, pod := range pods {
-				if pod.Annotations[secretsAnnotation] == "" {
+				if pod.Annotations[objects.SecretsAnnotation] == "" {
 					return fmt.Errorf("%s has no annotation for the new users", pod.Name)
 				}
 			}
@@ -368,7 +370,7 @@ func rotatesUsers() testkit.Scenario {
 		Settled: isReadyWith(reasonIsReady, "memcached:1.6.18", 1),
 		Check: func(ctx context.Context, r *testkit.Run) error {
 			var secrets corev1.SecretList
-			if err := r.Client.List(ctx, &secrets, client.InNamespace(r.Namespace), client.HasLabels{podsOf}); err != nil || len(secrets.Items) > 0 {
+			if err := r.Client.List(ctx, &secrets, client.InNamespace(r.Namespace), client.HasLabels{objects.PodsOf}); err != nil || len(secrets.Items) > 0 {
 				return fmt.Errorf("%d copies of Secrets are left (%w)", len(secrets.Items), errors.Join(err, errNotYet))
 			}
 			return nil
@@ -402,7 +404,7 @@ func takesOverAsItIs() testkit.Scenario {
 				return fmt.Errorf("the pods still have the aliases %v", aliases)
 			}
 			for _, entry := range d.ManagedFields {
-				if entry.Manager != managedBy && entry.Subresource == "" && strings.Contains(string(entry.FieldsV1.GetRawBytes()), "f:containers") {
+				if entry.Manager != objects.ManagedBy && entry.Subresource == "" && strings.Contains(string(entry.FieldsV1.GetRawBytes()), "f:containers") {
 					return fmt.Errorf("containers are still those of %s: %s", entry.Manager, entry.FieldsV1.GetRawBytes())
 				}
 			}
@@ -433,7 +435,9 @@ func isForeignDeployment(arrange func(*appsv1.Deployment), options ...mcOption) 
 
 // tutorialDeployment is what the tutorial's operator makes for a Memcached.
 func tutorialDeployment(mc *v1alpha1.Memcached) *appsv1.Deployment {
-	selects := func() map[string]string { return map[string]string{appLabel: "memcached", podsOf: "cache"} }
+	selects := func() map[string]string {
+		return map[string]string{objects.AppLabel: "memcached", objects.PodsOf: "cache"}
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: "cache", OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind("Memcached")),
@@ -459,7 +463,7 @@ func nothingLeft(deployments, statefulSets, pulls int) func(context.Context, *te
 			return err
 		}
 		budgets := 0
-		if hasBudget(mc) {
+		if objects.HasBudget(mc) {
 			budgets = 1
 		}
 		for _, kind := range []struct {
@@ -469,9 +473,9 @@ func nothingLeft(deployments, statefulSets, pulls int) func(context.Context, *te
 		}{
 			{&appsv1.DeploymentList{}, nil, deployments}, {&appsv1.StatefulSetList{}, nil, statefulSets},
 			{&corev1.ServiceList{}, nil, 1}, {&policyv1.PodDisruptionBudgetList{}, nil, budgets},
-			{&corev1.PodList{}, client.MatchingLabels{appLabel: pullApp}, pulls},
+			{&corev1.PodList{}, client.MatchingLabels{objects.AppLabel: objects.PullApp}, pulls},
 		} {
-			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{podsOf}, kind.labels); err != nil {
+			if err := r.Client.List(ctx, kind.list, client.InNamespace(r.Namespace), client.HasLabels{objects.PodsOf}, kind.labels); err != nil {
 				return err
 			}
 			if n := meta.LenList(kind.list); n != kind.want {

@@ -15,6 +15,7 @@ import (
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 func TestMain(m *testing.M) {
@@ -44,9 +45,9 @@ func (e eitherRestarts) of(r *testkit.Run) (names []string, unavailable int) { r
 // newSweep plays the stories on the real API server, where servers that are missing are
 // looked for soon: no other test may run beside its own.
 func newSweep(t *testing.T) *testkit.Sweep {
-	usual := missingLasts
-	missingLasts = time.Second
-	t.Cleanup(func() { missingLasts = usual })
+	usual := pool.MissingLasts
+	pool.MissingLasts = time.Second
+	t.Cleanup(func() { pool.MissingLasts = usual })
 	return &testkit.Sweep{
 		Start:  standalone.Start(Operator),
 		Writes: kind.Writes,

@@ -16,6 +16,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/testkit"
 	"example.com/fairlead/internal/testkit/standalone"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // TestTakeOver: a Deployment that another operator made under this Memcached is taken
@@ -75,7 +76,7 @@ func TestTakeOverAtOnce(t *testing.T) {
 		if !ok {
 			t.Fatalf("the watch ended: %+v", event.Object)
 		}
-		if d.Spec.Template.Annotations[revisionAnnotation] != "" && d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
+		if d.Spec.Template.Annotations[objects.RevisionAnnotation] != "" && d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
 			t.Errorf("the operator's template is rolled out with strategy %s", d.Spec.Strategy.Type)
 		}
 		if d.ResourceVersion == last.ResourceVersion {
@@ -89,7 +90,7 @@ func TestTakeOverAtOnce(t *testing.T) {
 // deleted it.
 func TestTakeOverOtherSelector(t *testing.T) {
 	s, ctx := newStage(t, behaves), context.Background()
-	s.Must(isForeignDeployment(func(d *appsv1.Deployment) { delete(d.Spec.Selector.MatchLabels, podsOf) })(ctx, s.R))
+	s.Must(isForeignDeployment(func(d *appsv1.Deployment) { delete(d.Spec.Selector.MatchLabels, objects.PodsOf) })(ctx, s.R))
 	said := s.waitsFor(apply.ReasonRefused).Message
 	if !strings.Contains(said, "field is immutable") || !strings.Contains(said, `delete Deployment "cache" with its pods`) {
 		t.Errorf("it says %q", said)

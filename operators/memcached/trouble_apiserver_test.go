@@ -23,6 +23,7 @@ import (
 	"example.com/fairlead/internal/kit/apply"
 	"example.com/fairlead/internal/kit/status"
 	"example.com/fairlead/internal/testkit"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // These tests are about pods that are evicted, refused or cannot start.
@@ -64,7 +65,7 @@ func TestRefusedServers(t *testing.T) {
 		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
 	}))
 	s.Must(s.Create(ctx, story(s.R, warm, size(2), func(mc *v1alpha1.Memcached) {
-		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: corev1.ResourceRequirements{Limits: tooMuch}}}}}
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: objects.ServerContainer, Resources: corev1.ResourceRequirements{Limits: tooMuch}}}}}
 	})))
 	s.Eventually(func() error {
 		if ready := s.waitsFor(reasonUnavailable); !strings.Contains(ready.Message, "kubectl describe statefulset cache") {
@@ -76,7 +77,7 @@ func TestRefusedServers(t *testing.T) {
 	s.settled("memcached:1.6.18", 2)
 	isClosed := func() error {
 		set, err := read(ctx, s.R, "cache", &appsv1.StatefulSet{})
-		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != partitionClosed {
+		if err == nil && *set.Spec.UpdateStrategy.RollingUpdate.Partition != objects.PartitionClosed {
 			err = errors.New("the partition is open")
 		}
 		return err
@@ -135,7 +136,7 @@ func TestPullUnderQuota(t *testing.T) {
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}
 	s.Must(s.Create(ctx, story(s.R, warm, func(mc *v1alpha1.Memcached) {
-		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: serverContainer, Resources: limits}}}}
+		mc.Spec.PodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: objects.ServerContainer, Resources: limits}}}}
 	})))
 	s.settled("memcached:1.6.18", 1)
 	s.patch(`{"spec":{"version":"1.6.38"}}`)

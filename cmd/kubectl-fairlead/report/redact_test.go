@@ -75,7 +75,7 @@ func TestEndOfLog(t *testing.T) {
 // TestOwnAnnotations: a report keeps what each operator has put on its objects.
 func TestOwnAnnotations(t *testing.T) {
 	found := map[string]bool{}
-	for _, file := range []string{"at/annotations.go", "memcached/annotations.go", "webserver/annotations.go", "etcd/annotation/annotation.go"} {
+	for _, file := range []string{"at/annotations.go", "memcached/objects/annotations.go", "webserver/annotations.go", "etcd/annotation/annotation.go"} {
 		source, err := os.ReadFile(filepath.Join("../../../operators", file))
 		if err != nil {
 			t.Fatal(err)

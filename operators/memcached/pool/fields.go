@@ -1,4 +1,4 @@
-package memcached
+package pool
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/fairlead/internal/kit/podtemplate"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"example.com/fairlead/internal/kit/podtemplate"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // This file names the fields of the spec in which the servers differ from what is
@@ -18,11 +19,11 @@ import (
 
 // changedFields is what the servers that are not as the template has them are
 // to be changed from and to, in words.
-func changedFields(seen observation, t podTemplate) []string {
+func changedFields(seen Observation, t objects.PodTemplate) []string {
 	from := map[string][]string{} // by field, each value once
 	is := fieldsOf(&corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
-	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp != nil || isUpdated(&pod, t) || pod.Annotations[revisionAnnotation] == "" {
+	for _, pod := range seen.Pods {
+		if pod.DeletionTimestamp != nil || IsUpdated(&pod, t) || pod.Annotations[objects.RevisionAnnotation] == "" {
 			continue
 		}
 		was := fieldsOf(&pod)
@@ -46,11 +47,14 @@ func changedFields(seen observation, t podTemplate) []string {
 
 // fieldsOf are the fields of the spec that a pod was made from.
 func fieldsOf(pod *corev1.Pod) map[string]string {
-	server := podtemplate.Container(&pod.Spec, serverContainer)
+	server, exporter := podtemplate.Container(&pod.Spec, objects.ServerContainer), podtemplate.Container(&pod.Spec, objects.ExporterContainer)
 	fields := map[string]string{
-		"image":    requestedImage(pod, serverContainer),
-		"identity": pod.Labels[identityLabel],
+		"image":    RequestedImage(pod, objects.ServerContainer),
+		"identity": pod.Labels[objects.IdentityLabel],
 		"upgrade":  "Cold",
+	}
+	if len(exporter.Ports) > 0 {
+		fields["metrics.image"], fields["metrics.port"] = RequestedImage(pod, objects.ExporterContainer), fmt.Sprint(exporter.Ports[0].ContainerPort)
 	}
 	// The order is that of arguments.
 	args := server.Args
@@ -68,10 +72,10 @@ func fieldsOf(pod *corev1.Pod) map[string]string {
 		}
 		return value
 	}
-	fields["memory"] = quantity(annotated(next("-m", 2), "$(MEMORY)", memoryAnnotation) + "Mi")
+	fields["memory"] = quantity(annotated(next("-m", 2), "$(MEMORY)", objects.MemoryAnnotation) + "Mi")
 	fields["maxItemSize"] = quantity(next("-I", 2))
-	fields["maxConnections"] = annotated(next("-c", 2), "$(MAX_CONNECTIONS)", connectionsAnnotation)
-	fields["threads"] = annotated(next("-t", 2), "$(THREADS)", threadsAnnotation)
+	fields["maxConnections"] = annotated(next("-c", 2), "$(MAX_CONNECTIONS)", objects.ConnectionsAnnotation)
+	fields["threads"] = annotated(next("-t", 2), "$(THREADS)", objects.ThreadsAnnotation)
 	fields["port"] = next("-p", 2)
 	if next("-Y", 2) != "" {
 		fields["auth"] = "on"
@@ -84,9 +88,6 @@ func fieldsOf(pod *corev1.Pod) map[string]string {
 	}
 	if len(args) > 0 {
 		fields["extraArgs"] = strings.Join(args, " ")
-	}
-	if exporter := podtemplate.Container(&pod.Spec, exporterContainer); len(exporter.Ports) > 0 {
-		fields["metrics.image"], fields["metrics.port"] = requestedImage(pod, exporterContainer), fmt.Sprint(exporter.Ports[0].ContainerPort)
 	}
 	return fields
 }

@@ -1,7 +1,6 @@
-package memcached
+package pool
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/fairlead/api/cache/v1alpha1"
+	"example.com/fairlead/operators/memcached/objects"
 )
 
 // This file is about what a change does to the caches. The servers may have different
@@ -17,27 +17,27 @@ import (
 
 // effect is what a change does to the caches, and the words for it. other says that
 // servers of the other identity are to go.
-func effect(mc *v1alpha1.Memcached, seen observation, t podTemplate, other bool) (v1alpha1.UpgradeKind, string) {
-	inPlace := goesInPlace(mc, seen, t)
+func effect(mc *v1alpha1.Memcached, seen Observation, t objects.PodTemplate, other bool) (v1alpha1.UpgradeKind, string) {
+	inPlace := GoesInPlace(mc, seen, t)
 	var emptied []string
 	var to string
 	restarts, grows := 0, false
-	for _, pod := range toChange(seen, t) {
-		if restartsServer(pod, t) {
+	for _, pod := range ToChange(seen, t) {
+		if RestartsServer(pod, t) {
 			restarts++
 		}
 		if effectOn(mc, seen, pod, t) == v1alpha1.Cold {
 			to = versionFor(seen, pod.Spec.NodeName, t)
 			emptied = append(emptied, pod.Name)
 		}
-		grows = grows || pod.Annotations[memoryAnnotation] != t.Annotations[memoryAnnotation]
+		grows = grows || pod.Annotations[objects.MemoryAnnotation] != t.Annotations[objects.MemoryAnnotation]
 	}
 	switch {
 	case other:
 		return v1alpha1.Cold, "new servers start, with empty caches, and then the old ones go"
 	case !inPlace:
 		return v1alpha1.Cold, "the servers are replaced one after the other, and each starts with an empty cache"
-	case len(emptied) > 0 && !isWarm(mc):
+	case len(emptied) > 0 && !objects.IsWarm(mc):
 		return v1alpha1.Cold, "the servers of which the image was changed by hand are restarted one after the other, and each starts with an empty cache"
 	case len(emptied) > 0:
 		which, others := "each starts with an empty cache", ""
@@ -69,14 +69,14 @@ func startsEmpty(names []string) string {
 
 // effectOn is what a change in place does to the cache of a server that it has not got to.
 // The list is the specification.
-func effectOn(mc *v1alpha1.Memcached, seen observation, pod *corev1.Pod, t podTemplate) v1alpha1.UpgradeKind {
-	from, to := requestedImage(pod, serverContainer), t.server().Image
+func effectOn(mc *v1alpha1.Memcached, seen Observation, pod *corev1.Pod, t objects.PodTemplate) v1alpha1.UpgradeKind {
+	from, to := RequestedImage(pod, objects.ServerContainer), t.Server().Image
 	switch {
-	case !restartsServer(pod, t):
+	case !RestartsServer(pod, t):
 		return v1alpha1.Untouched
-	case !isWarm(mc):
+	case !objects.IsWarm(mc):
 		return v1alpha1.Cold
-	case from != to && !keepsCache(versionOf(from), versionFor(seen, pod.Spec.NodeName, t)):
+	case from != to && !KeepsCache(VersionOf(from), versionFor(seen, pod.Spec.NodeName, t)):
 		return v1alpha1.Cold
 	}
 	return v1alpha1.Warm
@@ -88,36 +88,24 @@ func isWorse(kind, than v1alpha1.UpgradeKind) bool {
 	return slices.Index(order, kind) > slices.Index(order, than)
 }
 
-// versionFor is the version of the template's image: what its tag says or else what memcached
-// itself said when the image was pulled, on this node if it was.
-func versionFor(seen observation, node string, t podTemplate) string {
-	image := t.server().Image
-	return cmp.Or(versionOf(image), pulledVersion(seen.pulls, image, node), pulledVersion(seen.pulls, image, ""))
-}
-
-// toChange are the servers that a change has not got to.
-func toChange(seen observation, t podTemplate) []*corev1.Pod {
+// ToChange are the servers that a change has not got to.
+func ToChange(seen Observation, t objects.PodTemplate) []*corev1.Pod {
 	var all []*corev1.Pod
-	for i := range seen.pods {
-		if pod := &seen.pods[i]; pod.DeletionTimestamp == nil && !isUpdated(pod, t) {
+	for i := range seen.Pods {
+		if pod := &seen.Pods[i]; pod.DeletionTimestamp == nil && !IsUpdated(pod, t) {
 			all = append(all, pod)
 		}
 	}
 	return all
 }
 
-// goesInPlace says whether the change is one of running pods.
-func goesInPlace(mc *v1alpha1.Memcached, seen observation, t podTemplate) bool {
-	return onlyByHand(seen, t) || isStable(mc) && canChangeInPlace(seen, t)
-}
-
-// kept are the names of the servers that a change has not got to and that keep their
+// Kept are the names of the servers that a change has not got to and that keep their
 // items, also where it is cold for others.
-func kept(mc *v1alpha1.Memcached, seen observation, t podTemplate) (names []string) {
-	if !goesInPlace(mc, seen, t) {
+func Kept(mc *v1alpha1.Memcached, seen Observation, t objects.PodTemplate) (names []string) {
+	if !GoesInPlace(mc, seen, t) {
 		return nil
 	}
-	for _, pod := range toChange(seen, t) {
+	for _, pod := range ToChange(seen, t) {
 		if effectOn(mc, seen, pod, t) != v1alpha1.Cold {
 			names = append(names, pod.Name)
 		}
@@ -125,21 +113,22 @@ func kept(mc *v1alpha1.Memcached, seen observation, t podTemplate) (names []stri
 	return names
 }
 
-// yetToLose is how many servers have yet to lose their items in a cold change. Once one has
+// YetToLose is how many servers have yet to lose their items in a cold change. Once one has
 // lost them that was to keep them, all may.
-func yetToLose(mc *v1alpha1.Memcached, seen observation, t podTemplate) int32 {
+func YetToLose(mc *v1alpha1.Memcached, seen Observation, t objects.PodTemplate) int32 {
 	n := mc.Status.Replicas - mc.Status.Upgrade.Updated
-	if !slices.ContainsFunc(seen.pods, func(p corev1.Pod) bool { return isUpdated(&p, t) && lostCache(&p) != "" }) {
-		n -= int32(len(kept(mc, seen, t)))
+	if !slices.ContainsFunc(seen.Pods, func(p corev1.Pod) bool { return IsUpdated(&p, t) && LostCache(&p) != "" }) {
+		n -= int32(len(Kept(mc, seen, t)))
 	}
 	return max(0, n)
 }
 
-// restartsServer says whether the change restarts memcached.
-func restartsServer(pod *corev1.Pod, t podTemplate) bool {
-	return requestedImage(pod, serverContainer) != t.server().Image || changesSettings(pod, t)
+// RestartsServer says whether the change restarts memcached.
+func RestartsServer(pod *corev1.Pod, t objects.PodTemplate) bool {
+	return RequestedImage(pod, objects.ServerContainer) != t.Server().Image || ChangesSettings(pod, t)
 }
 
-func changesSettings(pod *corev1.Pod, t podTemplate) bool {
-	return pod.Annotations[settingsAnnotation] != t.Annotations[settingsAnnotation]
+// ChangesSettings says whether a server gets other settings.
+func ChangesSettings(pod *corev1.Pod, t objects.PodTemplate) bool {
+	return pod.Annotations[objects.SettingsAnnotation] != t.Annotations[objects.SettingsAnnotation]
 }

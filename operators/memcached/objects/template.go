@@ -1,4 +1,4 @@
-package memcached
+package objects
 
 import (
 	"encoding/json"
@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// serverContainer is the container that serves; its name is the tutorial's.
-	serverContainer   = "memcached"
-	exporterContainer = "exporter"
+	// ServerContainer is the container that serves; its name is the tutorial's.
+	ServerContainer = "memcached"
+	// ExporterContainer is the container that serves metrics.
+	ExporterContainer = "exporter"
 	metricsPortName   = "metrics"
 
 	// memcachedUser is the user and group memcache of the memcached images.
@@ -30,49 +31,52 @@ const (
 	cachePath    = "/cache" // where the memory is that outlives the process
 	settingsPath = "/etc/memcached/settings"
 	secretsPath  = "/etc/memcached/" // and the name of the role
-	// stopSeconds is how long a server has to stop. One of 1 GiB that keeps
+	// StopSeconds is how long a server has to stop. One of 1 GiB that keeps
 	// its cache takes half a second.
-	stopSeconds = 60
+	StopSeconds = 60
 )
 
-// podTemplate is what a pod is to be, and what that means for one that is there.
-type podTemplate struct {
+// PodTemplate is what a pod is to be, and what that means for one that is there.
+type PodTemplate struct {
 	corev1.PodTemplateSpec
-	rendering
-	revision string
+	Rendering
+	Revision string
 }
 
-func (t podTemplate) server() *corev1.Container {
-	return podtemplate.Container(&t.Spec, serverContainer)
+// Server is the container that serves.
+func (t PodTemplate) Server() *corev1.Container {
+	return podtemplate.Container(&t.Spec, ServerContainer)
 }
 
-func isWarm(mc *v1alpha1.Memcached) bool { return mc.Spec.Upgrade == v1alpha1.WarmUpgrade }
+// IsWarm says whether servers keep their caches through an upgrade.
+func IsWarm(mc *v1alpha1.Memcached) bool { return mc.Spec.Upgrade == v1alpha1.WarmUpgrade }
 
-func isStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1.StableIdentity }
+// IsStable says whether servers have names that stay, as those of a StatefulSet do.
+func IsStable(mc *v1alpha1.Memcached) bool { return mc.Spec.Identity == v1alpha1.StableIdentity }
 
-// desiredTemplate is the pod template that a Memcached requests: the user's, with the
+// DesiredTemplate is the pod template that a Memcached requests: the user's, with the
 // server added.
-func desiredTemplate(mc *v1alpha1.Memcached) (podTemplate, error) {
-	return templateWith(mc, renderings[0])
+func DesiredTemplate(mc *v1alpha1.Memcached) (PodTemplate, error) {
+	return TemplateWith(mc, Renderings[0])
 }
 
-// templateWith is the template as one version of the operator renders it.
-func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
-	t := podTemplate{PodTemplateSpec: podtemplate.From(mc.Spec.PodTemplate, labels(mc)), rendering: r}
-	t.Labels[identityLabel] = string(mc.Spec.Identity)
+// TemplateWith is the template as one version of the operator renders it.
+func TemplateWith(mc *v1alpha1.Memcached, r Rendering) (PodTemplate, error) {
+	t := PodTemplate{PodTemplateSpec: podtemplate.From(mc.Spec.PodTemplate, Labels(mc)), Rendering: r}
+	t.Labels[IdentityLabel] = string(mc.Spec.Identity)
 	spec := &t.Spec
-	server := podtemplate.Main(spec, serverContainer)
+	server := podtemplate.Main(spec, ServerContainer)
 	if spec.TerminationGracePeriodSeconds == nil {
-		spec.TerminationGracePeriodSeconds = new(int64(stopSeconds))
+		spec.TerminationGracePeriodSeconds = new(int64(StopSeconds))
 	}
-	if !r.isOf002 {
+	if !r.IsOf002 {
 		podtemplate.NameAccount(spec)
 	}
 	podtemplate.WithoutToken(spec)
 	if spec.TopologySpreadConstraints == nil {
-		others := &metav1.LabelSelector{MatchLabels: selector(mc)}
+		others := &metav1.LabelSelector{MatchLabels: Selector(mc)}
 		podtemplate.SpreadOverNodes(spec, others)
-		if spec.Affinity == nil && !r.isOf002 {
+		if spec.Affinity == nil && !r.IsOf002 {
 			podtemplate.PreferOtherZones(spec, others)
 		}
 	}
@@ -80,7 +84,7 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	if mc.Spec.Metrics != nil {
 		setExporter(spec, mc)
 	}
-	if !r.isOf002 {
+	if !r.IsOf002 {
 		podtemplate.OnLinux(spec)
 		podtemplate.KeepLastWords(spec.InitContainers...)
 		podtemplate.KeepLastWords(spec.Containers...)
@@ -91,45 +95,45 @@ func templateWith(mc *v1alpha1.Memcached, r rendering) (podTemplate, error) {
 	if err != nil {
 		return t, err
 	}
-	t.Annotations[replaceAnnotation] = replace
-	if isWarm(mc) {
+	t.Annotations[ReplaceAnnotation] = replace
+	if IsWarm(mc) {
 		threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
-		t.Annotations[threadsAnnotation], t.Annotations[connectionsAnnotation] = threads, connections
-		t.Annotations[settingsAnnotation] = names.Hash(threads + "/" + connections)
+		t.Annotations[ThreadsAnnotation], t.Annotations[ConnectionsAnnotation] = threads, connections
+		t.Annotations[SettingsAnnotation] = names.Hash(threads + "/" + connections)
 	}
 	if growsWithConnections(mc, r) {
-		t.Annotations[limitAnnotation] = inMebibytes(neededMemory(mc, r))
+		t.Annotations[LimitAnnotation] = inMebibytes(NeededMemory(mc, r))
 	}
-	if growsLive(mc) {
-		t.Annotations[memoryAnnotation] = mebibytes(mc)
+	if GrowsLive(mc) {
+		t.Annotations[MemoryAnnotation] = mebibytes(mc)
 	}
-	if !r.isOf002 {
-		for _, name := range []string{serverContainer, exporterContainer} {
+	if !r.IsOf002 {
+		for _, name := range []string{ServerContainer, ExporterContainer} {
 			if image := podtemplate.Container(spec, name).Image; image != "" {
-				t.Annotations[imageAnnotation+name] = image
+				t.Annotations[ImageAnnotation+name] = image
 			}
 		}
 	}
-	if t.revision, err = hashTemplate(t.PodTemplateSpec); err != nil {
+	if t.Revision, err = hashTemplate(t.PodTemplateSpec); err != nil {
 		return t, err
 	}
-	t.Annotations[revisionAnnotation] = t.revision
+	t.Annotations[RevisionAnnotation] = t.Revision
 	return t, nil
 }
 
 // replaceHash is the hash of what cannot be changed in a running pod: all but
 // the settings, the image of the exporter and, as the case may be, the image of
 // the server or its memory, unless the user's template says how much.
-func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec, r rendering) (string, error) {
+func replaceHash(mc *v1alpha1.Memcached, template corev1.PodTemplateSpec, r Rendering) (string, error) {
 	fixed := *template.DeepCopy()
-	if isWarm(mc) {
-		podtemplate.Container(&fixed.Spec, serverContainer).Image = ""
+	if IsWarm(mc) {
+		podtemplate.Container(&fixed.Spec, ServerContainer).Image = ""
 	}
 	if mc.Spec.Metrics != nil {
-		podtemplate.Container(&fixed.Spec, exporterContainer).Image = ""
+		podtemplate.Container(&fixed.Spec, ExporterContainer).Image = ""
 	}
-	if own := ownMemory(mc, r); (growsLive(mc) || growsWithConnections(mc, r)) && own.Limits == nil {
-		resources := podtemplate.Container(&fixed.Spec, serverContainer).Resources
+	if own := OwnMemory(mc, r); (GrowsLive(mc) || growsWithConnections(mc, r)) && own.Limits == nil {
+		resources := podtemplate.Container(&fixed.Spec, ServerContainer).Resources
 		delete(resources.Limits, corev1.ResourceMemory)
 		if own.Requests == nil {
 			delete(resources.Requests, corev1.ResourceMemory)
@@ -146,8 +150,8 @@ func hashTemplate(template corev1.PodTemplateSpec) (string, error) {
 	return names.Hash(string(data)), nil
 }
 
-// imageOf is the image of the server.
-func imageOf(mc *v1alpha1.Memcached) string {
+// ImageOf is the image of the server.
+func ImageOf(mc *v1alpha1.Memcached) string {
 	if mc.Spec.Image != "" {
 		return mc.Spec.Image
 	}
@@ -155,12 +159,12 @@ func imageOf(mc *v1alpha1.Memcached) string {
 }
 
 // setServer sets what the spec says about the server's container.
-func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, r rendering) {
-	server.Image = imageOf(mc)
+func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memcached, r Rendering) {
+	server.Image = ImageOf(mc)
 	server.Ports = slices.DeleteFunc(server.Ports, func(p corev1.ContainerPort) bool {
-		return p.Name == portName || p.ContainerPort == mc.Spec.Port
+		return p.Name == PortName || p.ContainerPort == mc.Spec.Port
 	})
-	server.Ports = append(server.Ports, corev1.ContainerPort{Name: portName, ContainerPort: mc.Spec.Port, Protocol: corev1.ProtocolTCP})
+	server.Ports = append(server.Ports, corev1.ContainerPort{Name: PortName, ContainerPort: mc.Spec.Port, Protocol: corev1.ProtocolTCP})
 	if server.ReadinessProbe == nil {
 		server.ReadinessProbe = &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(mc.Spec.Port)}},
@@ -169,26 +173,26 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	}
 	setMemory(server, mc, r)
 
-	args := arguments(mc, r)
-	if script := startScript(mc, r); script != "" {
+	args := Arguments(mc, r)
+	if script := StartScript(mc, r); script != "" {
 		server.Command = []string{"/bin/sh", "-c", script, "memcached"}
 		server.Args = args
 	} else {
 		server.Command, server.Args = []string{"memcached"}, args
 	}
-	for _, role := range roles(mc) {
-		mount(spec, server, role.name, secretsPath+role.name, corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: r.secretName(mc, role.name), DefaultMode: new(int32(0o440))},
+	for _, role := range Roles(mc) {
+		mount(spec, server, role.Name, secretsPath+role.Name, corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: r.secretName(mc, role.Name), DefaultMode: new(int32(0o440))},
 		})
 	}
-	if mc.Spec.TLS != nil && r.isOf002 {
+	if mc.Spec.TLS != nil && r.IsOf002 {
 		setEnv(server, "POD_IP", &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"})
 	}
-	if growsLive(mc) {
-		mount(spec, server, "settings", settingsPath, settingsFile("memory", memoryAnnotation))
-		setEnv(server, "MEMORY", annotation(memoryAnnotation))
+	if GrowsLive(mc) {
+		mount(spec, server, "settings", settingsPath, settingsFile("memory", MemoryAnnotation))
+		setEnv(server, "MEMORY", annotation(MemoryAnnotation))
 	}
-	if !isWarm(mc) {
+	if !IsWarm(mc) {
 		return
 	}
 	// The memory file and the little that lies beside it.
@@ -197,10 +201,10 @@ func setServer(spec *corev1.PodSpec, server *corev1.Container, mc *v1alpha1.Memc
 	mount(spec, server, "cache", cachePath, corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size},
 	})
-	mount(spec, server, "settings", settingsPath, settingsFile("hash", settingsAnnotation))
-	setEnv(server, "THREADS", annotation(threadsAnnotation))
-	setEnv(server, "MAX_CONNECTIONS", annotation(connectionsAnnotation))
-	setEnv(server, "SETTINGS", annotation(settingsAnnotation))
+	mount(spec, server, "settings", settingsPath, settingsFile("hash", SettingsAnnotation))
+	setEnv(server, "THREADS", annotation(ThreadsAnnotation))
+	setEnv(server, "MAX_CONNECTIONS", annotation(ConnectionsAnnotation))
+	setEnv(server, "SETTINGS", annotation(SettingsAnnotation))
 	if server.Lifecycle == nil {
 		server.Lifecycle = &corev1.Lifecycle{}
 	}
@@ -235,10 +239,10 @@ func setExporter(spec *corev1.PodSpec, mc *v1alpha1.Memcached) {
 	if mc.Spec.TLS != nil {
 		address = localPort(mc)
 	}
-	if podtemplate.Container(spec, exporterContainer).Name == "" {
-		spec.Containers = append(spec.Containers, corev1.Container{Name: exporterContainer})
+	if podtemplate.Container(spec, ExporterContainer).Name == "" {
+		spec.Containers = append(spec.Containers, corev1.Container{Name: ExporterContainer})
 	}
-	c := podtemplate.Main(spec, exporterContainer)
+	c := podtemplate.Main(spec, ExporterContainer)
 	c.Image = mc.Spec.Metrics.Image
 	c.Args = []string{
 		fmt.Sprintf("--memcached.address=127.0.0.1:%d", address),
@@ -250,18 +254,19 @@ func setExporter(spec *corev1.PodSpec, mc *v1alpha1.Memcached) {
 // secure makes the pod meet the restricted Pod Security Standard, wherever the
 // template has no security context of its own.
 func secure(spec *corev1.PodSpec) {
-	if !podsecurity.Restrict(spec, memcachedUser, serverContainer, exporterContainer) {
+	if !podsecurity.Restrict(spec, memcachedUser, ServerContainer, ExporterContainer) {
 		spec.SecurityContext.FSGroup = new(int64(memcachedUser))
 	}
 }
 
-func selector(mc *v1alpha1.Memcached) map[string]string {
-	return map[string]string{appLabel: "memcached", podsOf: names.LabelValue(mc.Name)}
+// Selector selects the pods of the servers.
+func Selector(mc *v1alpha1.Memcached) map[string]string {
+	return map[string]string{AppLabel: "memcached", PodsOf: names.LabelValue(mc.Name)}
 }
 
-// labels are on everything that a Memcached owns.
-func labels(mc *v1alpha1.Memcached) map[string]string {
-	all := podtemplate.Labels(name, mc.Name)
-	maps.Copy(all, selector(mc))
+// Labels are on everything that a Memcached owns.
+func Labels(mc *v1alpha1.Memcached) map[string]string {
+	all := podtemplate.Labels(Name, mc.Name)
+	maps.Copy(all, Selector(mc))
 	return all
 }

@@ -1,11 +1,10 @@
-package memcached
+package objects
 
 import (
 	"encoding/json"
 	"fmt"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,28 +22,28 @@ import (
 )
 
 const (
-	// partitionClosed is a partition above every ordinal: the StatefulSet's controller
+	// PartitionClosed is a partition above every ordinal: the StatefulSet's controller
 	// then replaces no pod, and the operator changes them in place.
-	partitionClosed = 1_000_000
+	PartitionClosed = 1_000_000
 )
 
 func ownedBy(mc *v1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
-	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))
+	return apply.OwnerReference(mc, v1alpha1.GroupVersion.WithKind(MemcachedKind))
 }
 
-// deployment is the Deployment of a pool without stable identities.
-func deployment(mc *v1alpha1.Memcached, t podTemplate) (*appsv1ac.DeploymentApplyConfiguration, error) {
+// Deployment is the Deployment of a pool without stable identities.
+func Deployment(mc *v1alpha1.Memcached, t PodTemplate) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	template, err := applied(t)
 	if err != nil {
 		return nil, err
 	}
-	return appsv1ac.Deployment(childName(mc), mc.Namespace).
-		WithLabels(labels(mc)).
-		WithAnnotations(workloadAnnotations(mc, t)).
+	return appsv1ac.Deployment(ChildName(mc), mc.Namespace).
+		WithLabels(Labels(mc)).
+		WithAnnotations(WorkloadAnnotations(mc, t)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(*mc.Spec.Size).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(mc))).
 			WithPaused(false).
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType("RollingUpdate").
@@ -54,44 +53,40 @@ func deployment(mc *v1alpha1.Memcached, t podTemplate) (*appsv1ac.DeploymentAppl
 			WithTemplate(template)), nil
 }
 
-// isForeign says whether a Deployment has the template of another operator, which made it under this very Memcached.
-func isForeign(d *appsv1.Deployment, mc *v1alpha1.Memcached) bool {
-	return isOwned(d, mc) && d.Annotations[revisionAnnotation] == "" && d.Spec.Template.Annotations[revisionAnnotation] == ""
-}
-
-// statefulSet is the StatefulSet of a pool with stable identities. Pods are
+// StatefulSet is the StatefulSet of a pool with stable identities. Pods are
 // made all at once: no server waits for another.
-func statefulSet(mc *v1alpha1.Memcached, t podTemplate, partition int32) (*appsv1ac.StatefulSetApplyConfiguration, error) {
+func StatefulSet(mc *v1alpha1.Memcached, t PodTemplate, partition int32) (*appsv1ac.StatefulSetApplyConfiguration, error) {
 	template, err := applied(t)
 	if err != nil {
 		return nil, err
 	}
-	annotations := workloadAnnotations(mc, t)
-	if partition != partitionClosed {
-		annotations[openAnnotation] = t.revision
+	annotations := WorkloadAnnotations(mc, t)
+	if partition != PartitionClosed {
+		annotations[OpenAnnotation] = t.Revision
 	}
-	return appsv1ac.StatefulSet(poolName(mc), mc.Namespace).
-		WithLabels(labels(mc)).
+	return appsv1ac.StatefulSet(PoolName(mc), mc.Namespace).
+		WithLabels(Labels(mc)).
 		WithAnnotations(annotations).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*mc.Spec.Size).
-			WithServiceName(poolName(mc)).
+			WithServiceName(PoolName(mc)).
 			WithPodManagementPolicy("Parallel").
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(mc))).
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType("RollingUpdate").
 				WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(partition))).
 			WithTemplate(template)), nil
 }
 
-func workloadAnnotations(mc *v1alpha1.Memcached, t podTemplate) map[string]string {
+// WorkloadAnnotations are those of the Deployment or StatefulSet.
+func WorkloadAnnotations(mc *v1alpha1.Memcached, t PodTemplate) map[string]string {
 	return map[string]string{
-		revisionAnnotation: t.revision, generationAnnotation: strconv.FormatInt(mc.Generation, 10),
+		RevisionAnnotation: t.Revision, GenerationAnnotation: strconv.FormatInt(mc.Generation, 10),
 	}
 }
 
-func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+func applied(t PodTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
 	data, err := json.Marshal(t.PodTemplateSpec)
 	if err != nil {
 		return nil, fmt.Errorf("encode the pod template: %w", err)
@@ -99,19 +94,19 @@ func applied(t podTemplate) (*corev1ac.PodTemplateSpecApplyConfiguration, error)
 	return podtemplate.Applied(string(data))
 }
 
-// service is headless: clients are to see the servers, because it is they who place the
+// Service is headless: clients are to see the servers, because it is they who place the
 // keys. The names of stable servers stay in DNS while one is unavailable, so that no
 // client's ring moves for the second that a restart takes.
-func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.ServiceApplyConfiguration {
-	pods := selector(mc)
-	pods[identityLabel] = string(serving)
+func Service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.ServiceApplyConfiguration {
+	pods := Selector(mc)
+	pods[IdentityLabel] = string(serving)
 	spec := corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
 		WithClusterIP(corev1.ClusterIPNone).
 		WithPublishNotReadyAddresses(serving == v1alpha1.StableIdentity).
 		WithSelector(pods).
 		WithPorts(corev1ac.ServicePort().
-			WithName(portName).
+			WithName(PortName).
 			WithProtocol(corev1.ProtocolTCP).
 			WithPort(mc.Spec.Port).
 			WithTargetPort(intstr.FromInt32(mc.Spec.Port)))
@@ -122,52 +117,52 @@ func service(mc *v1alpha1.Memcached, serving v1alpha1.Identity) *corev1ac.Servic
 			WithPort(mc.Spec.Metrics.Port).
 			WithTargetPort(intstr.FromInt32(mc.Spec.Metrics.Port)))
 	}
-	return corev1ac.Service(poolName(mc), mc.Namespace).
-		WithLabels(labels(mc)).
+	return corev1ac.Service(PoolName(mc), mc.Namespace).
+		WithLabels(Labels(mc)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(spec)
 }
 
-// hasBudget says whether there is to be a PodDisruptionBudget of the operator's.
-func hasBudget(mc *v1alpha1.Memcached) bool {
+// HasBudget says whether there is to be a PodDisruptionBudget of the operator's.
+func HasBudget(mc *v1alpha1.Memcached) bool {
 	d := mc.Spec.Disruption
 	return d == nil || d.Enabled == nil || *d.Enabled
 }
 
-// disruptionBudget lets nodes be drained one server at a time. One may be evicted from
+// DisruptionBudget lets nodes be drained one server at a time. One may be evicted from
 // any pool, so that a pool of one does not block a drain. A server that is not ready
 // serves nobody, and may always be evicted. From shortly before a server is restarted in
 // place until it is available again, no other one may be evicted.
-func disruptionBudget(mc *v1alpha1.Memcached, evictable int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	return policyv1ac.PodDisruptionBudget(childName(mc), mc.Namespace).
-		WithLabels(labels(mc)).
+func DisruptionBudget(mc *v1alpha1.Memcached, evictable int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(ChildName(mc), mc.Namespace).
+		WithLabels(Labels(mc)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(evictable)).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(mc))))
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(mc))))
 }
 
-// secretCopy is what the pods mount in place of the user's Secret.
-func secretCopy(mc *v1alpha1.Memcached, role string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(copyName(mc, role), mc.Namespace).
-		WithLabels(labels(mc)).
+// SecretCopy is what the pods mount in place of the user's Secret.
+func SecretCopy(mc *v1alpha1.Memcached, role string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(CopyName(mc, role), mc.Namespace).
+		WithLabels(Labels(mc)).
 		WithOwnerReferences(ownedBy(mc)).
 		WithType(corev1.SecretTypeOpaque).
 		WithData(data)
 }
 
-// pullPod pulls an image to a node, so that no server waits for it, and shows
+// PullPod pulls an image to a node, so that no server waits for it, and shows
 // that it can be started there.
-func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
+func PullPod(mc *v1alpha1.Memcached, node string, t PodTemplate) *corev1.Pod {
 	// What users have set on their pods, to keep a mesh's sidecar out for example, is for this one, too.
-	own := podtemplate.From(mc.Spec.PodTemplate, labels(mc)).ObjectMeta
-	own.Labels[appLabel] = pullApp
-	own.Annotations[revisionAnnotation], own.Annotations[imageAnnotation+pullContainer] = t.revision, t.server().Image
+	own := podtemplate.From(mc.Spec.PodTemplate, Labels(mc)).ObjectMeta
+	own.Labels[AppLabel] = PullApp
+	own.Annotations[RevisionAnnotation], own.Annotations[ImageAnnotation+PullContainer] = t.Revision, t.Server().Image
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: mc.Namespace, Name: pullName(mc, node, t.server().Image), Labels: own.Labels, Annotations: own.Annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(memcachedKind))},
+			Namespace: mc.Namespace, Name: PullName(mc, node, t.Server().Image), Labels: own.Labels, Annotations: own.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(mc, v1alpha1.GroupVersion.WithKind(MemcachedKind))},
 		},
 		Spec: corev1.PodSpec{
 			// Not by the scheduler: the pod belongs to the node with the server,
@@ -181,8 +176,8 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			SecurityContext:               t.Spec.SecurityContext,
 			Containers: []corev1.Container{{
-				Name: pullContainer, Image: t.server().Image, ImagePullPolicy: t.server().ImagePullPolicy,
-				SecurityContext: t.server().SecurityContext,
+				Name: PullContainer, Image: t.Server().Image, ImagePullPolicy: t.Server().ImagePullPolicy,
+				SecurityContext: t.Server().SecurityContext,
 				Command:         []string{"/bin/sh", "-c", "memcached -V >/dev/termination-log"},
 
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -201,6 +196,10 @@ func pullPod(mc *v1alpha1.Memcached, node string, t podTemplate) *corev1.Pod {
 	return pod
 }
 
-func pullName(mc *v1alpha1.Memcached, node, image string) string {
-	return poolName(mc) + "-pull-" + names.Hash(node+" "+image)
+// PullName is the name of the pod that pulls an image to a node.
+func PullName(mc *v1alpha1.Memcached, node, image string) string {
+	return PoolName(mc) + "-pull-" + names.Hash(node+" "+image)
 }
+
+// PullContainer is the container of such a pod.
+const PullContainer = "pull"

@@ -1,4 +1,4 @@
-package memcached
+package objects
 
 import (
 	"fmt"
@@ -10,17 +10,18 @@ import (
 
 // This file is about how memcached is started and stopped in its container.
 
-const portName = "memcached"
+// PortName is the name of the port that clients connect to.
+const PortName = "memcached"
 
-// arguments are memcached's. Kubernetes puts the values of $(…) in at each
+// Arguments are memcached's. Kubernetes puts the values of $(…) in at each
 // start of the container.
-func arguments(mc *v1alpha1.Memcached, r rendering) []string {
+func Arguments(mc *v1alpha1.Memcached, r Rendering) []string {
 	threads, connections := strconv.Itoa(int(mc.Spec.Threads)), strconv.Itoa(int(mc.Spec.MaxConnections))
-	if isWarm(mc) {
+	if IsWarm(mc) {
 		threads, connections = "$(THREADS)", "$(MAX_CONNECTIONS)"
 	}
 	memory := mebibytes(mc)
-	if growsLive(mc) {
+	if GrowsLive(mc) {
 		memory = "$(MEMORY)"
 	}
 	args := []string{
@@ -31,13 +32,13 @@ func arguments(mc *v1alpha1.Memcached, r rendering) []string {
 		"-p", strconv.Itoa(int(mc.Spec.Port)),
 	}
 	if mc.Spec.Auth != nil {
-		args = append(args, "-Y", secretsPath+"auth/"+usersFile)
+		args = append(args, "-Y", secretsPath+"auth/"+UsersFile)
 	}
 	if mc.Spec.TLS != nil {
 		args = append(args, "-Z", "-o", "ssl_chain_cert="+secretsPath+"tls/tls.crt,ssl_key="+secretsPath+"tls/tls.key",
 			"-l", fmt.Sprintf("%s,notls:127.0.0.1:%d", r.listens(), localPort(mc)))
 	}
-	if isWarm(mc) {
+	if IsWarm(mc) {
 		args = append(args, "-e", cachePath+"/memory")
 	}
 	return append(args, mc.Spec.ExtraArgs...)
@@ -45,9 +46,9 @@ func arguments(mc *v1alpha1.Memcached, r rendering) []string {
 
 func mebibytes(mc *v1alpha1.Memcached) string { return inMebibytes(mc.Spec.Memory) }
 
-// growsLive says whether a server can be given more memory while it runs. With a
+// GrowsLive says whether a server can be given more memory while it runs. With a
 // memory file memcached cannot, and a Deployment's pods are all of one template.
-func growsLive(mc *v1alpha1.Memcached) bool { return isStable(mc) && !isWarm(mc) }
+func GrowsLive(mc *v1alpha1.Memcached) bool { return IsStable(mc) && !IsWarm(mc) }
 
 // localPort is where a server with TLS takes plain connections, from within its
 // pod only: for the reload of its certificate and for the exporter.
@@ -146,19 +147,19 @@ try() {
 	stopScript = `pid=$(cat /cache/pid); kill -USR1 "$pid"; while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done`
 )
 
-// startScript is empty where memcached can be started without a shell.
-func startScript(mc *v1alpha1.Memcached, r rendering) string {
+// StartScript is empty where memcached can be started without a shell.
+func StartScript(mc *v1alpha1.Memcached, r Rendering) string {
 	var begin, loop string
-	if isWarm(mc) {
+	if IsWarm(mc) {
 		begin, loop = waitScript+"read -r settings </etc/memcached/settings/hash\n", settingsScript
 	}
-	for _, role := range roles(mc) {
-		begin += strings.ReplaceAll(linkScript, "ROLE", role.name)
+	for _, role := range Roles(mc) {
+		begin += strings.ReplaceAll(linkScript, "ROLE", role.Name)
 	}
-	asks := mc.Spec.TLS != nil || growsLive(mc)
+	asks := mc.Spec.TLS != nil || GrowsLive(mc)
 	switch {
 	case mc.Spec.Auth == nil:
-	case asks && !r.isOf002:
+	case asks && !r.IsOf002:
 		loop += strings.Replace(usersScript, "auth=$now\n", "auth=$now skip=0 pause=1\n", 1) // the login may have been wrong
 	default:
 		loop += usersScript
@@ -168,13 +169,13 @@ func startScript(mc *v1alpha1.Memcached, r rendering) string {
 		port = localPort(mc)
 		loop += certificateScript
 	}
-	if growsLive(mc) {
+	if GrowsLive(mc) {
 		begin += "memory=$MEMORY\n"
 		loop += memoryScript
 	}
 	if asks {
 		ask := askScript
-		if r.isOf002 {
+		if r.IsOf002 {
 			ask, loop = askScriptOf002, asOf002.Replace(loop)
 		}
 		begin += strings.ReplaceAll(ask, "PORT", strconv.Itoa(int(port)))

@@ -1,4 +1,4 @@
-package memcached
+package change
 
 import (
 	"cmp"
@@ -12,8 +12,9 @@ import (
 	"example.com/fairlead/api/cache/v1alpha1"
 	"example.com/fairlead/internal/kit/loop"
 	"example.com/fairlead/internal/kit/pods"
-	"example.com/fairlead/internal/kit/podtemplate"
 	"example.com/fairlead/internal/kit/status"
+	"example.com/fairlead/operators/memcached/objects"
+	"example.com/fairlead/operators/memcached/pool"
 )
 
 // This file is about the pods that pull an image before a server needs it.
@@ -26,32 +27,32 @@ const pullPause, noPlacePause = 30 * time.Second, 5 * time.Minute
 // noPlace is how the failure of a pod begins that its node did not run.
 const noPlace = "the node does not take the pod that pulls it"
 
-// pullContainer is the container of such a pod.
-const pullContainer = "pull"
+// ReasonPullFailed is the reason in status.
+const ReasonPullFailed = "ImagePullFailed"
 
-// pullImage creates the pods that pull the image on every node that it will be needed on,
+// PullImage creates the pods that pull the image on every node that it will be needed on,
 // and reports what is wrong with those that are there.
-func pullImage(mc *v1alpha1.Memcached, v *view) (p plan) {
-	requested, image := map[string]bool{}, v.template.server().Image
+func PullImage(mc *v1alpha1.Memcached, v *View) (p Plan) {
+	requested, image := map[string]bool{}, v.template.Server().Image
 	for _, pod := range v.outdated {
 		node := pod.Spec.NodeName
-		if node == "" || requested[node] || requestedImage(pod, serverContainer) == image {
+		if node == "" || requested[node] || pool.RequestedImage(pod, objects.ServerContainer) == image {
 			continue
 		}
 		requested[node] = true
-		i := slices.IndexFunc(v.pulls, func(p corev1.Pod) bool { return p.Name == pullName(mc, node, image) })
+		i := slices.IndexFunc(v.Pulls, func(p corev1.Pod) bool { return p.Name == objects.PullName(mc, node, image) })
 		if i < 0 {
-			p.Do(loop.Create{Object: pullPod(mc, node, v.template), Named: true})
+			p.Do(loop.Create{Object: objects.PullPod(mc, node, v.template), Named: true})
 			p.reportFailed(mc, failedBefore(v, image, node))
 		} else if p.Problem == nil {
-			p.watchPull(mc, v, &v.pulls[i])
+			p.watchPull(mc, v, &v.Pulls[i])
 		}
 	}
 	return p
 }
 
 // watchPull reports what is wrong with a pull. One that has failed for good is tried again.
-func (p *plan) watchPull(mc *v1alpha1.Memcached, v *view, pod *corev1.Pod) {
+func (p *Plan) watchPull(mc *v1alpha1.Memcached, v *View, pod *corev1.Pod) {
 	failed := failureOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // it was ended, and has not failed
@@ -61,22 +62,22 @@ func (p *plan) watchPull(mc *v1alpha1.Memcached, v *view, pod *corev1.Pod) {
 		if hasNoPlace(failed) {
 			pause = noPlacePause
 		}
-		if wait := pod.CreationTimestamp.Add(pause).Sub(v.now); wait > 0 {
+		if wait := pod.CreationTimestamp.Add(pause).Sub(v.Now); wait > 0 {
 			p.WakeIn(wait)
 		} else if !isUseless(mc, pod) { // which is removed anyway
 			p.Remove(pod, loop.NotRequested)
 		}
 	default:
-		p.Problem = pullProblem(pod, v.now)
+		p.Problem = pullProblem(pod, v.Now)
 	}
-	if failed == nil && p.Problem == nil && !hasPulled(pod) {
-		failed = failedBefore(v, requestedImage(pod, pullContainer), pod.Spec.NodeName)
+	if failed == nil && p.Problem == nil && !pool.HasPulled(pod) {
+		failed = failedBefore(v, pool.RequestedImage(pod, objects.PullContainer), pod.Spec.NodeName)
 	}
 	p.reportFailed(mc, failed)
 }
 
 // reportFailed reports a pull that has failed for good, if there is one.
-func (p *plan) reportFailed(mc *v1alpha1.Memcached, f *v1alpha1.FailedPull) {
+func (p *Plan) reportFailed(mc *v1alpha1.Memcached, f *v1alpha1.FailedPull) {
 	if f == nil {
 		return
 	}
@@ -85,43 +86,15 @@ func (p *plan) reportFailed(mc *v1alpha1.Memcached, f *v1alpha1.FailedPull) {
 	if hasNoPlace(f) {
 		what = "cannot be pulled on node " + f.Node
 	}
-	p.Report(reasonPullFailed, "image %s %s: %s", f.Image, what, f.Message)
+	p.Report(ReasonPullFailed, "image %s %s: %s", f.Image, what, f.Message)
 }
 
 // hasNoPlace says whether a pull has failed because its node did not run the pod.
 func hasNoPlace(f *v1alpha1.FailedPull) bool { return strings.HasPrefix(f.Message, noPlace) }
 
-// isPulled says whether an image has been pulled to a node.
-func isPulled(seen observation, node, image string) bool {
-	return slices.ContainsFunc(seen.pulls, func(p corev1.Pod) bool {
-		return p.Spec.NodeName == node && requestedImage(&p, pullContainer) == image && hasPulled(&p)
-	})
-}
-
-// pulledAs is the image as which it was pulled to a node: what admission has made of it there.
-func pulledAs(seen observation, node, image string) string {
-	for _, p := range seen.pulls {
-		if p.Spec.NodeName == node && requestedImage(&p, pullContainer) == image {
-			return podtemplate.Container(&p.Spec, pullContainer).Image
-		}
-	}
-	return image
-}
-
-// endOfPull is how the pod's own container has ended; nil if it has not. What else is in the pod, such as a mesh's
-// sidecar, may go on for ever.
-func endOfPull(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	return pods.Status(pod, pullContainer).State.Terminated
-}
-
-func hasPulled(pod *corev1.Pod) bool {
-	end := endOfPull(pod)
-	return pod.Status.Phase == corev1.PodSucceeded || end != nil && end.ExitCode == 0
-}
-
 // failureOf is why a pull has failed for good; nil if it has not.
 func failureOf(pod *corev1.Pod) *v1alpha1.FailedPull {
-	end := endOfPull(pod)
+	end := pool.EndOfPull(pod)
 	if pod.Status.Phase != corev1.PodFailed && (end == nil || end.ExitCode == 0) {
 		return nil
 	}
@@ -132,14 +105,14 @@ func failureOf(pod *corev1.Pod) *v1alpha1.FailedPull {
 	case end != nil && why == "":
 		why = strings.TrimSpace(fmt.Sprintf("exit code %d %s", end.ExitCode, end.Message))
 	}
-	return &v1alpha1.FailedPull{Image: requestedImage(pod, pullContainer), Node: pod.Spec.NodeName, Message: status.Shortened(why)}
+	return &v1alpha1.FailedPull{Image: pool.RequestedImage(pod, objects.PullContainer), Node: pod.Spec.NodeName, Message: status.Shortened(why)}
 }
 
 // pullProblem is what is wrong with a pull that has not failed, if something is.
 func pullProblem(pod *corev1.Pod, now time.Time) *status.Problem {
-	image, node := requestedImage(pod, pullContainer), pod.Spec.NodeName
-	p := &status.Problem{Reason: reasonPullFailed, Retriable: true}
-	if hasPulled(pod) {
+	image, node := pool.RequestedImage(pod, objects.PullContainer), pod.Spec.NodeName
+	p := &status.Problem{Reason: ReasonPullFailed, Retriable: true}
+	if pool.HasPulled(pod) {
 		return nil
 	}
 	for _, c := range pods.Statuses(pod) {
@@ -167,15 +140,15 @@ func pullProblem(pod *corev1.Pod, now time.Time) *status.Problem {
 // imageOfPull is the image that a container was to have: the pod's own as the user knows it, another's, which admission
 // has added, as it is there.
 func imageOfPull(pod *corev1.Pod, container string) string {
-	if container == pullContainer {
-		return requestedImage(pod, container)
+	if container == objects.PullContainer {
+		return pool.RequestedImage(pod, container)
 	}
 	return pods.ImageOf(pod, container)
 }
 
 // failedBefore is a pull that had failed for good. It holds while it is tried again, so
 // that status does not change with every try.
-func failedBefore(v *view, image, node string) *v1alpha1.FailedPull {
+func failedBefore(v *View, image, node string) *v1alpha1.FailedPull {
 	up := v.announced
 	if up == nil || up.FailedPull == nil || up.FailedPull.Image != image || up.FailedPull.Node != node {
 		return nil
@@ -183,14 +156,14 @@ func failedBefore(v *view, image, node string) *v1alpha1.FailedPull {
 	return up.FailedPull
 }
 
-// removePulls removes the pulls that no server waits for any more. While the cache does not
+// RemovePulls removes the pulls that no server waits for any more. While the cache does not
 // show to what the servers belong, nobody knows what they wait for.
-func removePulls(mc *v1alpha1.Memcached, v *view) (p plan) {
-	if _, ok := workload(mc, v.observation); !ok {
+func RemovePulls(mc *v1alpha1.Memcached, v *View) (p Plan) {
+	if _, ok := pool.Workload(mc, v.Observation); !ok {
 		return p
 	}
-	for i := range v.pulls {
-		if pod := &v.pulls[i]; pod.DeletionTimestamp == nil && isUseless(mc, pod) {
+	for i := range v.Pulls {
+		if pod := &v.Pulls[i]; pod.DeletionTimestamp == nil && isUseless(mc, pod) {
 			p.Remove(pod, loop.NotRequested)
 		}
 	}
@@ -200,5 +173,5 @@ func removePulls(mc *v1alpha1.Memcached, v *view) (p plan) {
 // isUseless says whether a pull is not for the change that status has.
 func isUseless(mc *v1alpha1.Memcached, pod *corev1.Pod) bool {
 	up := mc.Status.Upgrade
-	return up == nil || pod.Annotations[revisionAnnotation] != up.Revision
+	return up == nil || pod.Annotations[objects.RevisionAnnotation] != up.Revision
 }
