@@ -18,12 +18,18 @@ func TestRealRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := map[string]*etcdtest.Member{}
-			for _, m := range etcdtest.NewCluster(t, len(tc.names), "v3.6.16") {
-				all[m.Name] = m
-				m.Start(t)
-			}
 			for _, n := range []string{"d", "e"} {
 				all[n] = etcdtest.New(t, n, "v3.6.16")
+			}
+			first := etcdtest.NewCluster(t, len(tc.names), "v3.6.16")
+			for _, m := range first {
+				all[m.Name] = m
+			}
+			for _, m := range all {
+				m.Flags = []string{"--unsafe-no-fsync"} // so many members at once are too much for some disks
+			}
+			for _, m := range first {
+				m.Start(t)
 			}
 			time.Sleep(10 * time.Second)
 			as := func(who members.User) members.Client {
