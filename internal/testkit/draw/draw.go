@@ -36,8 +36,11 @@ const (
 )
 
 // shared is what all operators are made of: a change there is a change of each. Tests of the kit are not: every landing runs
-// them, and no operator is made of them.
+// them, and no operator is made of them. Nor is it a change of the ways to install them.
 var shared = []string{"internal/kit", "cmd/fairlead", "go.mod"}
+
+// install is the folder of the tests of those ways.
+const install = "install"
 
 const testsOfTheKit = "internal/kit/**/*_test.go"
 
@@ -132,7 +135,10 @@ func isWhole(operators ...string) bool {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		operators = append(operators, strings.Split(strings.TrimSuffix(info.Path, ".test"), "/")...)
 	}
-	paths := slices.Clone(shared)
+	var paths []string
+	if !slices.Contains(operators, install) {
+		paths = slices.Clone(shared)
+	}
 	for _, operator := range operators {
 		paths = append(paths, "operators/"+operator, "test/e2e/"+operator, "api/"+operator)
 		if group, ok := groups[operator]; ok {

@@ -171,6 +171,15 @@ func TestIsWhole(t *testing.T) {
 			}
 		})
 	}
+	for file, want := range map[string]bool{"internal/kit/loop/loop.go": false, "test/e2e/install/trouble_test.go": true} {
+		t.Run("install after "+file, func(t *testing.T) {
+			t.Setenv(Seed, "0")
+			change(t, file)
+			if got := isWhole(install); got != want {
+				t.Errorf("after a change of %s it is %v that all ways to install run, want %v", file, got, want)
+			}
+		})
+	}
 	t.Run("every API", func(t *testing.T) {
 		operators := map[string]string{"at": "at", "cnat": "at", "cache": "memcached", "web": "webserver", "etcd": "etcd"}
 		folders, err := filepath.Glob("../../../api/*")
